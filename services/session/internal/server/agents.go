@@ -23,7 +23,7 @@ type AgentServer struct {
 	s *Server
 }
 
-// AgentService is the server's other face.
+// AgentService returns the server of AgentService.
 func (s *Server) AgentService() *AgentServer { return &AgentServer{s: s} }
 
 func agentNotFound(name, field string) error {
@@ -32,7 +32,7 @@ func agentNotFound(name, field string) error {
 		apierr.Resource("fairlead.dev/Agent", name, "not found"), apierr.Metadata(map[string]string{"field": field}))
 }
 
-// show is the public form of an agent.
+// show returns the public form of an agent.
 func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
 	out := found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())
 	out.Checkpoints = found.Spec.Checkpoints
@@ -80,11 +80,12 @@ func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsReque
 
 func agentID(a *sessionv1.Agent) string { return strings.TrimPrefix(a.Name, "agents/") }
 
-// capabilitiesTimeout is how long the sandbox service has to tell what it can do.
+// capabilitiesTimeout is how long the sandbox service has to report its
+// capabilities.
 const capabilitiesTimeout = 5 * time.Second
 
-// GetCapabilities tells what this server can do. Where the sandbox service does not tell, it says
-// so and tells the rest.
+// GetCapabilities reports what this server can do. If the sandbox service does not answer, it
+// says so and reports the rest.
 func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
 	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
 	sandbox, err := a.sandbox(ctx)
@@ -102,7 +103,7 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 	return resp, nil
 }
 
-// sandbox is what the first of the sandbox service's nodes can do that answers.
+// sandbox returns the capabilities of the first sandbox node that answers.
 func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilitiesResponse, err error) {
 	nodes := []string{""} // the only one
 	if a.s.Nodes.Managed() {
@@ -119,8 +120,8 @@ func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilit
 	return resp, err
 }
 
-// unavailable says why the sandbox service told nothing, without what is the operator's to know:
-// the log has that.
+// unavailable says why the sandbox service did not answer. It leaves out details for the
+// operator, which are in the log.
 func unavailable(err error) string {
 	why := "failed to tell what it can do"
 	switch status.Code(err) { //nolint:exhaustive // all others are failures

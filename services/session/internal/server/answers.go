@@ -24,9 +24,9 @@ type given struct {
 	result                   *sessionv1.SubmitToolResultRequest
 }
 
-// fate is what became of a call.
+// fate is the state of a call.
 type fate struct {
-	known    bool // there is such a call
+	known    bool // the call exists
 	ended    bool // the turn has ended
 	digest   string
 	resolved *sessionv1.ApprovalResolved
@@ -35,8 +35,8 @@ type fate struct {
 	time     *timestamppb.Timestamp
 }
 
-// answerError tells why an answer was not taken, and takes one that was given
-// before as given.
+// answerError says why an answer was refused. It returns nil for an answer that
+// was given before.
 func (s *Server) answerError(ctx context.Context, err error, g given) error {
 	if !errors.Is(err, store.ErrCallNotWaiting) {
 		return storeError(err, subject{session: g.session, call: g.call, requestID: g.requestID})
@@ -54,7 +54,8 @@ func (s *Server) answerError(ctx context.Context, err error, g given) error {
 	return f.refuse(g)
 }
 
-// refuse tells why the call does not take the answer; nil if it has this very one.
+// refuse says why the call does not take the answer; nil if it has the same answer
+// already.
 func (f fate) refuse(g given) error {
 	switch {
 	case !f.known:
@@ -83,8 +84,8 @@ func (f fate) refuse(g given) error {
 	}
 }
 
-// same reports whether the call has the answer that is given. A comment of its own
-// makes an approval another answer: the model was not told of it.
+// same reports whether the call has this answer. A different comment makes an
+// approval another answer: the model was not told of it.
 func (f fate) same(g given) bool {
 	if g.approval != nil {
 		return f.resolved != nil && !f.resolved.Expired && f.resolved.Approved == g.approval.Approved && f.digest == g.approval.Digest &&
@@ -123,7 +124,7 @@ func callEnded(call, why string) error {
 		fmt.Sprintf("The call %s takes no answer any more: %s.", call, why), apierr.Precondition("CALL", call, why))
 }
 
-// fateOfCommand reads the answer that is in the inbox, and not in the log yet.
+// fateOfCommand reads the answer that is in the inbox and not in the log yet.
 func fateOfCommand(c store.Command) (fate, error) {
 	f := fate{known: true, user: c.User, time: timestamppb.New(c.Time)}
 	switch c.Kind {
@@ -148,7 +149,7 @@ func fateOfCommand(c store.Command) (fate, error) {
 // callPageBytes is about how much of a log is read at a time.
 const callPageBytes = 1 << 20
 
-// fateOf reads from the log what became of a call. The call's id begins with its turn's.
+// fateOf reads the state of a call from the log. The call's id begins with its turn's.
 func (s *Server) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
 	var f fate
 	if _, err := s.Store.GetSession(ctx, k); err != nil {
@@ -178,7 +179,7 @@ func (s *Server) fateOf(ctx context.Context, k store.Key, call string) (fate, er
 	}
 }
 
-// see notes what an event tells of the call.
+// see updates the state from an event.
 func (f *fate) see(e *sessionv1.Event, call string) {
 	switch b := e.Body.(type) {
 	case *sessionv1.Event_ToolCallStarted:

@@ -22,10 +22,10 @@ type BudgetServer struct {
 	s *Server
 }
 
-// BudgetService is the server's face for budgets.
+// BudgetService returns the server of BudgetService.
 func (s *Server) BudgetService() *BudgetServer { return &BudgetServer{s: s} }
 
-// ListBudgets tells how the caller's budgets stand.
+// ListBudgets reports the caller's budgets and their use.
 func (b *BudgetServer) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest) (*sessionv1.ListBudgetsResponse, error) {
 	k := key(ctx, r.Session)
 	p := budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
@@ -81,7 +81,7 @@ func softPercent(b store.Bound) int32 {
 	return percent
 }
 
-// addTurnBudget adds what the turn may use: what was asked for, or what the
+// addTurnBudget adds what the turn may use: the requested amount, or what the
 // operator allows.
 func addTurnBudget(out, asked *sessionv1.TurnLimits, most budget.Limits) error {
 	var err error
@@ -96,7 +96,7 @@ func addTurnBudget(out, asked *sessionv1.TurnLimits, most budget.Limits) error {
 	return err
 }
 
-// wallCeiling is the most time that may be asked for a turn.
+// wallCeiling returns the most time that a turn may request.
 func wallCeiling(ceiling int64, most budget.Limits) int64 {
 	if most.MaxWallTime > 0 {
 		return min(ceiling, int64(most.MaxWallTime))
@@ -116,7 +116,8 @@ func checkSessionBudget(asked *sessionv1.Budget, most budget.Limits) error {
 	return err
 }
 
-// within is what was asked for, or the most if nothing was; 0 bounds nothing.
+// within returns the requested amount, or the maximum if none was requested; 0
+// bounds nothing.
 func within(field string, asked, most int64, show func(int64) string) (int64, error) {
 	switch {
 	case most > 0 && asked > most:

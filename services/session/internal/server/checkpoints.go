@@ -22,10 +22,10 @@ type CheckpointServer struct {
 	s *Server
 }
 
-// CheckpointService is the server's face for checkpoints.
+// CheckpointService returns the server of CheckpointService.
 func (s *Server) CheckpointService() *CheckpointServer { return &CheckpointServer{s: s} }
 
-// CreateCheckpoint puts the wish into the inbox, and waits for what becomes of it.
+// CreateCheckpoint puts the request into the inbox and waits for the result.
 func (x *CheckpointServer) CreateCheckpoint(ctx context.Context, r *sessionv1.CreateCheckpointRequest) (*sessionv1.CreateCheckpointResponse, error) {
 	answer, err := x.s.command(ctx, r.Parent, "CreateCheckpoint", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandCheckpoint, CallID: id.New()},
@@ -59,7 +59,7 @@ func (x *CheckpointServer) CreateCheckpoint(ctx context.Context, r *sessionv1.Cr
 	return &sessionv1.CreateCheckpointResponse{Checkpoint: out}, nil
 }
 
-// notMade is the error that an event tells of.
+// notMade returns the error of a CheckpointFailed event.
 func notMade(session string, f *sessionv1.CheckpointFailed) error {
 	switch f.Reason {
 	case "TOO_MANY":
@@ -117,7 +117,7 @@ func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.Lis
 	return resp, nil
 }
 
-// RewindSession puts the rewind into the inbox, and waits for what becomes of it.
+// RewindSession puts the rewind into the inbox and waits for the result.
 func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequest) (*sessionv1.RewindSessionResponse, error) {
 	if r.Checkpoint != "" && !strings.HasPrefix(r.Checkpoint, r.Name+"/") {
 		return nil, badInput("checkpoint", fmt.Sprintf("%s is no checkpoint of %s.", r.Checkpoint, r.Name))
@@ -156,7 +156,7 @@ func noRewindNow(session string) error {
 		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
 }
 
-// notRewound is the error that an event tells of.
+// notRewound returns the error of a SessionRewindFailed event.
 func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	switch f.Reason {
 	case "TURN_ACTIVE":
@@ -168,15 +168,16 @@ func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	}
 }
 
-// sessionRewinding refuses what needs files and conversation to agree.
+// sessionRewinding refuses requests that need the files and the conversation to
+// agree.
 func sessionRewinding(session string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING,
 		fmt.Sprintf("Session %s is being rewound, and its files and conversation may not agree until that is done. Try again in a moment.", session),
 		apierr.Precondition("SESSION_REWINDING", session, "being rewound"))
 }
 
-// readAwaited reads what the store answers to a command whose effect an event
-// tells: its id, and the number behind which that is.
+// readAwaited parses the store's answer to a command whose result is an event:
+// the command's id, and the sequence number that the event follows.
 func readAwaited(value string) (id string, after int64, err error) {
 	id, number, _ := strings.Cut(value, ".")
 	if after, err = strconv.ParseInt(number, 10, 64); err != nil {
@@ -185,10 +186,10 @@ func readAwaited(value string) (id string, after int64, err error) {
 	return id, after, nil
 }
 
-// errSeen ends the following of a log.
+// errSeen ends a following of the log.
 var errSeen = errors.New("seen")
 
-// await follows a session's log until an event is the one that is waited for.
+// await follows a session's log until is returns true for an event.
 func (s *Server) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
 	var outcome error
 	err := s.follow(ctx, following{

@@ -12,7 +12,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
-// checkClientTools refuses names that are taken and schemas that no tool can have.
+// checkClientTools refuses names that are taken and schemas that are not valid for
+// a tool.
 func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	taken := map[string]bool{}
 	for _, name := range spec.Tools {
@@ -35,8 +36,8 @@ func checkClientTools(spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	return nil
 }
 
-// checkSchema refuses a schema that is not valid, or not that of an object: a provider would refuse the whole request
-// for it. Empty text is no schema.
+// checkSchema refuses a schema that is invalid or not of an object: a provider would refuse the whole request
+// because of it. Empty text means no schema.
 func checkSchema(i int, t *sessionv1.ClientTool) error {
 	if t.InputSchemaJson == "" {
 		return nil

@@ -61,7 +61,7 @@ func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolRe
 	return &sessionv1.SubmitToolResultResponse{}, nil
 }
 
-// command submits what is neither a turn nor the answer to a call.
+// command submits a command that is neither a turn nor an answer to a call.
 func (s *Server) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
 	answer, err := s.submit(ctx, session, method, requestID, r, submit)
 	if errors.Is(err, store.ErrTurnActive) {

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 )
 
-// checkContent refuses pictures and documents that no model provider takes. Once in
-// a conversation they would be sent with each of its requests.
+// checkContent refuses images and documents that no model provider accepts. A
+// conversation that has one would send it with each of its requests.
 func checkContent(content []*commonv1.Content) error {
 	count, together := 0, 0
 	for i, c := range content {

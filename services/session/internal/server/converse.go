@@ -19,7 +19,7 @@ import (
 )
 
 // Converse joins a session: one goroutine takes the inputs, this one sends the
-// events. It ends when the client leaves; when the client only stops sending,
+// events. It ends when the client leaves. When the client only stops sending,
 // the events go on.
 func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
@@ -30,8 +30,8 @@ func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequ
 	}
 	out := &conversation{stream: stream, session: open.Session}
 	defer out.end()
-	// Recv ends with the stream, which ends when this function returns: the
-	// goroutine is waited for by Close, not here.
+	// Recv ends with the stream, which ends when this function returns: Close
+	// waits for the goroutine.
 	s.streams.Go(func() {
 		if err := s.inputs(ctx, out); err != nil {
 			cancel(err)
@@ -80,7 +80,8 @@ type conversation struct {
 	ended bool
 }
 
-// end makes sends fail: nothing may be sent once the handler has returned.
+// end makes later sends fail: a stream must not be used after its handler has
+// returned.
 func (c *conversation) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *Server) inputs(ctx context.Context, out *conversation) error {
 	}
 }
 
-// input does one input like its unary RPC.
+// input handles one input like its unary RPC.
 func (s *Server) input(ctx context.Context, session string, r *sessionv1.ConverseRequest) (requestID string, turn *sessionv1.Turn, err error) {
 	switch k := r.Kind.(type) {
 	case *sessionv1.ConverseRequest_CreateTurn:
@@ -154,8 +155,8 @@ func (s *Server) input(ctx context.Context, session string, r *sessionv1.Convers
 	}
 }
 
-// sameSession checks that an input names the conversation's session, and gives
-// it a request id when it has none.
+// sameSession checks that an input names the conversation's session, and sets a
+// request id if it has none.
 func sameSession(session string, named, requestID *string) error {
 	if *requestID == "" {
 		*requestID = id.New()

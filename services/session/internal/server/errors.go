@@ -15,21 +15,21 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// domain of this service's errors, in google.rpc.ErrorInfo.
+// domain is the domain of this service's errors in google.rpc.ErrorInfo.
 const domain = "session.fairlead.dev"
 
-// fail makes an error of the API.
+// fail returns an error of the API.
 func fail(c codes.Code, r sessionv1.ErrorReason, message string, opts ...apierr.Option) error {
 	return apierr.New(c, domain, strings.TrimPrefix(r.String(), "ERROR_REASON_"), message, opts...)
 }
 
-// subject is what a request is about, for the words of an error.
+// subject is what a request is about, for the text of an error.
 type subject struct {
 	session, turn, call, requestID string
 }
 
-// storeError is the one table from the store's errors to the API's. Everything
-// that is not in it is INTERNAL.
+// storeError is the only table from the store's errors to the API's. Any other
+// error is INTERNAL.
 func storeError(err error, s subject) error {
 	switch {
 	case err == nil:

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pageEvents and pageBytes bound what is read from the store at one time.
+	// pageEvents and pageBytes bound one read of the store.
 	pageEvents = 500
 	pageBytes  = 1 << 20
 )
@@ -43,7 +43,7 @@ func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 	if n := len(resp.Events); n > 0 {
 		more := n < len(events)
 		if !more {
-			// The page may have ended at its bound in bytes.
+			// The page may have ended at its limit in bytes.
 			rest, err := s.Store.ListEvents(ctx, k, resp.Events[n-1].Seq, 1, 0)
 			if err != nil {
 				return nil, storeError(err, subject{session: r.Parent})
@@ -101,19 +101,19 @@ func withinLog(found *sessionv1.Session, after int64) error {
 type following struct {
 	key      store.Key
 	after    int64
-	turn     string // only this turn's events, and only until it has ended; empty: all
-	into     string // the turn that turn was steered into, once it was: its events too
+	turn     string // send only this turn's events, and only until it has ended; empty: all
+	into     string // the turn that turn was steered into, if it was: its events too
 	idle     time.Duration
 	event    func(*sessionv1.Event) error
 	progress func(*sessionv1.Progress) error
 
 	ended bool
-	sent  bool // an event was sent since sent was last cleared
+	sent  bool // an event was sent since the flag was last cleared
 }
 
-// follow sends what is in the store after f.after, then what is committed, until
-// ctx ends or the turn has. Events come from memory when there is no gap, else
-// from the store.
+// follow sends the stored events after f.after, then the new ones, until ctx or
+// the turn ends. Events come from memory if there is no gap, otherwise from the
+// store.
 func (s *Server) follow(ctx context.Context, f following) error {
 	live := s.Hub.Follow(f.key)
 	defer live.Close()
@@ -146,8 +146,8 @@ func (s *Server) follow(ctx context.Context, f following) error {
 	return nil
 }
 
-// stillQuiet says how far the stream is, after a look at the store: a wake may
-// have been lost.
+// stillQuiet reports the stream's position after a look at the store, since a
+// wake may have been lost.
 func (s *Server) stillQuiet(ctx context.Context, f *following) error {
 	f.sent = false
 	if err := s.catchUp(ctx, f); err != nil || f.sent || f.ended {
@@ -156,7 +156,7 @@ func (s *Server) stillQuiet(ctx context.Context, f *following) error {
 	return f.progress(&sessionv1.Progress{Seq: f.after})
 }
 
-// deliver sends what the hub has, and reads the store before a gap and after a wake.
+// deliver sends what the hub has. It reads the store before a gap and after a wake.
 func (s *Server) deliver(ctx context.Context, f *following, live *hub.Follower) error {
 	batches, wake := live.Take()
 	for _, b := range batches {
@@ -180,7 +180,7 @@ func (s *Server) deliver(ctx context.Context, f *following, live *hub.Follower) 
 	if err := s.catchUp(ctx, f); err != nil || f.ended || f.after > before {
 		return err
 	}
-	// Woken for nothing: is the session still there?
+	// No event was found: check that the session still exists.
 	_, err := s.Store.GetSession(ctx, f.key)
 	return storeError(err, subject{session: "sessions/" + f.key.Session})
 }
@@ -213,7 +213,7 @@ func (s *Server) catchUp(ctx context.Context, f *following) error {
 	return nil
 }
 
-// send passes on the events that are new and wanted.
+// send sends the events that are new and requested.
 func (f *following) send(events []*sessionv1.Event) error {
 	for _, e := range events {
 		if e.Seq <= f.after {
@@ -237,8 +237,9 @@ func (f *following) send(events []*sessionv1.Event) error {
 	return nil
 }
 
-// steeredBefore tells into which turn t was steered by the number after, so that
-// who attaches again sees on what they saw; empty: into none, or only later.
+// steeredBefore returns the turn into which t was steered by the sequence number
+// after, so that a client that attaches again continues with the same events. It
+// returns "" if t was not steered, or only later.
 func (s *Server) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int64) (string, error) {
 	if t.SteeredInto == "" {
 		return "", nil
@@ -266,8 +267,8 @@ type messageCursor struct {
 	After string `json:"a"`
 }
 
-// ListMessages lists a page of the conversation. The pages of one list show the
-// same conversation, also when the head moves meanwhile.
+// ListMessages lists a page of the conversation. All pages of a list show the
+// same conversation, even if the head moves meanwhile.
 func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequest) (*sessionv1.ListMessagesResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := "ListMessages\x00" + k.Tenant + "\x00" + k.Session

@@ -24,17 +24,17 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
 
-// Bounds of what an export reads at once.
+// Bounds of one read of an export.
 const (
 	exportRows  = 500
 	exportBytes = 4 << 20
 )
 
-// exportTries is how often a transcript is begun anew when the log was folded
-// while it was read.
+// exportTries is how often a transcript is started again because the log was
+// folded during the read.
 const exportTries = 3
 
-// What is in an archive.
+// Names of the entries of an archive.
 const (
 	archiveTranscript = "session.jsonl"
 	archiveFiles      = "workspace/"
@@ -42,9 +42,9 @@ const (
 
 var errFolded = errors.New("the log was folded while it was read")
 
-// ExportSession streams a session in which no turn is active or queued. The
-// transcript is written to a temporary file first, in short reads of the store,
-// and sent once it is known to be of one piece.
+// ExportSession streams a session without active or queued turns. It writes the
+// transcript to a temporary file first, in short reads of the store, and sends
+// it once it is known to be consistent.
 func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error {
 	ctx := stream.Context()
 	file, err := spool()
@@ -59,7 +59,7 @@ func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.Se
 	var files io.Reader
 	if archive {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx) // ends the stream of the files, however this returns
+		ctx, cancel = context.WithCancel(ctx) // ends the stream of the files in every case
 		defer cancel()
 		if files, err = s.openFiles(ctx, r.Name); err != nil { // before anything is sent
 			return err
@@ -100,8 +100,8 @@ func (s *Server) spoolTranscript(ctx context.Context, k store.Key, file *os.File
 	}
 }
 
-// writeTranscript reads a session page by page. That it says the same before and
-// after is what makes the pages one.
+// writeTranscript reads a session page by page. The pages are consistent because
+// the session is the same before and after.
 func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
 	before, err := s.Store.GetSession(ctx, k)
 	if err != nil {
@@ -194,7 +194,8 @@ func (s *Server) writeEvents(ctx context.Context, k store.Key, last int64, w *tr
 	return nil
 }
 
-// sendArchive packs the transcript and the files of the workspace, as they come.
+// sendArchive packs the transcript and the workspace's files while it receives
+// them.
 func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -216,15 +217,15 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 	if err := packFiles(files, out); err != nil {
 		return err
 	}
-	// Only an archive that is whole gets its end.
+	// Only a complete archive gets its end.
 	if err := errors.Join(out.Close(), zip.Close()); err != nil {
 		return err
 	}
 	return sent.Flush()
 }
 
-// openFiles begins to read a workspace's files as an archive; nothing of a session without
-// a workspace. What refuses that does so here.
+// openFiles starts to read a workspace's files as an archive; it returns nil for a session
+// without a workspace. A refusal is returned here.
 func (s *Server) openFiles(ctx context.Context, session string) (io.Reader, error) {
 	stream, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: session})
 	if err != nil {
@@ -246,8 +247,8 @@ func (s *Server) openFiles(ctx context.Context, session string) (io.Reader, erro
 	}}, nil
 }
 
-// packFiles moves a workspace's files from sandbox's archive into another, below
-// a folder.
+// packFiles copies a workspace's files from the sandbox's archive into a folder
+// of another one.
 func packFiles(files io.Reader, out *tar.Writer) error {
 	in := tar.NewReader(files)
 	for {

@@ -17,10 +17,10 @@ import (
 )
 
 // Fire does a job of the kind store.JobSchedule: it sends the schedule's message
-// in the name of its maker, and says when to come again. The schedule's row knows
-// which time is due, so the job is only the alarm: when a replica dies between
-// the message and its note, the next one sends the same request again, which
-// makes no second turn.
+// as the schedule's owner, and returns when to run next. The schedule's row has
+// the due time, so the job is only an alarm: if a replica dies after it has sent
+// the message and before it has stored that, the next one repeats the same
+// request, which makes no second turn.
 func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	k, id := store.ScheduleOf(j)
 	row, err := s.Store.GetSchedule(ctx, k, id)
@@ -48,8 +48,8 @@ func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	return &store.Job{Due: fired.Next}, nil
 }
 
-// fire sends the message of a time that is due: it answers the turn's name, or
-// why there is none. An error says that it must be tried again.
+// fire sends the message of a due time. It returns the turn's name, or why
+// there is no turn. An error means that the job must be retried.
 func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
 	session := "sessions/" + k.Session
 	if _, last := splitTurn(row.Schedule.LastTurn); last != "" {
@@ -75,7 +75,8 @@ func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) 
 	return "", "", err
 }
 
-// refusedForGood tells whether a request would be refused again, and why.
+// refusedForGood reports whether a repeated request would be refused again, and
+// why.
 func refusedForGood(err error) (string, bool) {
 	switch status.Code(err) { //nolint:exhaustive // the rest may go better next time
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied, codes.OutOfRange:

@@ -19,7 +19,7 @@ import (
 )
 
 // checkFits refuses a turn whose prompt and tools alone are longer than the
-// model's context: nothing could be cut to make room for its message.
+// model's context: no compaction could make room for its message.
 func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	most := s.ContextTokens(spec.Model)
 	if most == 0 {
@@ -37,20 +37,21 @@ func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.
 		apierr.Field("client_tools", "too long for the model's context, with the agent's prompt and tools"))
 }
 
-// sizeOfTool estimates what a tool takes of a model's context, in tokens.
+// sizeOfTool estimates a tool's part of a model's context, in tokens.
 func sizeOfTool(name, description, schema string) int64 {
 	return view.TextTokens(name) + view.TextTokens(description) + view.TextTokens(schema)
 }
 
 const (
-	// toolSizesFor is how long the size of an agent's tools is believed.
+	// toolSizesFor is how long the size of an agent's tools is cached.
 	toolSizesFor = time.Minute
-	// toolPatience bounds the wait for it: a turn is accepted without it, too.
+	// toolPatience bounds the wait for the size: a turn is accepted without it,
+	// too.
 	toolPatience = 2 * time.Second
 	maxToolSizes = 1000
 )
 
-// toolSizes remembers how large agents' tools are.
+// toolSizes caches the sizes of agents' tools.
 type toolSizes struct {
 	mu    sync.Mutex
 	known map[string]toolSize
@@ -61,8 +62,9 @@ type toolSize struct {
 	at     time.Time
 }
 
-// toolTokens estimates what an agent's tools take of a model's context, in tokens;
-// 0 where tools cannot be asked now. of names the agent's revision, and the tenant.
+// toolTokens estimates the part of a model's context that an agent's tools take, in
+// tokens; 0 if tools does not answer now. of names the agent's revision and the
+// tenant.
 func (s *Server) toolTokens(ctx context.Context, of string, names []string) int64 {
 	if len(names) == 0 {
 		return 0

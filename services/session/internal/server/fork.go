@@ -24,10 +24,10 @@ import (
 
 // ForkSession makes a session with the conversation of another one.
 //
-// The files come first and the session last, in one write: what is left of a
-// fork that fails is at most a workspace that no session has. A fork that is
-// repeated with its request id finds that workspace again, for its id follows
-// from the request id.
+// It makes the files first and the session last, in one write: a fork that
+// fails leaves at most a workspace without a session. A fork that is repeated
+// with its request id finds that workspace again, because its id follows from
+// the request id.
 func (s *Server) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
 	from, to := key(ctx, r.Name), key(ctx, r.SessionId)
 	if to.Session == "" {
@@ -41,8 +41,8 @@ func (s *Server) ForkSession(ctx context.Context, r *sessionv1.ForkSessionReques
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:
-		// The same fork, made before, or an id that is taken: the store knows. What
-		// the source has become since does not matter then.
+		// The same fork was made before, or the id is taken: the store decides.
+		// Later changes of the source do not matter then.
 		_, err = s.Store.CreateSession(ctx, n)
 	case errors.Is(err, store.ErrNotFound):
 		err = s.fork(ctx, from, r, n)
@@ -92,8 +92,8 @@ func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSess
 	return err
 }
 
-// dropUnused deletes files that were made for a session, unless it is there now:
-// it could not be made, or it was made before by the same request, and deleted.
+// dropUnused deletes files that were made for a session that does not exist: it
+// could not be made, or it was made before by the same request and deleted.
 func (s *Server) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
 	if err == nil && answer.Replayed {
 		if _, err = s.Store.GetSession(ctx, k); !errors.Is(err, store.ErrNotFound) {
@@ -105,20 +105,21 @@ func (s *Server) dropUnused(ctx context.Context, k store.Key, answer store.Answe
 	}
 }
 
-// derivedID is the id of a fork whose caller chose none: the same for the same
-// request, of the form of all ids.
+// derivedID returns the id of a fork whose caller chose none: the same for the
+// same request, in the form of all ids.
 func derivedID(from store.Key, requestID string) string {
 	sum := sha256.Sum256([]byte(from.Tenant + "\x00" + from.Session + "\x00" + requestID))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// mayBeMade tells whether a session may exist although its making brought an error.
+// mayBeMade reports whether a session may exist although creating it returned an
+// error.
 func mayBeMade(err error) bool {
 	return errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrUnavailable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// forkPoint is the id of the last message that a fork takes with it.
+// forkPoint returns the id of the last message that a fork copies.
 func (s *Server) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
 	if turn == "" {
 		if source.ActiveTurn != "" {
@@ -148,12 +149,12 @@ func turnNotEnded(turn, why string) error {
 		"Turn "+turn+" "+why, apierr.Precondition("TURN", turn, "not ended"))
 }
 
-// pageMessages is how many messages are read at one time.
+// pageMessages is how many messages one read returns.
 const pageMessages = 50
 
 // copyMessages reads the path to head, renamed into the new session. The messages
-// belong to no turn there. Call ids stay as they are: they only tie results to
-// uses, and no call is made by an old one.
+// belong to no turn there. Call ids stay the same: they only tie results to uses,
+// and no call is made with an old one.
 func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
 	if head == "" {
 		return nil, nil
@@ -183,10 +184,10 @@ func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head stri
 }
 
 // copyWorkspace copies the files of one session to another, which has none yet,
-// and tells whether it made them now. A session without a workspace has nothing
-// to copy.
+// and reports whether it made them now. A session without a workspace has
+// nothing to copy.
 func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the streams, however this returns
+	ctx, cancel := context.WithCancel(ctx) // ends the streams in every case
 	defer cancel()
 	out, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: from})
 	if err != nil {
@@ -206,7 +207,7 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 		return false, apierr.Forward(err)
 	}
 	send := &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{Call: call}}}
-	for sendErr := in.Send(send); sendErr == nil; sendErr = in.Send(send) { // CloseAndRecv tells why a Send failed
+	for sendErr := in.Send(send); sendErr == nil; sendErr = in.Send(send) { // CloseAndRecv returns the cause of a failed Send
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -223,10 +224,10 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 	return resp.Created, s.Nodes.Made(ctx, s.Store, call)
 }
 
-// dropTimeout bounds the deletion of a workspace that no session has.
+// dropTimeout bounds the deletion of a workspace without a session.
 const dropTimeout = 10 * time.Second
 
-// dropWorkspace deletes the files of a session that could not be made, also when
+// dropWorkspace deletes the files of a session that could not be made, even if
 // its caller has left.
 func (s *Server) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)

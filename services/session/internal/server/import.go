@@ -24,9 +24,9 @@ import (
 )
 
 // ImportSession makes a session from an export. The upload goes to a temporary
-// file; all of it is checked before anything is made. Then come the files, and
-// the session last, in one write: what is left of an import that fails is at most
-// a workspace that no session has.
+// file and is checked completely before anything is made. Then it makes the
+// files, and the session last, in one write: an import that fails leaves at most
+// a workspace without a session.
 func (s *Server) ImportSession(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
@@ -55,7 +55,7 @@ func (s *Server) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impor
 	return stream.SendAndClose(&sessionv1.ImportSessionResponse{Session: session})
 }
 
-// receive writes the upload down, and sums it up.
+// receive writes the upload to a file and computes its checksum.
 func (s *Server) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) (*os.File, []byte, error) {
 	file, err := spool()
 	if err != nil {
@@ -101,7 +101,8 @@ func (s *Server) importFile(ctx context.Context, open *sessionv1.ImportOpen, upl
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:
-		// The same import, made before, or an id that is taken: the store knows.
+		// The same import was made before, or the id is taken: the store
+		// decides.
 		_, err = s.Store.ImportSession(ctx, in)
 	case errors.Is(err, store.ErrNotFound):
 		err = s.makeImported(ctx, open, in, upload, sum)
@@ -113,13 +114,15 @@ func (s *Server) importFile(ctx context.Context, open *sessionv1.ImportOpen, upl
 	return session, storeError(err, about)
 }
 
-// deleted are the batches where a session was there and needs none. If it was
-// deleted just now, the caller is told so and may try again.
+// deleted stands for the batches of an import whose session exists and needs
+// none. If the session was deleted just now, the caller gets an error and may
+// try again.
 func deleted(yield func(store.ImportBatch, error) bool) {
 	yield(store.ImportBatch{}, store.ErrNotFound)
 }
 
-// importRequest is the idempotency key of an import: the file is part of it.
+// importRequest returns the idempotency key of an import: the file is part of
+// it.
 func importRequest(open *sessionv1.ImportOpen, sum []byte) store.Request {
 	r := request("ImportSession", "", open.RequestId, open)
 	both := sha256.Sum256(append(r.Digest, sum...))
@@ -164,7 +167,8 @@ func checkTranscript(file *os.File) (*transcript.File, error) {
 	return f, importError(err)
 }
 
-// importError tells the sender what is wrong with the file, if that is it.
+// importError tells the sender what is wrong with the file, if the file is the
+// cause.
 func importError(err error) error {
 	var bad *transcript.Error
 	if errors.As(err, &bad) {
@@ -173,7 +177,7 @@ func importError(err error) error {
 	return err
 }
 
-// describe fills in what the store is to write.
+// describe completes the description of the session for the store.
 func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
 	was := file.Session
 	a, err := s.importAgent(open.Agent, was.Agent)
@@ -193,7 +197,7 @@ func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1
 	return nil
 }
 
-// importAgent is the agent to go on with.
+// importAgent returns the agent to go on with.
 func (s *Server) importAgent(asked, was string) (agent.Agent, error) {
 	if asked != "" {
 		a, ok := s.Agents.Get(asked)
@@ -209,13 +213,13 @@ func (s *Server) importAgent(asked, was string) (agent.Agent, error) {
 	return a, nil
 }
 
-// Bounds of what the store writes at once.
+// Bounds of one write to the store.
 const (
 	importRows  = 500
 	importBytes = 4 << 20
 )
 
-// importBatches brings what the file holds, under the new session's name.
+// importBatches returns the content of the file, under the new session's name.
 func importBatches(file *transcript.File, session string) iter.Seq2[store.ImportBatch, error] {
 	return func(yield func(store.ImportBatch, error) bool) {
 		var b store.ImportBatch
@@ -240,7 +244,7 @@ func importBatches(file *transcript.File, session string) iter.Seq2[store.Import
 	}
 }
 
-// addRecord adds to a batch, and tells how large what it added is.
+// addRecord adds a record to a batch and returns its size.
 func addRecord(b *store.ImportBatch, r transcript.Record) int {
 	switch {
 	case r.Turn != nil:

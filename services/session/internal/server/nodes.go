@@ -18,10 +18,10 @@ type nodeService struct {
 	s *Server
 }
 
-// NodeService is for operators, on the peer listener.
+// NodeService returns the server for operators, on the peer listener.
 func (s *Server) NodeService() sessionv1.NodeServiceServer { return &nodeService{s: s} }
 
-// states are those of placement.
+// states maps the states of placement.
 var states = map[placement.State]sessionv1.NodeState{
 	placement.Ready:  sessionv1.NodeState_NODE_STATE_READY,
 	placement.Silent: sessionv1.NodeState_NODE_STATE_SILENT,

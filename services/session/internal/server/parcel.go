@@ -20,13 +20,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// unpackFactor is how many times import-max-bytes an archive may unpack to.
+// unpackFactor bounds the unpacked size of an archive as a multiple of
+// import-max-bytes.
 const unpackFactor = 16
 
-// parcel is an upload that was taken apart.
+// parcel is an unpacked upload.
 type parcel struct {
 	transcript *os.File
-	files      bool // there is a workspace in it
+	files      bool // it has a workspace
 	own        bool // transcript is a file of its own
 }
 
@@ -36,9 +37,9 @@ func (p *parcel) close() {
 	}
 }
 
-// unpackUpload tells a transcript from an archive, and takes the transcript out
-// of the second. All of the archive is read, so that one that is damaged or was
-// cut off is found out before anything is made.
+// unpackUpload recognizes a transcript or an archive, and extracts the
+// transcript of an archive. It reads the whole archive, so that damage is found
+// before anything is made.
 func (s *Server) unpackUpload(ctx context.Context, upload *os.File) (*parcel, error) {
 	from, err := rewind(upload)
 	if err != nil {
@@ -73,8 +74,8 @@ func (s *Server) unpackUpload(ctx context.Context, upload *os.File) (*parcel, er
 	return p, nil
 }
 
-// eachEntry reads an archive to its end: the transcript first and once, and then
-// nothing but files of the workspace.
+// eachEntry reads an archive to its end: the transcript first and once, then
+// only files of the workspace.
 func (s *Server) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
 	zip, err := gzip.NewReader(from)
 	if err != nil {
@@ -104,7 +105,7 @@ func (s *Server) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.He
 			return tooMuch(most, err)
 		}
 	}
-	if _, err := io.Copy(io.Discard, most); err != nil { // as far as the sum of what was packed
+	if _, err := io.Copy(io.Discard, most); err != nil { // up to the checksum of the packed data
 		return tooMuch(most, err)
 	}
 	if most.N == 0 {
@@ -120,8 +121,8 @@ func damaged(err error) error {
 	return badImport("the archive is damaged or was cut off (%v)", err)
 }
 
-// tooMuch says why an archive cannot be read. What is an error of ours or of
-// another service stays one.
+// tooMuch says why an archive cannot be read. It passes on errors of this or
+// another service.
 func tooMuch(most *io.LimitedReader, err error) error {
 	var corrupt flate.CorruptInputError
 	switch {
@@ -133,15 +134,15 @@ func tooMuch(most *io.LimitedReader, err error) error {
 	return err
 }
 
-// unpackFiles makes the workspace from the archive's files, and tells whether it
-// was made now. The call's id has the file in it: another file does not pass for
-// this one when an import is repeated.
+// unpackFiles makes the workspace from the archive's files, and reports whether
+// it was made now. The call's id depends on the file, so that a repeated import
+// with another file does not get this one's answer.
 func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithCancel(ctx) // ends the stream, however this returns
+	ctx, cancel := context.WithCancel(ctx) // ends the stream in every case
 	defer cancel()
 	call := &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])}
 	there, err := s.Nodes.Place(ctx, s.Store, call)
@@ -158,7 +159,7 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 			return stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: b}})
 		}))
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF of a Send, CloseAndRecv tells why
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF of a Send, CloseAndRecv returns the cause
 		return false, err
 	}
 	resp, err := stream.CloseAndRecv()
@@ -171,7 +172,7 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 	return resp.GetCreated(), s.Nodes.Made(ctx, s.Store, call)
 }
 
-// sendFiles writes the archive's files as sandbox wants them.
+// sendFiles writes the archive's files in the sandbox's format.
 func (s *Server) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
 	sent := bufio.NewWriterSize(to, pieceBytes)
 	out := tar.NewWriter(sent)
@@ -185,7 +186,7 @@ func (s *Server) sendFiles(ctx context.Context, from io.Reader, to io.Writer) er
 		}
 		if err := out.WriteHeader(h); err != nil {
 			if errors.Is(err, io.EOF) {
-				return err // of the stream
+				return err // an error of the stream
 			}
 			return badImport("the archive's entry %.100q cannot be packed for the workspace (%v)", h.Name, err)
 		}

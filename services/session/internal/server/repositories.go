@@ -23,21 +23,21 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 )
 
-// repositoryService answers what sandbox has of a session's repositories. It has no
+// repositoryService serves a session's repositories from the sandbox. It has no
 // state of its own.
 type repositoryService struct {
 	sessionv1.UnimplementedRepositoryServiceServer
 	*Server
 }
 
-// RepositoryService is the server of the repositories' RPCs.
+// RepositoryService returns the server of RepositoryService.
 func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 	return &repositoryService{Server: s}
 }
 
-// repositoryCall says on whose behalf a request acts: the session's, as whoever holds
-// it. Repeating the request is repeating the call. Requests with the context that it
-// returns go where the workspace is.
+// repositoryCall returns the reference under which a request acts: that of the
+// session's current holder. A repeated request is the same call. The returned context
+// directs requests to the workspace's node.
 func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, store.Place, error) {
 	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -52,11 +52,11 @@ func (s *repositoryService) repositoryCall(ctx context.Context, session, method,
 	return node.At(ctx, place.Node), call, place, nil
 }
 
-// holders is how many holders may take a session up while a request is made on its behalf.
+// holders is how many holders may take a session over during a request on its behalf.
 const holders = 5
 
-// asHolder makes a request that acts as whoever holds the session, and again when somebody has
-// taken it up meanwhile. It is the same call to the sandbox, which makes it once.
+// asHolder makes a request as the session's holder, and repeats it if another holder has taken
+// the session over meanwhile. To the sandbox it is the same call, which it makes once.
 func asHolder[T any](do func() (T, error)) (done T, err error) {
 	for range holders {
 		if done, err = do(); apierr.Reason(err) != "STALE_EPOCH" {
@@ -66,7 +66,7 @@ func asHolder[T any](do func() (T, error)) (done T, err error) {
 	return done, err
 }
 
-// lost is the error of a request in a workspace that was made, if its node has lost it.
+// lost returns the error of a request in a workspace that its node has lost.
 func lost(err error, place store.Place, session string) error {
 	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
 		return placement.ToBeRestored(session)
@@ -74,7 +74,7 @@ func lost(err error, place store.Place, session string) error {
 	return err
 }
 
-// at is where the session's workspace is.
+// at returns the place of the session's workspace, and a context for it.
 func (s *repositoryService) at(ctx context.Context, session string) (context.Context, store.Place, error) {
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -86,13 +86,13 @@ func (s *repositoryService) at(ctx context.Context, session string) (context.Con
 	return node.At(ctx, place.Node), place, nil
 }
 
-// exists refuses sessions that are not there.
+// exists refuses sessions that do not exist.
 func (s *repositoryService) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
 	found, err := s.Store.GetSession(ctx, key(ctx, session))
 	return found, storeError(err, subject{session: session})
 }
 
-// forward answers what sandbox refused.
+// forward passes on a refusal of the sandbox.
 func forward(err error, session, requestID string) error {
 	if apierr.Reason(err) == "CALL_ID_REUSED" {
 		return storeError(store.ErrRequestIDReused, subject{session: session, requestID: requestID})
@@ -175,7 +175,7 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	return &sessionv1.AddRepositoryResponse{Repository: repositoryProto(r.Parent, made)}, nil
 }
 
-// branch is the one that the request names, one way or the other.
+// branch returns the branch of the request, or the session's own branch.
 func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, error) {
 	wrong := func(field, text string) error {
 		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
@@ -191,8 +191,8 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	return r.Branch, nil
 }
 
-// ensureWorkspace makes the session's workspace as its first turn would, but for the
-// variables: nothing of the user's runs, and a turn of another one's may be under way.
+// ensureWorkspace makes the session's workspace as its first turn would, but without
+// variables: no command of the user runs, and a turn of another user may be running.
 func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessionv1.Session, call *commonv1.CallRef) error {
 	kept, err := s.Store.GetAgentRevision(ctx, principal.Tenant(ctx), session.Agent, session.AgentRevision)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	return storeError(s.Nodes.Made(ctx, s.Store, call), subject{session: session.Name})
 }
 
-// clone clones to the end.
+// clone clones a repository and waits for the end.
 func (s *repositoryService) clone(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

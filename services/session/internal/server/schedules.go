@@ -23,7 +23,7 @@ type ScheduleServer struct {
 	s *Server
 }
 
-// ScheduleService is the server's face for schedules.
+// ScheduleService returns the server of ScheduleService.
 func (s *Server) ScheduleService() *ScheduleServer { return &ScheduleServer{s: s} }
 
 // CreateSchedule makes a schedule.
@@ -63,8 +63,8 @@ func (x *ScheduleServer) CreateSchedule(ctx context.Context, r *sessionv1.Create
 	return &sessionv1.CreateScheduleResponse{Schedule: out}, err
 }
 
-// sendable refuses a schedule whose turns would be refused, now rather than at
-// its first time.
+// sendable refuses a schedule whose turns would be refused, before its first
+// time.
 func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateScheduleRequest) error {
 	k := key(ctx, r.Parent)
 	session, err := x.s.Store.GetSession(ctx, k)
@@ -79,7 +79,7 @@ func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateSchedu
 	return err
 }
 
-// first is the first time after now.
+// first returns a function that returns the first time after now.
 func first(t *schedule.Times) func(now time.Time) time.Time {
 	return func(now time.Time) time.Time {
 		if next := t.Next(now, now); next.After(now) {

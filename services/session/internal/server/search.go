@@ -18,8 +18,8 @@ type searchCursor struct {
 	Message string    `json:"m"`
 }
 
-// SearchMessages finds messages of ended turns. Those of a turn that was undone
-// are found as well.
+// SearchMessages finds messages of ended turns, including turns that were
+// undone.
 func (s *Server) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
 	k := key(ctx, r.Session)
 	scope := "SearchMessages\x00" + k.Tenant + "\x00" + k.Session + "\x00" + r.Query
@@ -69,7 +69,7 @@ func foundMessages(messages []*sessionv1.Message, words []search.Word) []*sessio
 	return found
 }
 
-// searchCursorAt is the place of `sessions/{session}/messages/{message}`.
+// searchCursorAt returns the cursor of `sessions/{session}/messages/{message}`.
 func searchCursorAt(m *sessionv1.FoundMessage) searchCursor {
 	parts := strings.Split(m.Message, "/")
 	return searchCursor{Time: m.CreateTime.AsTime(), Session: parts[1], Message: parts[3]}

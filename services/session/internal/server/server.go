@@ -1,5 +1,5 @@
 // Package server answers the RPCs of SessionService and AgentService. It changes
-// nothing but inboxes: what becomes of a command is the turn loop's.
+// only inboxes: the turn loop carries out the commands.
 package server
 
 import (
@@ -25,44 +25,45 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
-// keepRequests is how long request ids that do not live with a session are kept.
+// keepRequests is how long request ids are kept that do not belong to a session.
 const keepRequests = 24 * time.Hour
 
-// Config is what the server works with.
+// Config is the server's configuration and dependencies.
 type Config struct {
 	Store  store.Store
 	Hub    *hub.Hub
 	Agents *agent.Set
 	Calls  toolsv1.CallServiceClient
-	// Try does a job at once, if it can.
+	// Try does a job at once, if possible.
 	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	Workspaces sandboxv1.WorkspaceServiceClient
 	// Repositories keeps sessions' repositories; RepositoryBranch is the pattern of
 	// sessions' own branches.
 	Repositories     sandboxv1.RepositoryServiceClient
 	RepositoryBranch string
-	// Nodes says where new workspaces are made.
+	// Nodes chooses the node of a new workspace.
 	Nodes   *placement.Nodes
 	Log     *slog.Logger
 	Version string
-	// Tools tells how large agents' tools are.
+	// Tools reports the size of agents' tools.
 	Tools toolsv1.ToolServiceClient
-	// ContextTokens is the longest conversation of a model, in tokens; 0: not known.
+	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
+	// known.
 	ContextTokens func(model string) int64
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
-	// Limits that hold where nothing is said, and the most that may be asked for.
+	// Defaults of limits, and their ceilings.
 	Limits, Ceilings turn.Limits
 	// Budgets are the operator's.
 	Budgets budget.Config
-	// Webhooks says which addresses webhooks may have.
+	// Webhooks decides which addresses webhooks may have.
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.
 	ImportMaxBytes int64
-	// IdleProgress is how often a quiet stream says how far it is.
+	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
 }
 
@@ -75,14 +76,14 @@ type Server struct {
 	toolSizes toolSizes
 }
 
-// New makes a server.
+// New returns a server.
 func New(c Config) *Server { return &Server{Config: c} }
 
-// Close waits for what the handlers have left behind. No RPC runs any more.
+// Close waits for the goroutines of handlers. No RPC runs any more.
 func (s *Server) Close() { s.streams.Wait() }
 
-// key makes the store's key of `sessions/{session}`; the schema has checked the
-// form. The tenant comes from the principal and from nowhere else.
+// key returns the store's key of `sessions/{session}`; the schema has checked
+// the form. The tenant comes only from the principal.
 func key(ctx context.Context, session string) store.Key {
 	return store.Key{Tenant: principal.Tenant(ctx), Session: strings.TrimPrefix(session, "sessions/")}
 }
@@ -92,8 +93,8 @@ func user(ctx context.Context) string {
 	return p.User
 }
 
-// request makes the idempotency key of a mutation: the digest is of the request
-// without the fields that may differ when it is repeated.
+// request returns the idempotency key of a mutation: the digest covers the
+// request without the fields that may differ when it is repeated.
 func request(method, parent, id string, r proto.Message) store.Request {
 	m := proto.Clone(r)
 	fields := m.ProtoReflect().Descriptor().Fields()
@@ -103,13 +104,14 @@ func request(method, parent, id string, r proto.Message) store.Request {
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		panic(err) // a message that was received marshals
+		panic(err) // a received message can be marshaled
 	}
 	sum := sha256.Sum256(b)
 	return store.Request{Method: method, Parent: parent, ID: id, Digest: sum[:]}
 }
 
-// keepForADay makes a request id live on its own, not with a session.
+// keepForADay gives a request id a lifetime of its own, independent of a
+// session.
 func keepForADay(r store.Request) store.Request {
 	r.KeepUntil = time.Now().Add(keepRequests)
 	return r

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// CreateSession creates a session with the agent's present revision.
+// CreateSession creates a session with the agent's current revision.
 func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
 	a, ok := s.Agents.Get(r.GetSession().GetAgent())
 	if !ok {
@@ -52,7 +52,7 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 	return &sessionv1.CreateSessionResponse{Session: session}, nil
 }
 
-// keepRevision writes an agent's revision down, once a tenant.
+// keepRevision stores an agent's revision, once a tenant.
 func (s *Server) keepRevision(ctx context.Context, tenant string, a agent.Agent) error {
 	known := tenant + "\x00" + a.ID + "\x00" + a.Revision
 	if _, ok := s.revisions.Load(known); ok {
@@ -65,7 +65,7 @@ func (s *Server) keepRevision(ctx context.Context, tenant string, a agent.Agent)
 	return err
 }
 
-// greeting is what the agent says first, if anything.
+// greeting returns the agent's first message, if any.
 func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 	if a.Spec.Greeting == "" {
 		return nil
@@ -130,12 +130,12 @@ func sessionCursorAt(s *sessionv1.Session) sessionCursor {
 }
 
 // deleteWait is how long DeleteSession waits for tools and sandbox to delete
-// what is theirs. If they do not in time, they are told later.
+// their data. If they do not in time, a job repeats the request later.
 const deleteWait = 5 * time.Second
 
-// DeleteSession deletes a session. That is durable once the store has done it:
-// what tools and sandbox have of it goes now if they can be reached, and else as
-// soon as they can.
+// DeleteSession deletes a session. The deletion is durable once the store has
+// done it. Tools and sandbox delete their data now if they can be reached,
+// otherwise as soon as they can.
 func (s *Server) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := key(ctx, r.Name)
 	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))

@@ -13,7 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// spool is a temporary file without a name: it goes with the process.
+// spool returns a temporary file without a name: it disappears with the
+// process.
 func spool() (*os.File, error) {
 	f, err := os.CreateTemp("", "fairlead-session-*")
 	if err != nil {
@@ -33,10 +34,11 @@ func rewind(f *os.File) (io.Reader, error) {
 	return bufio.NewReaderSize(f, pieceBytes), nil
 }
 
-// pieceBytes is how much of a file goes into one message.
+// pieceBytes is the size of the part of a file in one message.
 const pieceBytes = 256 << 10
 
-// pieces is a Writer that sends. What it sends is marshaled before send returns.
+// pieces is a Writer that sends each part. The data is marshaled before send
+// returns.
 type pieces func([]byte) error
 
 func (p pieces) Write(b []byte) (int, error) {
@@ -50,7 +52,7 @@ func (p pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// incoming reads the pieces that recv brings, until its io.EOF.
+// incoming reads the parts that recv returns, until its io.EOF.
 type incoming struct {
 	recv func() ([]byte, error)
 	rest []byte

@@ -65,13 +65,14 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 	})
 }
 
-// accept submits a turn and reads it back. after is the number that it will be
-// followed behind.
+// accept submits a turn and reads it back. after is the sequence number after
+// which the caller will follow it.
 func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	return s.acceptFrom(ctx, method, "", r, after)
 }
 
-// acceptFrom is accept for a turn that a schedule sends, if schedule names one.
+// acceptFrom is accept for a turn that a schedule sends, if schedule is not
+// empty.
 func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	if err := checkContent(r.Content); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *ses
 		return nil, storeError(err, subject{session: r.Parent})
 	}
 	if err := withinLog(session, after); err != nil {
-		return nil, err // nothing of the turn would ever be shown, nor its end
+		return nil, err // the stream would never show the turn or its end
 	}
 	spec, err := s.spec(ctx, k.Tenant, session)
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *ses
 	return t, storeError(err, about)
 }
 
-// submission makes the command of a turn.
+// submission returns the command of a turn.
 func (s *Server) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -147,7 +148,7 @@ func (s *Server) submission(ctx context.Context, method string, k store.Key, t *
 	}, nil
 }
 
-// spec reads the revision of the agent that a session keeps to.
+// spec reads the revision of the agent that a session is pinned to.
 func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
 	if a, ok := s.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {
 		return a.Spec, nil
@@ -163,7 +164,7 @@ func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Ses
 	return agent.Unmarshal(rev.Spec)
 }
 
-// limits joins what a request asks for with the agent's and the server's
+// limits combines a request's limits with the agent's and the server's
 // defaults, under the operator's ceilings.
 func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budget.Limits) (*sessionv1.TurnLimits, error) {
 	steps, err := limit("limits.max_steps", int64(asked.GetMaxSteps()), int64(spec.MaxSteps), int64(s.Limits.MaxSteps), int64(s.Ceilings.MaxSteps))
@@ -184,7 +185,8 @@ func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budge
 	return out, addTurnBudget(out, asked, most)
 }
 
-// limit is the first of asked, the agent's and the server's value that is set.
+// limit returns the first of asked, the agent's and the server's value that is
+// set.
 func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
 	if asked > ceiling {
 		shown, most := strconv.FormatInt(asked, 10), strconv.FormatInt(ceiling, 10)
@@ -240,7 +242,7 @@ func (s *Server) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (
 	return resp, nil
 }
 
-// shorten makes turns that are larger than a page small enough for one. GetTurn shows them whole.
+// shorten cuts turns that are larger than a page. GetTurn returns them whole.
 func shorten(turns []*sessionv1.Turn) {
 	for _, t := range turns {
 		if proto.Size(t) > page.MaxBytes {
@@ -250,10 +252,11 @@ func shorten(turns []*sessionv1.Turn) {
 	}
 }
 
-// shortText is how much of a final text a shortened turn has, in bytes.
+// shortText is the length of a shortened turn's final text, in bytes.
 const shortText = 64 << 10
 
-// list begins a list below a session: the session must be there, the token the list's.
+// list begins a list below a session: it checks that the session exists and that the
+// token belongs to the list.
 func (s *Server) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {
 	if token != "" {
 		if err := page.Decode(token, scope, cursor); err != nil {

@@ -17,11 +17,12 @@ type UserServer struct {
 	s *Server
 }
 
-// UserService is the server's face for what belongs to users.
+// UserService returns the server of UserService.
 func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
 
-// DeleteUserStorage deletes what the caller has stored. That is durable once the store
-// knows it: nodes that can be reached do it now, the others as soon as they can.
+// DeleteUserStorage deletes the caller's stored files. The deletion is durable once
+// the store has it: nodes that can be reached delete the files now, the others as soon
+// as they can.
 func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
 	if own := "users/" + user(ctx) + "/storage"; r.Name != own {
 		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// variableOf is the variable that a request of the caller's names. Nothing that it
-// says of one tells of its value.
+// variableOf returns the caller's variable that a request names. Its errors reveal
+// nothing of the value.
 func variableOf(ctx context.Context, resource string) (store.Owner, string, error) {
 	parent, name, _ := strings.Cut(resource, "/variables/")
 	o, err := ownVariables(ctx, parent)
@@ -59,7 +59,7 @@ func (x *UserServer) SetUserVariable(ctx context.Context, r *sessionv1.SetUserVa
 // variableToProto leaves the value out.
 func variableToProto(o store.Owner, v store.Variable) *sessionv1.UserVariable {
 	out := &sessionv1.UserVariable{Name: "users/" + o.User + "/variables/" + v.Name}
-	if !v.Time.IsZero() { // it was deleted since
+	if !v.Time.IsZero() { // otherwise it was deleted since
 		out.UpdateTime = timestamppb.New(v.Time)
 	}
 	return out
@@ -84,7 +84,7 @@ func (x *UserServer) ListUserVariables(ctx context.Context, r *sessionv1.ListUse
 	}
 	all = slices.DeleteFunc(all, func(v store.Variable) bool { return v.Name <= after })
 	resp := &sessionv1.ListUserVariablesResponse{}
-	if size := page.Size(r.PageSize, 50, 1000); len(all) > size { // names alone: a page is small
+	if size := page.Size(r.PageSize, 50, 1000); len(all) > size { // only names: a page is small
 		all = all[:size]
 		resp.NextPageToken = page.Encode(scope, all[size-1].Name)
 	}

@@ -26,11 +26,11 @@ type WebhookServer struct {
 	s *Server
 }
 
-// WebhookService is the server's face for webhooks.
+// WebhookService returns the server of WebhookService.
 func (s *Server) WebhookService() *WebhookServer { return &WebhookServer{s: s} }
 
-// CreateWebhook makes a webhook. The same request again answers the same secret,
-// for whoever repeats it has not seen the answer.
+// CreateWebhook makes a webhook. A repeated request returns the same secret,
+// because its caller has not seen the first answer.
 func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
 	if err := x.s.Webhooks.CheckURL(r.GetWebhook().GetUrl()); err != nil {
 		return nil, fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_WEBHOOK_URL,
@@ -70,10 +70,11 @@ func newSecret() []byte {
 	return secret
 }
 
-// showSecret writes a secret as the Standard Webhooks specification does.
+// showSecret formats a secret as the Standard Webhooks specification does.
 func showSecret(secret []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(secret) }
 
-// RotateWebhookSecret makes a new secret. The same request again answers the same one, as long as no other follows.
+// RotateWebhookSecret makes a new secret. A repeated request returns the same one, unless another rotation
+// followed.
 func (x *WebhookServer) RotateWebhookSecret(ctx context.Context, r *sessionv1.RotateWebhookSecretRequest) (*sessionv1.RotateWebhookSecretResponse, error) {
 	tenant, id := webhookOf(ctx, r.Name)
 	rotation := store.RotateWebhook{
@@ -103,7 +104,7 @@ func webhookError(err error, name, requestID string) error {
 	return storeError(err, subject{requestID: requestID})
 }
 
-// webhookOf is the id in a resource name and the caller's tenant.
+// webhookOf returns the caller's tenant and the id in a resource name.
 func webhookOf(ctx context.Context, name string) (tenant, id string) {
 	return key(ctx, "").Tenant, strings.TrimPrefix(name, "webhooks/")
 }
