@@ -2,10 +2,10 @@ package store
 
 import "time"
 
-// BudgetScope says whose a budget is.
+// BudgetScope is the kind of owner of a budget.
 type BudgetScope string
 
-// The scopes of budgets. The rows of the first two go with their session.
+// Scopes of budgets. The rows of the first two go with their session.
 const (
 	BudgetTurn    BudgetScope = "turn"    // the subject is the turn's id
 	BudgetSession BudgetScope = "session" // the session's id
@@ -13,7 +13,7 @@ const (
 	BudgetTenant  BudgetScope = "tenant"  // the tenant's name
 )
 
-// LimitKind says which of a budget's limits is meant.
+// LimitKind is one of a budget's limits.
 type LimitKind string
 
 // The kinds of limits.
@@ -23,7 +23,7 @@ const (
 	LimitWallTime LimitKind = "wall time"
 )
 
-// Amount is what may be used or was used. As a limit, a zero bounds nothing.
+// Amount is an amount of use. As a limit, a zero bounds nothing.
 type Amount struct {
 	Tokens      int64 // of all kinds, cache reads and writes too
 	CostNanoUSD int64 // billionths of a US dollar
@@ -34,74 +34,75 @@ type Amount struct {
 type Bound struct {
 	Scope   BudgetScope
 	Subject string
-	// Window is how long counting goes on before it begins anew, in whole seconds;
-	// windows are aligned to the epoch, in UTC. Zero: for ever.
+	// Window is the length of the periods over which use is counted, in whole
+	// seconds; windows are aligned to the epoch, in UTC. Zero: for ever.
 	Window time.Duration
-	// Hard is never exceeded. Soft is where a person is asked.
+	// Hard is never exceeded. At Soft, a person is asked.
 	Hard, Soft Amount
 }
 
-// Reserve asks for the right to make one model call: at most Input, and what the
-// output of the call costs; or for time. As many output tokens are granted as the bounds
-// leave, at most MaxOutput; less than MinOutput is denied. Nothing else of its
+// Reserve requests the right to make one model call, with at most Input and the cost of
+// the call's output; or it requests time. It is granted as many output tokens as the
+// bounds leave, at most MaxOutput; less than MinOutput is denied. Nothing else of its
 // write depends on the answer.
 type Reserve struct {
-	// ID is unlike that of any other reservation of the session: one that is open
-	// under it is settled first, as it was reserved.
+	// ID is unique among the session's reservations: an open reservation with the
+	// same id is settled first, as reserved.
 	ID     string
 	Bounds []Bound
 	Input  Amount
-	// MinOutput and MaxOutput are in tokens; OutputPrice is what one costs, in
-	// billionths of a US dollar.
+	// MinOutput and MaxOutput are in tokens; OutputPrice is the price of one,
+	// in billionths of a US dollar.
 	MinOutput, MaxOutput int64
 	OutputPrice          float64
-	// WallTime, if not zero, asks for so much time instead of a call: as much of it is
-	// granted as the bounds leave. Less than MinWallTime is denied, unless it is all
-	// that is not used yet.
+	// WallTime, if not zero, requests time instead of a call. The grant is as much of
+	// it as the bounds leave. Less than MinWallTime is denied, unless it is all the
+	// unused time.
 	WallTime, MinWallTime time.Duration
-	// Answer is set by Commit, once it has returned without an error.
+	// Answer is set by Commit when it has returned without an error.
 	Answer Grant
 }
 
 // Grant answers a Reserve.
 type Grant struct {
-	// Output is how many tokens the call may bring; Reserved, what was reserved.
+	// Output is how many tokens the call may produce; Reserved is what was
+	// reserved.
 	Output   int64
 	Reserved Amount
-	// Denied tells why nothing was reserved; nil when it was.
+	// Denied says why nothing was reserved; nil after a grant.
 	Denied *Denial
-	// Lowered is the limit that allows less output than was asked for, as a call
-	// with MinOutput would have met it; nil when none does.
+	// Lowered is the limit that allows less output than requested, as a call
+	// with MinOutput would have met it; nil if none does.
 	Lowered *Denial
 }
 
-// Denial says which limit stands against a reservation. A soft one asks for a
-// person.
+// Denial is the limit that prevents a reservation. At a soft limit a person is
+// asked.
 type Denial struct {
 	Balance
 	Kind LimitKind
 	Soft bool
-	// Later says that it would fit were it not for other reservations, which may give
-	// something back.
+	// Later says that the reservation would fit without other reservations, which may
+	// return a part of theirs.
 	Later bool
-	// Least is what the call would have used at most with MinOutput.
+	// Least is the most that the call would have used with MinOutput.
 	Least Amount
 }
 
-// Balance is how a budget stands.
+// Balance is a budget with its use.
 type Balance struct {
 	Bound
 	Used, Reserved Amount
-	// WindowEnd is when counting begins anew; zero: never.
+	// WindowEnd is when the next window begins; zero: never.
 	WindowEnd time.Time
 }
 
-// Settle ends a reservation, and counts what was used. A reservation that is
-// not open (any more) is none to settle: then nothing is counted.
+// Settle ends a reservation and counts its use. If the reservation is not open,
+// nothing is settled or counted.
 type Settle struct {
 	ID string // the reservation's
-	// Used is what was used. Time beyond what was reserved is not counted.
+	// Used is the use. Time beyond the reserved time is not counted.
 	Used Amount
-	// Unknown says that what was used is not known: it counts as it was reserved.
+	// Unknown says that the use is not known: it counts as reserved.
 	Unknown bool
 }

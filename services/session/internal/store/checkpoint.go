@@ -8,9 +8,9 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Checkpoints keeps the points to which sessions can be rewound. They are made
-// and removed by the holder's writes (Write.Checkpoints, Write.DropCheckpoints),
-// and go with their session.
+// Checkpoints stores the points to which sessions can be rewound. The holder's
+// writes make and remove them (Write.Checkpoints, Write.DropCheckpoints). They
+// go with their session.
 type Checkpoints interface {
 	// GetCheckpoint reads a checkpoint, or ErrNotFound.
 	GetCheckpoint(ctx context.Context, k Key, id string) (*sessionv1.Checkpoint, error)
@@ -19,9 +19,9 @@ type Checkpoints interface {
 	ListCheckpoints(ctx context.Context, k Key, before int64, limit int) ([]*sessionv1.Checkpoint, error)
 }
 
-// SnapshotsJob is the job that deletes snapshots that no checkpoint names any
-// more, at least one. A snapshot is given up once, so the first tells such jobs of
-// a session apart.
+// SnapshotsJob returns the job that deletes snapshots that no checkpoint names any
+// more, at least one. Each snapshot is dropped only once, so the first one makes
+// the job's id unique in the session.
 func SnapshotsJob(k Key, snapshots []string) Job {
 	body, err := json.Marshal(snapshots)
 	if err != nil {
@@ -30,7 +30,7 @@ func SnapshotsJob(k Key, snapshots []string) Job {
 	return Job{Tenant: k.Tenant, Kind: JobSnapshots, ID: k.Session + "/" + snapshots[0], Session: k.Session, Body: body}
 }
 
-// SnapshotsOf is the session and the snapshots of a SnapshotsJob.
+// SnapshotsOf returns the session and the snapshots of a SnapshotsJob.
 func SnapshotsOf(j Job) (k Key, snapshots []string, err error) {
 	if err := json.Unmarshal(j.Body, &snapshots); err != nil {
 		return k, nil, fmt.Errorf("read the snapshots of job %s: %w", j.ID, err)

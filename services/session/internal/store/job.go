@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// JobKind says what a job does.
+// JobKind is a kind of job.
 type JobKind string
 
 // The kinds of jobs.
@@ -14,50 +14,51 @@ const (
 	JobAttend   JobKind = "attend"   // wait for the end of an operation, and tell the session's log of it
 	JobPush     JobKind = "push"     // push a repository at the end of a turn
 	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
-	// JobSnapshots deletes what the sandbox keeps for checkpoints that are gone.
+	// JobSnapshots deletes the sandbox's snapshots of removed checkpoints.
 	JobSnapshots JobKind = "snapshots"
 	JobExport    JobKind = "export" // copy a workspace to the object store
 	JobVacate    JobKind = "vacate" // delete what a node has of a workspace that was moved away
 	JobDrain     JobKind = "drain"  // have workspaces leave a node
-	// JobExpire ends a call that waits too long for an answer; its ID is ExpiryID.
+	// JobExpire ends a call that has waited too long for an answer; its ID is
+	// ExpiryID.
 	JobExpire JobKind = "expire"
-	// JobStorage deletes what a user has stored on one node.
+	// JobStorage deletes a user's files on one node.
 	JobStorage JobKind = "storage"
 )
 
-// ExpiryID is the ID of the JobExpire of a call that waits. The job goes as soon as
-// the call waits no more (Write.Waited).
+// ExpiryID returns the ID of the JobExpire of a waiting call. The job is removed as
+// soon as the call no longer waits (Write.Waited).
 func ExpiryID(session, call string) string { return session + "/" + call }
 
-// Job is durable work that is no part of a turn's loop. It is done at least
-// once, so doing it must be idempotent.
+// Job is durable work outside of a turn's loop. It is done at least once, so it
+// must be idempotent.
 type Job struct {
 	Tenant string
 	Kind   JobKind
-	// ID is unique within tenant and kind: putting a job that is there already
-	// changes nothing.
+	// ID is unique within tenant and kind: putting an existing job changes
+	// nothing.
 	ID string
-	// Session is the id of the session with which the job goes when that is
-	// deleted; empty: with none.
+	// Session is the id of the session with which the job is deleted; empty:
+	// none.
 	Session string
 	Body    []byte // opaque to the store
 	// Due is when the job may be claimed, by the database's clock; zero: After from
 	// now on. A claim does not change it.
 	Due time.Time
-	// After counts only when the job is put or given back and Due is zero.
+	// After counts only when the job is put or returned and Due is zero.
 	After time.Duration
-	// Attempt counts the claims, this one included, since the job was put or was
-	// given back with another count.
+	// Attempt counts the claims, including this one, since the job was put or
+	// was returned with another count.
 	Attempt int
-	// Claim is given by ClaimJobs, and is unlike that of every other claim: the
-	// fence of EndJob.
+	// Claim is set by ClaimJobs and unique among all claims: the fence of
+	// EndJob.
 	Claim string
 }
 
-// JobClaim asks for jobs.
+// JobClaim requests jobs.
 type JobClaim struct {
 	Kinds []JobKind // empty: all
-	// ID, with Tenant, claims only this job, also before it is due.
+	// ID, with Tenant, claims only this job, even before it is due.
 	Tenant, ID string
 	Limit      int
 	TTL        time.Duration

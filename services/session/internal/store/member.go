@@ -9,24 +9,24 @@ import (
 // ErrReplaced means that another process runs under a member's name.
 var ErrReplaced = errors.New("another server runs under this server's name")
 
-// Member is a server that holds workspaces on its own disk and shares the store with
-// others.
+// Member is a server that has workspaces on its own disk and shares the store with
+// other servers.
 type Member struct {
 	Name     string
-	Address  string // where the others reach it; empty: it was stopped
+	Address  string // address for the other servers; empty: it was stopped
 	Instance string // of its process
 	// Silent is the time since its last beat, by the store's clock.
 	Silent time.Duration
 }
 
-// Members is what a store has besides that several servers can share.
+// Members is the part of a store that several servers can share.
 type Members interface {
-	// Enlist makes a process the one that runs under a member's name. It forgets
-	// members that have been silent for a day and hold no workspace.
+	// Enlist makes a process the one that runs under a member's name. It removes
+	// members that have been silent for a day and have no workspace.
 	Enlist(ctx context.Context, m Member) error
-	// Beat notes that the member runs, and where. ErrReplaced when another process
-	// was enlisted under its name.
+	// Beat records that the member runs, and its address. ErrReplaced when another
+	// process was enlisted under its name.
 	Beat(ctx context.Context, m Member) error
-	// Members lists the members in the order of their names.
+	// Members lists the members by name.
 	Members(ctx context.Context) ([]Member, error)
 }

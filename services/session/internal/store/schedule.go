@@ -11,30 +11,31 @@ import (
 // MaxSchedules bounds the schedules of one session.
 const MaxSchedules = 100
 
-// NewSchedule is a schedule to be created.
+// NewSchedule describes a schedule to be created.
 type NewSchedule struct {
 	Key
 	ID   string
-	User string // who makes it, and in whose name its turns are sent
-	// Schedule holds what was asked for; the store gives the times.
+	User string // its owner, as whom its turns are sent
+	// Schedule holds the request; the store sets the times.
 	Schedule *sessionv1.Schedule
-	// Next is the first time after the database's. The store may call it more
-	// than once.
+	// Next returns the first time after the database's time. The store may call
+	// it more than once.
 	Next    func(now time.Time) time.Time
 	Request Request
 }
 
-// PauseSchedule stops a schedule or lets it go on.
+// PauseSchedule stops or resumes a schedule.
 type PauseSchedule struct {
 	Key
 	ID     string
 	Paused bool
-	// Next is the first time after the database's, for one that goes on.
+	// Next returns the first time after the database's time, for a schedule
+	// that resumes.
 	Next    func(now time.Time) time.Time
 	Request Request
 }
 
-// ScheduleRow is a schedule with what its firing needs.
+// ScheduleRow is a schedule with the data to fire it.
 type ScheduleRow struct {
 	Schedule *sessionv1.Schedule
 	User     string
@@ -44,33 +45,33 @@ type ScheduleRow struct {
 	Now time.Time
 }
 
-// ScheduleFired is what became of a time.
+// ScheduleFired is the result of one time of a schedule.
 type ScheduleFired struct {
 	Key
 	ID string
-	// Due is the time that came. If the schedule waits for another one by now, or
+	// Due is the time that came. If the schedule now waits for another time, or
 	// for none, nothing changes.
 	Due time.Time
 	// Next is the next time; zero when none is left.
 	Next time.Time
-	// Turn is the name of the turn that was sent; empty leaves the last one.
+	// Turn is the name of the sent turn; empty leaves the last one.
 	Turn string
 	// Error says why nothing was sent.
 	Error string
 }
 
-// ScheduleJob is the job that waits for a schedule's next time.
+// ScheduleJob returns the job that waits for a schedule's next time.
 func ScheduleJob(k Key, id string, due time.Time) Job {
 	return Job{Tenant: k.Tenant, Kind: JobSchedule, ID: k.Session + "/" + id, Session: k.Session, Due: due}
 }
 
-// ScheduleOf is the schedule for which a job waits.
+// ScheduleOf returns the schedule for which a job waits.
 func ScheduleOf(j Job) (k Key, id string) {
 	session, id, _ := strings.Cut(j.ID, "/")
 	return Key{Tenant: j.Tenant, Session: session}, id
 }
 
-// Schedules keeps the schedules of sessions, each with a job of the kind
+// Schedules stores the schedules of sessions. Each has a job of the kind
 // JobSchedule that waits for its next time: see ScheduleJob. Schedules and jobs
 // go with their session.
 type Schedules interface {
@@ -87,6 +88,7 @@ type Schedules interface {
 	PauseSchedule(ctx context.Context, p PauseSchedule) (Answer, error)
 	// DeleteSchedule deletes a schedule and its job. ErrNotFound, ErrRequestIDReused.
 	DeleteSchedule(ctx context.Context, k Key, id string, r Request) (Answer, error)
-	// ScheduleFired notes what became of a time. It leaves the job alone.
+	// ScheduleFired records the result of one time. It leaves the job
+	// unchanged.
 	ScheduleFired(ctx context.Context, f ScheduleFired) error
 }

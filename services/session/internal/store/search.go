@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/search"
 )
 
-// MessageSearch asks for messages that have all the words, the newest first.
+// MessageSearch finds messages that have all the words, the newest first.
 type MessageSearch struct {
 	Tenant  string
 	Session string // only this session's, by id; empty: all

@@ -2,12 +2,12 @@
 // and leases. It declares what a backend promises; the backends are in the
 // packages below it and pass the suite in storetest.
 //
-// The protocol. Anybody may put a command into a session's inbox (Submit). Only
-// the holder of the session's lease appends to its log (Commit). A lease is
-// taken with Claim, which raises the session's epoch; the database refuses
-// every write that carries an older one, so a holder that was paused and wakes
-// up again can change nothing. The database's clock decides when a lease ends.
-// A notification (Listen) only ever makes somebody look sooner: whoever misses
+// The protocol. Every caller may put a command into a session's inbox (Submit).
+// Only the holder of the session's lease appends to its log (Commit). A lease
+// is taken with Claim, which raises the session's epoch. The database refuses
+// every write with an older epoch, so a holder that was paused and wakes up
+// again can change nothing. The database's clock decides when a lease ends. A
+// notification (Listen) only makes a reader look sooner: a reader that misses
 // it finds the same in the tables.
 package store
 
@@ -19,7 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Errors of a Store. Everything else is a failure of the database, and wraps
+// Errors of a Store. Any other error is a failure of the database; it wraps
 // ErrUnavailable when the database could not be reached.
 var (
 	ErrNotFound        = errors.New("not found")
@@ -37,7 +37,7 @@ var (
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
 
-// AnsweredError says that the answer to a call is in the inbox already. It is an
+// AnsweredError says that the inbox already has an answer to a call. It is an
 // ErrCallNotWaiting.
 type AnsweredError struct{ Command Command }
 
@@ -47,7 +47,8 @@ func (*AnsweredError) Error() string { return "the call was answered before" }
 // Is reports whether target is ErrCallNotWaiting.
 func (*AnsweredError) Is(target error) bool { return target == ErrCallNotWaiting }
 
-// DeleteGrace is when after the deletion of a session its JobDelete is due.
+// DeleteGrace is the time between the deletion of a session and the due time of
+// its JobDelete.
 const DeleteGrace = 2 * time.Second
 
 // MaxQueuedTurns bounds the turns that wait in one session.
@@ -56,19 +57,18 @@ const MaxQueuedTurns = 100
 // Key names a session: its id without `sessions/`, within a tenant.
 type Key struct{ Tenant, Session string }
 
-// Lease is the right to append to a session's log, until the database's clock
-// reaches its end.
+// Lease is the right to append to a session's log, until it ends by the
+// database's clock.
 type Lease struct {
 	Key
 	Epoch int64
-	// Suspect says that the session was one when it was claimed: see Claim.
+	// Suspect says that the session was suspect when it was claimed: see Claim.
 	Suspect bool
-	// FenceDue says that a holder before this one did not give its lease back and may
-	// wake up, and that nobody has noted since, by Fenced, that it is shut out
-	// everywhere.
+	// FenceDue says that an earlier holder did not release its lease and may wake up,
+	// and that Fenced has not been called since.
 	FenceDue bool
-	// Claims is how often the session was claimed since it last got further, as in
-	// Snapshot, which may not be there to be read.
+	// Claims counts the claims since the session last made progress, as in
+	// Snapshot, which may not be readable.
 	Claims int
 }
 
@@ -81,31 +81,33 @@ type Request struct {
 	KeepUntil time.Time
 }
 
-// Answer tells what a mutation did.
+// Answer is the result of a mutation.
 type Answer struct {
-	// Value is what the first mutation with this request id answered: the id of
+	// Value is the answer of the first mutation with this request id: the id of
 	// the resource that it made or touched, if any.
 	Value string
-	// Replayed says that this mutation changed nothing, for it was made before.
+	// Replayed says that this mutation changed nothing because it was made
+	// before.
 	Replayed bool
 }
 
-// NewSession is a session to be created.
+// NewSession describes a session to be created.
 type NewSession struct {
 	Key
 	Agent, AgentRevision, Title string
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
-	Mounts                      []string          // those that it asks for besides its agent's
-	// Messages are the first of the conversation, such as the agent's greeting or
-	// what a fork takes with it: one path from the root, the last is the head.
+	Mounts                      []string          // requested besides its agent's
+	// Messages begin the conversation, such as the agent's greeting or the
+	// messages that a fork copies: one path from the root, whose last message is
+	// the head.
 	Messages []*sessionv1.Message
 	// Event is session.created; it gets sequence number 1.
 	Event   *sessionv1.Event
 	Request Request
 }
 
-// SessionPage asks for a page of sessions, the newest first.
+// SessionPage selects a page of sessions, the newest first.
 type SessionPage struct {
 	Tenant string
 	Agent  string // only sessions of this agent, as `agents/{agent}`; empty: all
@@ -115,7 +117,7 @@ type SessionPage struct {
 	Limit     int
 }
 
-// CommandKind says what a command asks for.
+// CommandKind is a kind of command.
 type CommandKind string
 
 // The kinds of commands.
@@ -136,19 +138,19 @@ const (
 
 // Command is one entry of a session's inbox.
 type Command struct {
-	ID     int64 // given by the store; increases within a session
+	ID     int64 // set by the store; increases within a session
 	Kind   CommandKind
 	TurnID string // without `sessions/{session}/turns/`
 	CallID string
-	// Target is the turn that takes in the message of TurnID if it comes to
-	// another step; empty: none. Given by the store.
+	// Target is the turn that takes in the message of TurnID if it makes
+	// another step; empty: none. Set by the store.
 	Target string
 	Body   []byte // the request, as the server marshaled it
 	User   string
-	Time   time.Time // given by the store
+	Time   time.Time // set by the store
 }
 
-// Submit is a command on its way into an inbox. All of it happens or none.
+// Submit is a command to put into an inbox. It is atomic.
 type Submit struct {
 	Key
 	Command Command
@@ -163,20 +165,22 @@ type Submit struct {
 	// RollbackActive undoes the active turn in the same way, by a CommandRollback.
 	RollbackActive bool
 	// SteerActive names the active turn as the Target of the turn's command. Here
-	// as above the active turn is the oldest queued one as long as none is.
+	// and above, the oldest queued turn counts as active if no turn is.
 	SteerActive bool
 	// Resume refuses with ErrNothingToResume unless the session has messages and
-	// the turn that was accepted last, if there is one, ended and not as COMPLETE.
+	// the turn that was accepted last, if there is one, ended in another state
+	// than COMPLETE.
 	Resume bool
-	// CancelQueued says that an interrupt ends the queued turns too. Whether or
-	// not it is set, TurnID of the interrupt is the active turn or, as long as
-	// none is, the oldest queued one: it becomes active as soon as a holder looks.
+	// CancelQueued says that an interrupt also ends the queued turns. In any case
+	// TurnID of the interrupt is the active turn or, without one, the oldest
+	// queued one: it becomes active when a holder takes the session.
 	CancelQueued bool
-	// Digest must be the waiting approval's, for CommandApproval.
+	// Digest must match the digest of the waiting approval, for
+	// CommandApproval.
 	Digest string
 }
 
-// TurnRow is a turn with what its loop keeps beside it.
+// TurnRow is a turn with its loop's state.
 type TurnRow struct {
 	Turn *sessionv1.Turn // Name is `sessions/{session}/turns/{id}`
 	ID   string
@@ -193,25 +197,25 @@ type PendingCall struct {
 	Digest string
 }
 
-// Snapshot is what a holder needs to take up a session.
+// Snapshot is what a holder needs to take over a session.
 type Snapshot struct {
 	Session  *sessionv1.Session // LastSeq, Head, ActiveTurn, Agent, AgentRevision, Usage …
 	Active   *TurnRow           // nil when no turn is active
 	Commands []Command          // not yet consumed, by id
-	Place    Place              // of the workspace; zero: it has none
-	Pending  []PendingCall      // by call id; also those whose answer is among the commands
-	// Claims counts how often the active turn was claimed since it began, since
-	// its last committed step and since a holder last found nothing left to do
-	// (ReleaseIdle), this claim included; claims that ended with Release are not.
+	Place    Place              // of the workspace; zero: none
+	Pending  []PendingCall      // by call id; including those whose answer is among the commands
+	// Claims counts the claims of the active turn, including this one, since it
+	// began, since its last committed step and since ReleaseIdle last found no
+	// work. Claims that ended with Release do not count.
 	Claims int
 }
 
-// Write is what one holder appends at one time. All of it happens or none.
+// Write is what a holder appends at one time. It is atomic.
 type Write struct {
 	Lease
-	// Events, with their numbers given: they continue the session's log.
-	// LastSeq is the session's last sequence number before them. An event or a
-	// message without a time gets the database's, in place, so that what is
+	// Events continue the session's log; their numbers are set. LastSeq is the
+	// session's last sequence number before them. Commit sets the database's
+	// time in place in events and messages without a time, so that what is
 	// published is what was written.
 	LastSeq int64
 	Events  []*sessionv1.Event
@@ -231,49 +235,49 @@ type Write struct {
 	FinishedTurns int
 	// Consume removes these commands from the inbox.
 	Consume []int64
-	// Wait adds calls that wait; Waited removes calls (by id) that do not any
-	// more, with their JobExpire, before Wait and Jobs add. A call that is added again, waiting for the same,
-	// keeps the answer that is on its way.
+	// Wait adds waiting calls. Waited removes calls (by id) that no longer wait, with their JobExpire, before
+	// Wait and Jobs add. A call that is added again, waiting for the same, keeps an answer that is in the
+	// inbox.
 	Wait   []PendingCall
 	Waited []string
-	// StepCommitted says that the active turn got further: Claims begins anew.
+	// StepCommitted says that the active turn made progress: Claims begins
+	// anew.
 	StepCommitted bool
-	// Settle and then Reserve change the tenant's ledger of budgets. Commit puts
-	// the answer into each Reserve, in place; one that is denied does not make the
-	// write fail.
+	// Settle and then Reserve change the tenant's ledger of budgets. Commit sets
+	// the answer of each Reserve in place; a denial does not fail the write.
 	Settle  []Settle
 	Reserve []*Reserve
-	// Checkpoints to add, with their seq given, and ids of checkpoints to remove.
+	// Checkpoints to add, with their seq set, and ids of checkpoints to remove.
 	Checkpoints     []*sessionv1.Checkpoint
 	DropCheckpoints []string
-	// Place, if not nil, is where the workspace is from now on. Its Export is not
-	// looked at: the last one stays.
+	// Place, if not nil, is the new place of the workspace. Its Export is
+	// ignored: the last one stays.
 	Place *Place
 	// Made, if not zero, is the generation of a place in which the workspace was made.
 	Made int64
-	// VoidExports, if not zero, is a number of the log: what was exported by then may have
-	// changes that were undone, see Export.Void.
+	// VoidExports, if not zero, is a sequence number: exports up to it may have changes
+	// that were undone, see Export.Void.
 	VoidExports int64
-	// Jobs to put, of the session's tenant. A turn that ends in this write puts
-	// its JobTend by itself.
+	// Jobs to put, of the session's tenant. A turn that ends in this write adds
+	// its own JobTend.
 	Jobs []Job
 }
 
-// Salvage is what is left of a session whose state cannot be worked with: nothing of
-// it needs a body that can be read.
+// Salvage is the readable part of a session whose state cannot be used. Nothing in
+// it needs a readable body.
 type Salvage struct {
 	LastSeq int64
-	// Turns have not ended, in the order of acceptance. Of one that cannot be read
-	// there is nothing but its name.
+	// Turns have not ended, in the order of acceptance. A turn that cannot be read
+	// has only its name.
 	Turns    []*sessionv1.Turn
-	Commands []int64  // the ids of what is in the inbox
+	Commands []int64  // the ids of the commands in the inbox
 	Pending  []string // the ids of calls that wait for an answer
-	// Reservations are open in the ledger of budgets.
+	// Reservations are the open ones in the ledger of budgets.
 	Reservations []string
 }
 
-// OnlyEvents tells whether the write brings events and nothing else, as one does
-// for each token.
+// OnlyEvents reports whether the write has only events, as the write of each
+// token does.
 func (w *Write) OnlyEvents() bool {
 	return len(w.Messages) == 0 && len(w.Revised) == 0 && w.Head == nil && len(w.Turns) == 0 && w.ActiveTurn == nil && w.AddUsage == nil && w.FinishedTurns == 0 &&
 		len(w.Consume) == 0 && len(w.Wait) == 0 && len(w.Waited) == 0 && !w.StepCommitted &&
@@ -281,42 +285,42 @@ func (w *Write) OnlyEvents() bool {
 		w.Place == nil && w.Made == 0
 }
 
-// Claim asks for leases.
+// Claim requests leases.
 type Claim struct {
 	Replica string
 	Limit   int
 	TTL     time.Duration
-	// Only, if not empty, claims these sessions and no others.
+	// Only, if not empty, restricts the claim to these sessions.
 	Only []Key
 	// TenantLimit, if not zero, bounds how many sessions of one tenant the claimer
-	// holds, with those that it holds already: Held by tenant.
+	// holds, including those that it holds already: Held by tenant.
 	TenantLimit int
 	Held        map[string]int
-	// SuspectAt, if not zero, makes a session suspect that was claimed at least so
-	// often since it last got further (Snapshot.Claims): it may be what brings its
-	// holders down, and whatever they hold besides counts a claim, too. At most
-	// Suspects of them are claimed.
+	// SuspectAt, if not zero, is the number of claims without progress
+	// (Snapshot.Claims) from which on a session is suspect: it may be what crashes
+	// its holders, and each crash also counts as a claim of the other sessions
+	// that they hold. At most Suspects of them are claimed.
 	SuspectAt, Suspects int
 }
 
-// Wake tells that there is something to look at.
+// Wake tells a reader to look at something.
 type Wake struct {
 	Key
 	Kind WakeKind
 }
 
-// WakeKind says what there is to look at.
+// WakeKind is what to look at.
 type WakeKind int
 
 // The kinds of wakes.
 const (
-	WakeInbox  WakeKind = iota // a command was put into the inbox, or a session was released with work left
+	WakeInbox  WakeKind = iota // a command was put into the inbox, or a session with work left was released
 	WakeEvents                 // events were committed
 	WakeLost                   // notifications may have been lost: look at everything
-	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not hear it
+	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not get it
 )
 
-// AgentRevision is an agent as it was configured at one time.
+// AgentRevision is the configuration of an agent at one time.
 type AgentRevision struct {
 	Name     string // `agents/{agent}`
 	Revision string
@@ -325,8 +329,8 @@ type AgentRevision struct {
 
 // Store keeps sessions. Its methods may be called concurrently. Times are the
 // database's own, in UTC with microseconds. A limit of 0 bounds nothing. Lists
-// of what a session has answer ErrNotFound when there is no such session, and
-// when what they are to continue behind is not there.
+// of a session's resources return ErrNotFound when the session does not exist,
+// or the item after which they are to continue.
 type Store interface {
 	Schedules
 	Webhooks
@@ -343,40 +347,41 @@ type Store interface {
 	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
 	// ListSessions lists a page of sessions.
 	ListSessions(ctx context.Context, p SessionPage) ([]*sessionv1.Session, error)
-	// DeleteSession deletes a session and all that belongs to it, but for its
-	// last epoch: a session that is made again under its id goes on from there. It
-	// puts a JobDelete of the session's id, due in DeleteGrace: whoever deletes
-	// has that long to claim it by its id and do it at once. Until it has ended no
-	// session is made under the id.
-	// What it has reserved of budgets that stay counts as used.
-	// The answer is kept for 24 hours if the request does not say. ErrTurnActive
-	// when a turn is active or queued, ErrNotFound.
+	// DeleteSession deletes a session with everything that belongs to it, except
+	// its last epoch: a session that is created again under its id continues from
+	// there. It puts a JobDelete with the session's id, due in DeleteGrace: until
+	// then the caller may claim the job by its id and do it at once. No session is
+	// created under the id until the job has ended. Reservations in budgets that
+	// outlive the session count as used. The answer is kept for 24 hours if the
+	// request does not say how long. ErrTurnActive when a turn is active or
+	// queued, ErrNotFound.
 	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)
 
 	// DeleteIdle deletes sessions, of any tenant, in which nothing was committed for
-	// as long as idle and nothing is to come: no turn is active or queued, the inbox
+	// the time idle and nothing is pending: no turn is active or queued, the inbox
 	// is empty, no schedule has a time left or is paused, and no message to a
-	// webhook is to be sent. At most limit of them, each in a
-	// transaction of its own, as DeleteSession does; the JobDeletes are due at once.
+	// webhook is unsent. It deletes at most limit sessions, each in a transaction of
+	// its own, as DeleteSession does; the JobDeletes are due at once.
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 
-	// PutAgentRevision keeps a revision; it is immutable, so putting it twice is one.
+	// PutAgentRevision stores a revision. A revision is immutable, so storing it
+	// twice changes nothing.
 	PutAgentRevision(ctx context.Context, tenant string, a AgentRevision) error
 	// GetAgentRevision reads a revision, or ErrNotFound.
 	GetAgentRevision(ctx context.Context, tenant, name, revision string) (AgentRevision, error)
 
-	// Submit puts a command into an inbox and wakes a holder. ErrNotFound,
-	// ErrRequestIDReused, ErrTurnActive, ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting,
-	// ErrDigestMismatch. The answer's value is the turn's id for a turn, and the
-	// id of the turn that it stops (or nothing) for an interrupt. An interrupt
-	// with nothing to stop puts no command, nor does one whose turn is about to be
-	// stopped anyway. One answer is taken for each waiting
-	// call; the next is an *AnsweredError until the first is consumed, and then
-	// ErrCallNotWaiting. A CommandExpire changes nothing unless the call waits without
-	// an answer. A rewind is ErrTurnActive when a turn is
-	// active or queued. The value for a rewind and for a checkpoint is
-	// `{CallID}.{seq}`, with the number behind which the log tells what became of it. A turn gets its state, create time and
-	// after_seq here.
+	// Submit puts a command into an inbox and wakes a holder. ErrNotFound, ErrRequestIDReused, ErrTurnActive,
+	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch. A turn gets its state, create
+	// time and after_seq here.
+	//
+	// The answer's value is the turn's id for a turn, and the id of the turn that it stops (or "") for an
+	// interrupt. For a rewind and a checkpoint it is `{CallID}.{seq}`: the event with the result has a number
+	// above seq.
+	//
+	// An interrupt puts no command if there is nothing to stop, or if its turn is about to be stopped anyway.
+	// Each waiting call takes one answer; the next one is an *AnsweredError until the first is consumed, and
+	// then ErrCallNotWaiting. A CommandExpire changes nothing unless the call waits without an answer. A
+	// rewind is ErrTurnActive when a turn is active or queued.
 	Submit(ctx context.Context, s Submit) (Answer, error)
 	// GetTurn reads a turn, or ErrNotFound.
 	GetTurn(ctx context.Context, k Key, id string) (*sessionv1.Turn, error)
@@ -388,80 +393,81 @@ type Store interface {
 	// limit of them and about maxBytes (0: no bound), but at least one.
 	ListEvents(ctx context.Context, k Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
 	// FoldEvents replaces the events that cover exactly first..last by others that
-	// cover the same, in one transaction; nobody is told, for the log says the same
-	// as before. ErrNotTiled when either does not cover the range without gap and
-	// overlap, ErrNotFound.
+	// cover the same, in one transaction. It sends no wake, because the content of
+	// the log is unchanged. ErrNotTiled when either does not cover the range
+	// without gap and overlap, ErrNotFound.
 	FoldEvents(ctx context.Context, k Key, first, last int64, events []*sessionv1.Event) error
 	// ListMessages reads the path from the root to the head (a message id;
 	// empty: the session's), in order, behind the message with the id after.
 	ListMessages(ctx context.Context, k Key, head, after string, limit int) ([]*sessionv1.Message, error)
 
-	// IndexMessages makes messages of a session findable that are not yet, at most
-	// limit of them, and tells how many those were. ErrNotFound.
+	// IndexMessages makes at most limit messages of a session searchable, and
+	// returns how many it indexed. ErrNotFound.
 	IndexMessages(ctx context.Context, k Key, limit int) (int, error)
-	// SearchMessages finds messages, also those that the head has left behind.
+	// SearchMessages finds messages, including those that the head has left
+	// behind.
 	SearchMessages(ctx context.Context, s MessageSearch) ([]*sessionv1.Message, error)
 
 	// Claim takes sessions that have work (a command, or an active turn that is
-	// not WAITING) and no unexpired lease, first those that wait longest, one of
-	// each tenant before the second of any.
+	// not WAITING) and no unexpired lease. The sessions that wait longest come
+	// first, and one of each tenant before the second of any.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Load reads what a holder needs. ErrStaleEpoch.
 	Load(ctx context.Context, l Lease) (*Snapshot, error)
-	// Salvage reads what there is to be ended of a session whose state cannot be worked
-	// with. What it cannot read it leaves out. ErrStaleEpoch.
+	// Salvage reads what must be ended of a session whose state cannot be used. It
+	// leaves out what it cannot read. ErrStaleEpoch.
 	Salvage(ctx context.Context, l Lease) (*Salvage, error)
-	// LoadTurn reads one turn with what its loop keeps, such as one that is queued.
+	// LoadTurn reads one turn with its loop's state, such as a queued one.
 	// ErrStaleEpoch, ErrNotFound.
 	LoadTurn(ctx context.Context, l Lease, id string) (*TurnRow, error)
-	// Fenced notes that tools and sandbox refuse all epochs below the lease's: the next
-	// claim has no FenceDue, unless this holder falls silent, too. ErrStaleEpoch.
+	// Fenced records that tools and sandbox refuse all epochs below the lease's: the
+	// next claim has no FenceDue, unless this holder also fails to release its lease.
+	// ErrStaleEpoch.
 	Fenced(ctx context.Context, l Lease) error
 	// Inbox reads the commands not yet consumed, in order. ErrStaleEpoch.
 	Inbox(ctx context.Context, l Lease) ([]Command, error)
-	// Commit appends, all writes in one transaction. The error at an index is
-	// that write's (ErrStaleEpoch, or a mistake of its maker: events that do not
-	// continue the log, names of nothing) and harms no other; the second result is a
-	// failure of all of them, after which nobody knows what was written: load
-	// again. When it returns, what was written is synced.
+	// Commit appends all writes in one transaction. The error at an index belongs to
+	// that write (ErrStaleEpoch, or a fault of the write: events that do not
+	// continue the log, names that do not exist) and affects no other write. The
+	// second result is a failure of all writes, after which it is unknown what was
+	// written: load again. When Commit returns, the writes are synced.
 	Commit(ctx context.Context, writes []Write) ([]error, error)
-	// Balances tells how budgets stand, in the order of the bounds.
+	// Balances returns the use of budgets, in the order of the bounds.
 	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
-	// Renew prolongs leases, all in one statement, and returns those that were lost. A
-	// lease that has ended, but that nobody has taken, is prolonged. A session that
-	// somebody else works on at that moment holds up no other one's: it is asked for
-	// again until ctx ends. Then, too, lost are those that were found so.
+	// Renew extends leases, all in one statement, and returns the lost ones. It also
+	// extends a lease that has ended but was not taken. A session that another
+	// transaction locks at that moment does not delay the others: Renew retries it
+	// until ctx ends. Even then, lost has only the leases that are known to be lost.
 	Renew(ctx context.Context, leases []Lease, ttl time.Duration) (lost []Key, err error)
-	// Release gives a lease back. A session that still has work can be claimed
-	// at once, and its claimers are woken. A claim that ends so is not counted in
-	// Claims: it was not the turn that ended it. A lease that was lost is none to give back.
+	// Release returns a lease. A session that still has work can be claimed at once, and its
+	// claimers are woken. A claim that ends so does not count in Claims: the turn did not
+	// end it. Releasing a lost lease changes nothing.
 	Release(ctx context.Context, l Lease) error
-	// ReleaseIdle gives a lease back if the session has no work left (see Claim),
-	// and tells whether it did. ErrStaleEpoch.
+	// ReleaseIdle returns a lease if the session has no work left (see Claim),
+	// and reports whether it did. ErrStaleEpoch.
 	ReleaseIdle(ctx context.Context, l Lease) (bool, error)
 
 	// PutJobs puts jobs, all or none.
 	PutJobs(ctx context.Context, jobs []Job) error
-	// RequestJobs puts the jobs that a request of a tenant's asks for, all or none, and
-	// once: the same request puts none again, even after they have ended.
-	// ErrRequestIDReused.
+	// RequestJobs puts the jobs of a tenant's request, all or none, and only once: the
+	// same request puts none again, even after they have ended. ErrRequestIDReused.
 	RequestJobs(ctx context.Context, tenant string, jobs []Job, r Request) (Answer, error)
-	// ClaimJobs takes jobs that are due and that nobody else has claimed, first
-	// those that wait longest, one of each tenant before the second of any. A claim
-	// lasts for the TTL by the database's clock; nothing prolongs it.
+	// ClaimJobs takes jobs that are due and not claimed. The jobs that wait longest
+	// come first, and one of each tenant before the second of any. A claim lasts
+	// for the TTL by the database's clock and cannot be extended.
 	ClaimJobs(ctx context.Context, c JobClaim) ([]Job, error)
-	// EndJob removes a job that was claimed or, with again, gives it back with the
-	// Due, Body and Attempt of again. ErrStaleEpoch when the claim is not good any
-	// more: the job was claimed by another since, was ended, or went with its
-	// session. A claim that has lapsed, but that nobody has taken over, is good. The
-	// end of a JobDelete frees the session's id.
+	// EndJob removes a claimed job or, with again, returns it with the Due, Body and
+	// Attempt of again. ErrStaleEpoch when the claim is no longer valid: the job was
+	// claimed again since, has ended, or went with its session. An expired claim is
+	// valid as long as the job is not claimed again. The end of a JobDelete frees
+	// the session's id.
 	EndJob(ctx context.Context, j Job, again *Job) error
 
 	// Listen sends wakes until ctx ends, then closes the channel. A slow
 	// receiver loses wakes and gets one WakeLost instead.
 	Listen(ctx context.Context) (<-chan Wake, error)
-	// Ping tells whether the database takes writes.
+	// Ping checks that the database takes writes.
 	Ping(ctx context.Context) error
-	// Close gives everything back; Listen's channels are closed.
+	// Close releases all resources and closes Listen's channels.
 	Close() error
 }

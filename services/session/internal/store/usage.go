@@ -2,8 +2,8 @@ package store
 
 import "math"
 
-// Sum adds two counts that are not negative. A sum that does not fit is the
-// largest number: imported sessions may bring any count.
+// Sum adds two counts that are not negative. A sum that overflows is the
+// largest number: imported sessions may have any count.
 func Sum(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// What one user may have.
+// Limits of one user's variables.
 const (
 	MaxVariables     = 128
 	MaxVariableBytes = 256 << 10 // names and values together
 )
 
-// Owner is a user of a tenant's.
+// Owner is a user of a tenant.
 type Owner struct{ Tenant, User string }
 
-// Variable is one of the environment of a user's commands. Value must not get into
-// answers, logs, events or spans.
+// Variable is an environment variable of a user's commands. Value must not get
+// into answers, logs, events or spans.
 type Variable struct {
 	Name, Value string
-	Time        time.Time // when it was set, given by the store
+	Time        time.Time // when it was set, by the store
 }
 
-// Variables keeps the variables of users. They belong to no session and to no node.
+// Variables stores the variables of users. They belong to no session and no node.
 type Variables interface {
-	// SetVariable sets a variable; ErrTooMany, ErrRequestIDReused. A request
-	// that was made before answers with the variable as it is now, if it still is.
+	// SetVariable sets a variable; ErrTooMany, ErrRequestIDReused. A repeated
+	// request returns the variable as it is now, if it still exists.
 	SetVariable(ctx context.Context, o Owner, v Variable, r Request) (Variable, error)
 	// DeleteVariable deletes a variable; ErrNotFound, ErrRequestIDReused.
 	DeleteVariable(ctx context.Context, o Owner, name string, r Request) error
