@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// maxQueuedWakes bounds what waits for one slow listener.
+// maxQueuedWakes bounds the queue of a slow listener.
 const maxQueuedWakes = 4096
 
 // Broadcast sends wakes to any number of listeners. Sending never blocks.
@@ -19,12 +19,13 @@ type Broadcast struct {
 	pumps     sync.WaitGroup
 }
 
-// NewBroadcast makes one without listeners.
+// NewBroadcast returns a Broadcast without listeners.
 func NewBroadcast() *Broadcast {
 	return &Broadcast{listeners: map[*listener]struct{}{}, closed: make(chan struct{})}
 }
 
-// listener holds the wakes that its receiver has not taken yet, each once.
+// listener holds the wakes that its receiver has not taken yet, without
+// duplicates.
 type listener struct {
 	mu     sync.Mutex
 	queue  []store.Wake
@@ -33,7 +34,7 @@ type listener struct {
 }
 
 // Listen adds a listener until ctx or the broadcast ends; then its channel is
-// closed. Wakes that wait for the same session and kind are sent once.
+// closed. Pending wakes of the same session and kind are sent once.
 func (b *Broadcast) Listen(ctx context.Context) (<-chan store.Wake, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *listener) put(wakes []store.Wake) {
 	lost := store.Wake{Kind: store.WakeLost}
 	for _, w := range wakes {
 		if _, ok := l.queued[lost]; ok {
-			break // it will look at everything anyway
+			break // the receiver will look at everything anyway
 		}
 		if _, ok := l.queued[w]; ok {
 			continue

@@ -10,14 +10,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// BudgetID names a budget in the ledger, whatever the window.
+// BudgetID is the key of a budget in the ledger, for all windows.
 type BudgetID struct {
 	Tenant  string
 	Scope   store.BudgetScope
 	Subject string
 }
 
-// AccountID names a row of the ledger.
+// AccountID is the key of a row of the ledger.
 type AccountID struct {
 	BudgetID
 	Start int64 // of the window, in seconds since the epoch; 0: for ever
@@ -26,26 +26,27 @@ type AccountID struct {
 // Account is a row of the ledger.
 type Account struct {
 	AccountID
-	Session        string // with which the row goes; empty: with none
+	Session        string // session with which the row is deleted; empty: none
 	Used, Reserved store.Amount
 }
 
-// Reservation is a row for one account that an open reservation is charged to.
+// Reservation is the row of one account that an open reservation is charged to.
 type Reservation struct {
 	ID
 	AccountID
 	Amount store.Amount
 }
 
-// BudgetNeeds is what a commit must know of the ledger: all windows of these
+// BudgetNeeds is what a commit must read of the ledger: all windows of these
 // budgets and of those that the reservations are charged to, under a lock of
-// their tenants that others wait for.
+// their tenants.
 type BudgetNeeds struct {
 	Budgets      []BudgetID
 	Reservations []ID
 }
 
-// Tenants are those whose ledgers are needed, in order; none without a budget.
+// Tenants returns the tenants whose ledgers are needed, in order; none without
+// a budget.
 func (n BudgetNeeds) Tenants() []string {
 	seen := map[string]struct{}{}
 	for _, b := range n.Budgets {
@@ -73,7 +74,7 @@ func (n *BudgetNeeds) addBounds(tenant string, bounds []store.Bound) {
 	}
 }
 
-// BudgetFacts is what the database said to BudgetNeeds.
+// BudgetFacts is the database's answer to BudgetNeeds.
 type BudgetFacts struct {
 	Accounts     []Account
 	Reservations []Reservation
@@ -82,12 +83,12 @@ type BudgetFacts struct {
 // BudgetChange is what a commit changes in the ledger.
 type BudgetChange struct {
 	Put     []Account   // to insert or to replace
-	Drop    []AccountID // of windows that are over
+	Drop    []AccountID // of windows that have ended
 	Open    []Reservation
 	Settled []ID
 }
 
-// ledger gathers what the writes of a commit change in the ledger, in order.
+// ledger collects the changes of a commit's writes to the ledger, in order.
 type ledger struct {
 	now      time.Time
 	accounts map[AccountID]*Account
@@ -120,7 +121,7 @@ func (l *ledger) apply(w store.Write) {
 	}
 }
 
-// account is the row that a bound is counted in now.
+// account returns the row in which a bound counts now.
 func (l *ledger) account(k store.Key, b store.Bound) *Account {
 	id := AccountID{BudgetID{k.Tenant, b.Scope, b.Subject}, windowStart(l.now, b.Window)}
 	a := l.accounts[id]
@@ -143,7 +144,7 @@ func (l *ledger) settle(w store.Write, s store.Settle) {
 			used = r.Amount
 		}
 		a := l.accounts[r.AccountID]
-		if a == nil { // cannot be: a window with open reservations is not dropped
+		if a == nil { // cannot happen: a window with open reservations is not dropped
 			continue
 		}
 		a.Used = sum(a.Used, used)
@@ -166,10 +167,10 @@ func less(a, b store.Amount) store.Amount {
 	return store.Amount{Tokens: a.Tokens - b.Tokens, CostNanoUSD: a.CostNanoUSD - b.CostNanoUSD, WallTime: a.WallTime - b.WallTime}
 }
 
-// reserve decides about a reservation and puts the answer into it.
+// reserve decides on a reservation and sets its answer.
 func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 	r.Answer = store.Grant{}
-	if len(l.open[ID{w.Key, r.ID}]) > 0 { // nobody knows what was used of it any more
+	if len(l.open[ID{w.Key, r.ID}]) > 0 { // the use of the open one is not known any more
 		l.settle(w, store.Settle{ID: r.ID, Unknown: true})
 	}
 	output, wall := r.MaxOutput, r.WallTime
@@ -208,7 +209,7 @@ func (l *ledger) reserve(w store.Write, r *store.Reserve) {
 	l.opened[id] = struct{}{}
 }
 
-// standing is a budget as it is at this place of the commit.
+// standing is a budget at this point of the commit.
 type standing struct{ store.Balance }
 
 func (l *ledger) standing(k store.Key, b store.Bound) standing {
@@ -224,8 +225,9 @@ func balance(a *Account, b store.Bound) store.Balance {
 	return out
 }
 
-// room is how many output tokens a call may bring under this budget, and which
-// limit says so; below zero, the call does not even fit without any.
+// room returns how many output tokens a call may produce under this budget, and
+// the limit that decides. A negative result means that the call does not fit
+// even without output.
 func (s standing) room(r *store.Reserve) (int64, store.LimitKind) {
 	if s.Hard.WallTime > 0 && s.timeShort(r) {
 		return math.MinInt64, store.LimitWallTime
@@ -246,25 +248,25 @@ func (s standing) room(r *store.Reserve) (int64, store.LimitKind) {
 	return room, kind
 }
 
-// alone is the budget as if nothing else were reserved.
+// alone returns the budget without its reservations.
 func (s standing) alone() standing {
 	s.Reserved = store.Amount{}
 	return s
 }
 
-// timeShort tells whether there is too little time for a reservation. A model
-// call reserves none: its turn does.
+// timeShort reports whether too little time is left for a reservation. A model
+// call reserves no time: its turn does.
 func (s standing) timeShort(r *store.Reserve) bool {
 	unused := s.Hard.WallTime - s.Used.WallTime
 	return unused <= 0 || r.WallTime > 0 && s.timeLeft() < max(min(r.MinWallTime, unused), time.Microsecond)
 }
 
-// timeLeft is the time that is neither used nor reserved.
+// timeLeft returns the time that is neither used nor reserved.
 func (s standing) timeLeft() time.Duration {
 	return s.Hard.WallTime - s.Used.WallTime - s.Reserved.WallTime
 }
 
-// softReached is the soft limit that is reached, if one is.
+// softReached returns the soft limit that is reached, if any.
 func (s standing) softReached() store.LimitKind {
 	switch {
 	case s.Soft.CostNanoUSD > 0 && s.Used.CostNanoUSD >= s.Soft.CostNanoUSD:
@@ -277,8 +279,8 @@ func (s standing) softReached() store.LimitKind {
 	return ""
 }
 
-// affordable is how many output tokens a call may bring for a cost; -1 when it
-// costs more without any.
+// affordable returns how many output tokens a call may produce for a cost; -1
+// if it costs more even without output.
 func affordable(r *store.Reserve, cost int64) int64 {
 	if callAmount(r, 0).CostNanoUSD > cost {
 		return -1
@@ -287,13 +289,13 @@ func affordable(r *store.Reserve, cost int64) int64 {
 		return math.MaxInt64
 	}
 	n := int64(float64(cost-r.Input.CostNanoUSD) / r.OutputPrice)
-	for n > 0 && callAmount(r, n).CostNanoUSD > cost { // what rounding has added
+	for n > 0 && callAmount(r, n).CostNanoUSD > cost { // undo the rounding
 		n--
 	}
 	return n
 }
 
-// callAmount is what a call uses at most that brings this much output.
+// callAmount returns the most that a call with this much output uses.
 func callAmount(r *store.Reserve, output int64) store.Amount {
 	return store.Amount{
 		Tokens:      r.Input.Tokens + output,
@@ -301,7 +303,8 @@ func callAmount(r *store.Reserve, output int64) store.Amount {
 	}
 }
 
-// windowStart is when the window began that now is in, in seconds since the epoch.
+// windowStart returns the start of the window that contains now, in seconds since
+// the epoch.
 func windowStart(now time.Time, window time.Duration) int64 {
 	seconds := int64(window / time.Second)
 	if seconds <= 0 {
@@ -310,7 +313,7 @@ func windowStart(now time.Time, window time.Duration) int64 {
 	return now.Unix() / seconds * seconds
 }
 
-// change is what is to be written, in the order of the rows' keys.
+// change returns the rows to write, in the order of their keys.
 func (l *ledger) change() BudgetChange {
 	var c BudgetChange
 	current := map[BudgetID]int64{}
@@ -319,7 +322,7 @@ func (l *ledger) change() BudgetChange {
 		current[id.BudgetID] = max(current[id.BudgetID], id.Start)
 	}
 	for id, a := range l.accounts {
-		// The rows of earlier windows are not needed any more; one that counts for ever
+		// The rows of earlier windows are not needed any more; a row without a window
 		// (Start 0) stays.
 		if id.Start > 0 && id.Start < current[id.BudgetID] && a.Reserved == (store.Amount{}) {
 			c.Drop = append(c.Drop, id)
@@ -341,7 +344,7 @@ func compareAccounts(a, b AccountID) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
 }
 
-// Balances tells how budgets stand, given the rows of all their windows.
+// Balances returns the use of budgets, given the rows of all their windows.
 func Balances(tenant string, bounds []store.Bound, now time.Time, rows []Account) []store.Balance {
 	l := newLedger(now, BudgetFacts{Accounts: rows})
 	out := make([]store.Balance, 0, len(bounds))
@@ -351,7 +354,7 @@ func Balances(tenant string, bounds []store.Bound, now time.Time, rows []Account
 	return out
 }
 
-// BudgetIDs names the budgets of bounds.
+// BudgetIDs returns the keys of the budgets of bounds.
 func BudgetIDs(tenant string, bounds []store.Bound) []BudgetID {
 	var n BudgetNeeds
 	n.addBounds(tenant, bounds)

@@ -18,12 +18,12 @@ type Checkpoint struct {
 	Body []byte
 }
 
-// CheckpointName is the resource name of a checkpoint.
+// CheckpointName returns the resource name of a checkpoint.
 func CheckpointName(session, checkpoint string) string {
 	return childName(session, "checkpoints", checkpoint)
 }
 
-// CheckpointID is the id in a checkpoint's resource name.
+// CheckpointID returns the id in a checkpoint's resource name.
 func CheckpointID(session, name string) (string, error) {
 	return childID(session, "checkpoints", name)
 }
@@ -40,13 +40,13 @@ func checkpointRow(k store.Key, c *sessionv1.Checkpoint) (Checkpoint, error) {
 	return Checkpoint{ID: ID{k, id}, Seq: c.Seq, Body: body}, nil
 }
 
-// awaited is the value of an answer that is given when the command has
-// taken effect: its id, and behind which event of the log that is told.
+// awaited returns the answer to a command whose result is an event: its id, and
+// the sequence number that the event follows.
 func awaited(s store.Submit, st InboxState) string {
 	return s.Command.CallID + "." + strconv.FormatInt(st.Session.LastSeq, 10)
 }
 
-// planAwaited puts a command whose effect is told by an event.
+// planAwaited plans a command whose result is an event.
 func planAwaited(s store.Submit, st InboxState) (*Submission, error) {
 	if s.Command.CallID == "" {
 		return nil, fmt.Errorf("a command of the kind %s has no id", s.Command.Kind)
@@ -59,8 +59,8 @@ func planAwaited(s store.Submit, st InboxState) (*Submission, error) {
 	return out, nil
 }
 
-// checkpoints plans what becomes of checkpoints. Those that this very commit has
-// planned to add are not added when a later write removes them.
+// checkpoints plans the changes to checkpoints. A checkpoint that a later write
+// of the same commit removes is not added.
 func (p *planner) checkpoints(w store.Write, rows *writeRows) {
 	for _, id := range w.DropCheckpoints {
 		gone := ID{w.Key, id}

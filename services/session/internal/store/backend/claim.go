@@ -6,8 +6,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// WithinLimits leaves of the sessions that could be claimed, in their order,
-// those that the claim's limits allow.
+// WithinLimits returns the sessions that the claim's limits allow, in the given
+// order.
 func WithinLimits(free []store.Lease, c store.Claim) []store.Lease {
 	held := maps.Clone(c.Held)
 	if held == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// ID is the key of something within a session.
+// ID is the key of an object within a session.
 type ID struct {
 	store.Key
 	ID string
@@ -22,7 +22,7 @@ type CommandID struct {
 	ID int64
 }
 
-// Needs is what a commit must know of the database: the sessions to lock, in
+// Needs is what a commit must read from the database: the sessions to lock, in
 // the order of their keys, and the turns and messages that the writes name.
 type Needs struct {
 	Sessions        []store.Key
@@ -30,28 +30,28 @@ type Needs struct {
 	Budgets         BudgetNeeds
 }
 
-// Facts is what the database said to Needs, under the sessions' locks.
+// Facts is the database's answer to Needs, under the sessions' locks.
 type Facts struct {
 	Now      time.Time
 	Sessions map[store.Key]*Session // changed by PlanCommit
-	Turns    map[ID]struct{}        // those that exist
-	Messages map[ID]int64           // the depth of those that exist
+	Turns    map[ID]struct{}        // the existing ones
+	Messages map[ID]int64           // the depth of the existing ones
 	Budgets  BudgetFacts
 }
 
-// Commit is what a commit changes, over all its writes.
+// Commit has the changes of a commit, over all its writes.
 type Commit struct {
 	Sessions []*Session // in the order of their keys
-	Advanced []*Session // of which only the log goes on; none of Sessions; in the order of their keys
+	Advanced []*Session // only their logs grow; none of Sessions; in the order of their keys
 	Events   []Event
 	Messages []Message
 	Revised  []Message // replaces bodies; after Messages
-	Turns    []Turn    // each once
+	Turns    []Turn    // without duplicates
 	Consume  []CommandID
-	// Waited is to be deleted before Wait is put in.
+	// Waited is deleted before Wait is inserted.
 	Waited []ID
 	Wait   []PendingCall
-	// DropCheckpoints is to be deleted before Checkpoints is put in.
+	// DropCheckpoints is deleted before Checkpoints is inserted.
 	DropCheckpoints []ID
 	Checkpoints     []Checkpoint
 	Jobs            []store.Job
@@ -59,20 +59,20 @@ type Commit struct {
 	Made            []Made
 	Voids           []Void
 	Wakes           []store.Wake
-	// Budgets is what changes in the ledger.
+	// Budgets has the changes to the ledger.
 	Budgets BudgetChange
 }
 
-// Empty tells whether there is nothing to change.
+// Empty reports whether the commit changes nothing.
 func (c *Commit) Empty() bool { return len(c.Sessions)+len(c.Advanced) == 0 }
 
-// PendingCall is the row of a call that waits.
+// PendingCall is the row of a waiting call.
 type PendingCall struct {
 	store.Key
 	store.PendingCall
 }
 
-// CompareKeys orders keys: the order in which rows are locked.
+// CompareKeys orders keys in the order in which rows are locked.
 func CompareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
 }
@@ -81,7 +81,7 @@ func compareIDs(a, b ID) int {
 	return cmp.Or(CompareKeys(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
 }
 
-// NeedsOf lists what must be known to plan these writes.
+// NeedsOf returns what must be read to plan these writes.
 func NeedsOf(writes []store.Write) Needs {
 	var n Needs
 	for _, w := range writes {
@@ -106,18 +106,19 @@ func NeedsOf(writes []store.Write) Needs {
 	}
 	slices.SortFunc(n.Sessions, CompareKeys)
 	n.Sessions = slices.Compact(n.Sessions)
-	// Several writes may settle a reservation, as one of a holder that has lost its
-	// lease and one of its successor: it is read once, for it is counted as often.
+	// Several writes may settle the same reservation, such as those of a holder
+	// that has lost its lease and of its successor. It is read once, so that it
+	// counts once.
 	slices.SortFunc(n.Budgets.Reservations, compareIDs)
 	n.Budgets.Reservations = slices.Compact(n.Budgets.Reservations)
 	return n
 }
 
-// planner gathers what the writes change, in order.
+// planner collects the changes of the writes, in order.
 type planner struct {
 	facts   Facts
 	out     Commit
-	changed map[store.Key]bool // whether more than the log goes on
+	changed map[store.Key]bool // whether more than the log changes
 	turns   map[ID]int         // index in out.Turns
 	waiting map[ID]store.PendingCall
 	waited  map[ID]struct{}
@@ -125,8 +126,8 @@ type planner struct {
 	ledger  *ledger
 }
 
-// PlanCommit decides what the writes change. The error at an index is that
-// write's, of which then nothing is in the plan.
+// PlanCommit decides what the writes change. The error at an index belongs to
+// that write, which then has no part in the plan.
 func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	p := &planner{
 		facts: f, changed: map[store.Key]bool{}, turns: map[ID]int{},
@@ -146,7 +147,7 @@ func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	return &p.out, errs
 }
 
-// writeRows is a write that was found good.
+// writeRows has the rows of a valid write.
 type writeRows struct {
 	events      []Event
 	messages    []Message

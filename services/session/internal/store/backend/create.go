@@ -12,14 +12,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Created is the rows of a new session.
+// Created has the rows of a new session.
 type Created struct {
 	Session  *Session
 	Event    Event
 	Messages []Message
 }
 
-// PlanCreate makes the rows of a new session at the time now.
+// PlanCreate returns the rows of a new session at the time now.
 func PlanCreate(s store.NewSession, now time.Time) (*Created, error) {
 	if s.Event == nil {
 		return nil, errors.New("a new session needs its first event")

@@ -13,10 +13,10 @@ import (
 )
 
 // Most blocks of a long conversation are texts. These are decoded by hand, into
-// memory that is allocated for many at once; all else is left to proto.Unmarshal,
-// and so is whatever a newer version may have added.
+// memory that is allocated for many at once. proto.Unmarshal decodes all other
+// blocks and any field that a newer version may have added.
 
-// field is one field on the wire. at and end are where its bytes are.
+// field is one field on the wire. at and end delimit its bytes.
 type field struct {
 	number  protowire.Number
 	kind    protowire.Type
@@ -24,14 +24,15 @@ type field struct {
 	at, end int
 }
 
-// wireBody is a body on the wire: the same bytes twice, for strings share text.
+// wireBody is a body on the wire, held twice, so that strings can share its
+// text.
 type wireBody struct {
 	bytes []byte
 	text  string
 }
 
-// next reads the field at at; next is behind it, or negative where there is none
-// that can be read here.
+// next reads the field at at and returns the index after it, or a negative one
+// if no field can be read there.
 func (b *wireBody) next(at, end int) (f field, next int) {
 	number, kind, n := protowire.ConsumeTag(b.bytes[at:end])
 	if n < 0 {
@@ -64,13 +65,13 @@ func (b *wireBody) string(f field, s *string) bool {
 	return f.kind == protowire.BytesType && utf8.ValidString(*s)
 }
 
-// only reads what has nothing but one field 1, of bytes.
+// only reads a message that has only field 1, of bytes.
 func (b *wireBody) only(f field) (field, bool) {
 	in, next := b.next(f.at, f.end)
 	return in, next == f.end && in.number == 1 && in.kind == protowire.BytesType
 }
 
-// textParts are what a block of text consists of.
+// textParts is the memory of a block of text.
 type textParts struct {
 	block     sessionv1.Block
 	inBlock   sessionv1.Block_Content
@@ -97,7 +98,7 @@ func (d *decoder) message(body *wireBody, at, end int, m *sessionv1.Message) err
 	return nil
 }
 
-// fast says whether it could decode all of the body.
+// fast reports whether it could decode the whole body.
 func (d *decoder) fast(body *wireBody, at, end int, m *sessionv1.Message) bool {
 	first := len(d.blocks)
 	for at < end {

@@ -1,5 +1,5 @@
-// Package backend is what the backends of store have in common: how rows turn
-// into messages and back, what a submitted command and a commit change given the
-// rows as they are, and how wakes reach their listeners. It speaks no SQL. That
-// both backends decide here is what makes them answer alike.
+// Package backend has the common part of the backends of store: the conversion
+// between rows and messages, the changes of a submitted command or a commit
+// given the current rows, and the delivery of wakes. It has no SQL. Both
+// backends decide here, so that they answer alike.
 package backend

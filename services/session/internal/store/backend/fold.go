@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// PlanFold makes the rows of events that are to cover first..last.
+// PlanFold returns the rows of events that are to cover first..last.
 func PlanFold(k store.Key, first, last int64, events []*sessionv1.Event) ([]Event, error) {
 	rows := make([]Event, 0, len(events))
 	for _, e := range events {
@@ -20,8 +20,8 @@ func PlanFold(k store.Key, first, last int64, events []*sessionv1.Event) ([]Even
 	return rows, Tile(rows, first, last)
 }
 
-// Tile tells whether events, in order, cover first..last without gap and
-// overlap; only their numbers matter.
+// Tile checks that events, in order, cover first..last without gap and overlap.
+// It looks only at their numbers.
 func Tile(rows []Event, first, last int64) error {
 	next := first
 	for _, e := range rows {

@@ -11,14 +11,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Importing makes the rows of a session that is imported, batch by batch.
+// Importing makes the rows of an imported session, batch by batch.
 type Importing struct {
 	Session *Session // its numbers grow with the batches
 	now     time.Time
 	headed  bool
 }
 
-// Imported is the rows of one batch.
+// Imported has the rows of one batch.
 type Imported struct {
 	Turns    []Turn
 	Messages []Message
@@ -40,7 +40,7 @@ func PlanImport(i store.Import, now time.Time) (*Importing, error) {
 	return &Importing{Session: s, now: now, headed: i.Head == ""}, nil
 }
 
-// Batch makes the rows of the next batch.
+// Batch returns the rows of the next batch.
 func (p *Importing) Batch(b store.ImportBatch) (*Imported, error) {
 	out := &Imported{}
 	for _, t := range b.Turns {
@@ -91,8 +91,7 @@ func (p *Importing) turn(out *Imported, t *sessionv1.Turn) error {
 	return nil
 }
 
-// End tells whether what came is a session, and brings the jobs that are left to
-// put.
+// End checks that the batches make a session, and returns the remaining jobs.
 func (p *Importing) End() ([]store.Job, error) {
 	switch {
 	case p.Session.LastSeq == 0:
@@ -100,7 +99,7 @@ func (p *Importing) End() ([]store.Job, error) {
 	case !p.headed:
 		return nil, errors.New("the head is not among the messages")
 	case p.Session.NextTurn == 1:
-		// A turn of no name: only the messages are looked after.
+		// A job without a turn: it only indexes the messages.
 		return []store.Job{jobRow(p.Session.Key, TendJob(p.Session.Key, ""), p.now)}, nil
 	}
 	return nil, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Ended tells whether a turn in this state has ended.
+// Ended reports whether a turn in this state has ended.
 func Ended(s sessionv1.TurnState) bool {
 	switch s {
 	case sessionv1.TurnState_TURN_STATE_COMPLETE, sessionv1.TurnState_TURN_STATE_PARTIAL,
@@ -18,18 +18,18 @@ func Ended(s sessionv1.TurnState) bool {
 	return false
 }
 
-// TendJob is the job that looks after a turn once it has ended.
+// TendJob returns the job that does the follow-up work of an ended turn.
 func TendJob(k store.Key, turn string) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobTend, ID: k.Session + "/" + turn, Session: k.Session}
 }
 
-// jobRow is a job that a commit puts: of the session's tenant.
+// jobRow returns a job of a commit, which belongs to the session's tenant.
 func jobRow(k store.Key, j store.Job, now time.Time) store.Job {
 	j.Tenant = k.Tenant
 	return JobAt(j, now)
 }
 
-// JobAt gives a job that does not say when it is due its time.
+// JobAt sets the due time of a job that has none.
 func JobAt(j store.Job, now time.Time) store.Job {
 	if j.Due.IsZero() {
 		j.Due = now.Add(j.After)
@@ -38,8 +38,8 @@ func JobAt(j store.Job, now time.Time) store.Job {
 	return j
 }
 
-// DeleteJob is the job that tells the peers that a session was deleted, which was
-// held last under the epoch.
+// DeleteJob returns the job that tells the peers that a session was deleted.
+// epoch is the session's last one.
 func DeleteJob(k store.Key, epoch int64, due time.Time) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobDelete, ID: k.Session, Body: strconv.AppendInt(nil, epoch, 10), Due: Micros(due)}
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// batchBytes is how much of a conversation is decoded by one goroutine.
+// batchBytes is the size of the part of a conversation that one goroutine
+// decodes.
 const batchBytes = 64 << 10
 
-// Tree decodes a session's messages beside the query that brings them, and puts
-// paths together out of them. One goroutine uses it; it must call Path or Close.
+// Tree decodes a session's messages while the query returns them, and builds
+// paths from them. Only one goroutine may use it; it must call Path or Close.
 type Tree struct {
 	batch   *batch
 	batches []*batch
 	running sync.WaitGroup
 }
 
-// batch is a number of bodies, one behind the other, and what they say.
+// batch is a number of adjacent bodies and their decoded messages.
 type batch struct {
 	buf      []byte
 	ends     []int
@@ -28,7 +29,7 @@ type batch struct {
 	err      error
 }
 
-// Add takes a body, of which it keeps a copy.
+// Add adds a copy of a body.
 func (t *Tree) Add(body []byte) {
 	if t.batch == nil {
 		t.batch = &batch{buf: make([]byte, 0, max(batchBytes, len(body)))}
@@ -63,11 +64,11 @@ func (b *batch) decode() {
 	b.buf = nil
 }
 
-// Close waits for what is being decoded.
+// Close waits for the decoders.
 func (t *Tree) Close() { t.running.Wait() }
 
-// Path gives the path from the root to head. A head that is not in the tree is
-// store.ErrNotFound.
+// Path returns the path from the root to head. A head that is not in the tree
+// is store.ErrNotFound.
 func (t *Tree) Path(k store.Key, head string) ([]*sessionv1.Message, error) {
 	t.decode()
 	t.running.Wait()

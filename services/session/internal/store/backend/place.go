@@ -18,8 +18,8 @@ type Made struct {
 	Generation int64
 }
 
-// MadeIn is the column of a place: the last generation in which the workspace is known
-// to have been made, for then nothing has to be forgotten when it gets another place.
+// MadeIn returns the column of a place: the last generation in which the workspace is
+// known to have been made. A new place then needs no reset of the column.
 func MadeIn(p store.Place) int64 {
 	if p.Made {
 		return p.Generation
@@ -27,13 +27,13 @@ func MadeIn(p store.Place) int64 {
 	return 0
 }
 
-// Void says that a session's exports up to a number of the log may have what was undone.
+// Void says that a session's exports up to a sequence number may have undone changes.
 type Void struct {
 	store.Key
 	Seq int64
 }
 
-// place notes where a workspace is, in the place of what an earlier write said.
+// place records a workspace's place, replacing that of an earlier write.
 func (p *planner) place(row Place) {
 	i := slices.IndexFunc(p.out.Places, func(o Place) bool { return o.Key == row.Key })
 	if i < 0 {
@@ -43,8 +43,9 @@ func (p *planner) place(row Place) {
 	p.out.Places[i] = row
 }
 
-// LeftFor is why a workspace left the place before, as long as its files are to be brought to the
-// one that this was written for. An older version, which does not know of it, leaves it as it was.
+// LeftFor returns the previous place of a workspace, as long as its files must be copied to the
+// place of this generation. An older version does not know the columns and leaves them unchanged,
+// so those of another generation do not count.
 func LeftFor(p store.Place, generation int64) store.Left {
 	if !p.Restore || p.Generation != generation {
 		return store.Left{}

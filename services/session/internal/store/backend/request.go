@@ -6,15 +6,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// ForgetBatch bounds how many expired request ids a mutation removes beside its
-// own work. More than one, so that they do not pile up.
+// ForgetBatch bounds how many expired request ids a mutation also removes. It
+// is more than one, so that they do not pile up.
 const ForgetBatch = 16
 
 // deleteKept is how long the answer to a deletion is kept.
 const deleteKept = 24 * time.Hour
 
-// KeepDelete tells until when the answer to a deletion is kept: as the request
-// says, but it cannot go with the session.
+// KeepDelete returns until when the answer to a deletion is kept: until the
+// requested time, or by default for deleteKept, since it cannot be deleted with
+// the session.
 func KeepDelete(asked, now time.Time) time.Time {
 	if asked.IsZero() {
 		return now.Add(deleteKept)
@@ -22,7 +23,7 @@ func KeepDelete(asked, now time.Time) time.Time {
 	return asked
 }
 
-// Answered is what a mutation returns: no answer beside an error.
+// Answered returns the result of a mutation: no answer beside an error.
 func Answered(a store.Answer, err error) (store.Answer, error) {
 	if err != nil {
 		return store.Answer{}, err

@@ -23,16 +23,17 @@ type Session struct {
 	Usage                  Usage
 	FinishedTurns          int32
 	Epoch                  int64
-	Held                   bool // the lease was taken and not given back; it may have expired
+	Held                   bool // the lease was taken and not released; it may have expired
 	Claims                 int
-	// NextCommand and NextTurn are the numbers that come next in the inbox and in
-	// the order of turns.
+	// NextCommand and NextTurn are the next numbers in the inbox and in the order
+	// of turns.
 	NextCommand, NextTurn int64
-	// Rewinding says that the inbox holds a rewind. Only who shows sessions reads it.
+	// Rewinding says that the inbox holds a rewind. It is set only for sessions that
+	// are shown.
 	Rewinding bool
 }
 
-// Usage is a session's usage as columns.
+// Usage has a session's usage as columns.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, Thinking, CostNanoUSD int64
 }
@@ -55,7 +56,7 @@ func (s Usage) proto() *sessionv1.Usage {
 	}
 }
 
-// Proto builds the resource from the row.
+// Proto returns the resource of the row.
 func (s *Session) Proto() (*sessionv1.Session, error) {
 	out := &sessionv1.Session{}
 	if err := proto.Unmarshal(s.Body, out); err != nil {
@@ -75,13 +76,13 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 	return out, nil
 }
 
-// SessionName is the resource name of the session with this id.
+// SessionName returns the resource name of the session with this id.
 func SessionName(session string) string { return "sessions/" + session }
 
-// TurnName is the resource name of a turn; empty without an id.
+// TurnName returns the resource name of a turn, or "" without an id.
 func TurnName(session, turn string) string { return childName(session, "turns", turn) }
 
-// MessageName is the resource name of a message; empty without an id.
+// MessageName returns the resource name of a message, or "" without an id.
 func MessageName(session, message string) string { return childName(session, "messages", message) }
 
 func childName(session, collection, id string) string {
@@ -91,8 +92,8 @@ func childName(session, collection, id string) string {
 	return "sessions/" + session + "/" + collection + "/" + id
 }
 
-// childID is the id in a resource name of the session's collection, empty for
-// an empty name.
+// childID returns the id in a resource name of the session's collection, or ""
+// for an empty name.
 func childID(session, collection, name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -104,16 +105,16 @@ func childID(session, collection, name string) (string, error) {
 	return id, nil
 }
 
-// TurnID is the id in a turn's resource name.
+// TurnID returns the id in a turn's resource name.
 func TurnID(session, name string) (string, error) { return childID(session, "turns", name) }
 
-// MessageID is the id in a message's resource name.
+// MessageID returns the id in a message's resource name.
 func MessageID(session, name string) (string, error) { return childID(session, "messages", name) }
 
-// Micros rounds a time down to what both databases keep.
+// Micros rounds a time down to the precision of both databases.
 func Micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// Decode unmarshals bodies that one query brought.
+// Decode unmarshals the bodies of one query.
 func Decode[T any, M interface {
 	*T
 	proto.Message

@@ -6,12 +6,12 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Open are the states of turns that have not ended, as the columns have them.
+// Open are the states of turns that have not ended, as in the columns.
 var Open = []int32{
 	int32(sessionv1.TurnState_TURN_STATE_QUEUED), int32(sessionv1.TurnState_TURN_STATE_RUNNING), int32(sessionv1.TurnState_TURN_STATE_WAITING),
 }
 
-// ReadableTurn is the turn, or what is known without its body.
+// ReadableTurn returns the turn, or the part that is known without its body.
 func ReadableTurn(session, id string, body []byte) *sessionv1.Turn {
 	name := TurnName(session, id)
 	t := &sessionv1.Turn{}

@@ -16,7 +16,7 @@ import (
 type Schedule struct {
 	store.Key
 	ID, User   string
-	Body       []byte // what was asked for, as a marshaled Schedule
+	Body       []byte // the request, as a marshaled Schedule
 	CreateTime time.Time
 	Paused     bool
 	Due        *time.Time // nil: no time is left, or it is paused
@@ -24,7 +24,8 @@ type Schedule struct {
 	LastError  string
 }
 
-// PlanSchedule makes the row of a new schedule at the time now, without its job.
+// PlanSchedule returns the row of a new schedule at the time now, without its
+// job.
 func PlanSchedule(n store.NewSchedule, now time.Time) (*Schedule, error) {
 	s := n.Schedule
 	body, err := proto.Marshal(&sessionv1.Schedule{
@@ -36,8 +37,8 @@ func PlanSchedule(n store.NewSchedule, now time.Time) (*Schedule, error) {
 	return &Schedule{Key: n.Key, ID: n.ID, User: n.User, Body: body, CreateTime: now}, nil
 }
 
-// Start gives the schedule its next time and makes the job that waits for it;
-// none when no time is left.
+// Start sets the schedule's next time and returns the job that waits for it;
+// none if no time is left.
 func (s *Schedule) Start(next func(time.Time) time.Time, now time.Time) []store.Job {
 	s.Paused, s.Due = false, nil
 	due := Micros(next(now))
@@ -48,10 +49,10 @@ func (s *Schedule) Start(next func(time.Time) time.Time, now time.Time) []store.
 	return []store.Job{store.ScheduleJob(s.Key, s.ID, due)}
 }
 
-// Pause takes the schedule's next time.
+// Pause clears the schedule's next time.
 func (s *Schedule) Pause() { s.Paused, s.Due = true, nil }
 
-// Proto builds the resource from the row.
+// Proto returns the resource of the row.
 func (s *Schedule) Proto() (*sessionv1.Schedule, error) {
 	out := &sessionv1.Schedule{}
 	if err := proto.Unmarshal(s.Body, out); err != nil {
@@ -66,7 +67,7 @@ func (s *Schedule) Proto() (*sessionv1.Schedule, error) {
 	return out, nil
 }
 
-// Row is the schedule as its firing sees it at the time now.
+// Row returns the schedule with the data to fire it at the time now.
 func (s *Schedule) Row(now time.Time) (*store.ScheduleRow, error) {
 	p, err := s.Proto()
 	if err != nil {
@@ -79,8 +80,8 @@ func (s *Schedule) Row(now time.Time) (*store.ScheduleRow, error) {
 	return out, nil
 }
 
-// TextColumn makes a text fit for a database column and for people: valid, of one
-// line, and bounded.
+// TextColumn makes a text fit for a database column and for people: valid UTF-8,
+// one line, and bounded.
 func TextColumn(s string) string {
 	s = strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -94,5 +95,5 @@ func TextColumn(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }
 
-// maxText bounds what is kept of an error, in bytes.
+// maxText bounds the stored text of an error, in bytes.
 const maxText = 500

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Indexed is what search finds a message by.
+// Indexed is the search entry of a message.
 type Indexed struct {
 	store.Key
 	ID    string
@@ -21,7 +21,7 @@ type Indexed struct {
 	Words []string // letters and digits only, with the tenant's mark
 }
 
-// IndexRows makes the rows of messages that were read by their bodies.
+// IndexRows returns the search entries of messages, given their bodies.
 func IndexRows(k store.Key, bodies [][]byte) ([]Indexed, error) {
 	messages, err := Decode[sessionv1.Message](bodies)
 	if err != nil {
@@ -42,15 +42,15 @@ func IndexRows(k store.Key, bodies [][]byte) ([]Indexed, error) {
 	return rows, nil
 }
 
-// mark is what the words of a tenant begin with. Should two tenants ever have the
-// same, their messages are still told apart by the tenant itself.
+// mark returns the prefix of a tenant's words. If two tenants ever have the same
+// prefix, the tenant column still keeps their messages apart.
 func mark(tenant string) string {
 	sum := sha256.Sum256([]byte(tenant))
 	return hex.EncodeToString(sum[:6]) + "x"
 }
 
-// Text is the text of a message: what was said, and what tools have answered,
-// up to the bound of what is searched.
+// Text returns the searchable text of a message: its words and the answers of
+// tools, up to a bound.
 func Text(m *sessionv1.Message) string {
 	var b strings.Builder
 	add := func(c *commonv1.Content) {
@@ -68,10 +68,10 @@ func Text(m *sessionv1.Message) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TSQuery is the query as Postgres reads it.
+// TSQuery returns the query in the syntax of Postgres.
 func TSQuery(s store.MessageSearch) string { return query(s, "'%s'", "'%s':*", " & ") }
 
-// FTSQuery is the query as SQLite reads it.
+// FTSQuery returns the query in the syntax of SQLite.
 func FTSQuery(s store.MessageSearch) string { return query(s, `"%s"`, `"%s"*`, " AND ") }
 
 func query(s store.MessageSearch, whole, prefix, and string) string {

@@ -14,14 +14,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// InboxState is what decides about a command, read under the session's lock.
+// InboxState is the state that decides about a command, read under the
+// session's lock.
 type InboxState struct {
 	Session *Session
 	Queued  int // turns in the state QUEUED
-	// FirstQueued is the oldest of them: the one that becomes active next.
+	// FirstQueued is the oldest of them: it becomes active next.
 	FirstQueued string
-	// Pending is the waiting call with the command's id, or nil; Answered, that
-	// an answer to it is in the inbox already.
+	// Pending is the waiting call with the command's id, or nil. Answered says
+	// that the inbox already has an answer to it.
 	Pending  *store.PendingCall
 	Answered bool
 	// Last is the state of the turn that was accepted last; unspecified without one.
@@ -31,11 +32,11 @@ type InboxState struct {
 	Now      time.Time
 }
 
-// Submission is what a submitted command changes.
+// Submission has the changes of a submitted command.
 type Submission struct {
 	Commands []store.Command // may be none
 	Turn     *Turn           // to insert, if any
-	Answered string          // the call that has its answer now, if any
+	Answered string          // the call that is answered now, if any
 	Value    string          // the answer's value
 }
 
@@ -99,8 +100,8 @@ func planTurn(s store.Submit, st InboxState) (*Submission, error) {
 	return out, nil
 }
 
-// current is the turn that an interrupt stops: the active one, or the one that
-// becomes active as soon as a holder looks.
+// current returns the turn that an interrupt stops: the active one, or the one
+// that becomes active when a holder takes the session.
 func (st InboxState) current() string {
 	return cmp.Or(st.Session.ActiveTurn, st.FirstQueued)
 }
@@ -115,15 +116,16 @@ func planInterrupt(s store.Submit, st InboxState) *Submission {
 	return out
 }
 
-// NeedsInbox tells whether PlanSubmit has to know the inbox. answered says that the
-// answer to the command's call is there.
+// NeedsInbox reports whether PlanSubmit must know the inbox. answered says that the
+// inbox has an answer to the command's call.
 func NeedsInbox(s store.Submit, answered bool) bool {
 	return answered || s.Command.Kind == store.CommandInterrupt || s.InterruptActive || s.RollbackActive
 }
 
-// stopping tells whether the inbox holds already what another interrupt of the
-// turn would ask for. One that also ends the queued turns ends those that were
-// accepted before it; so it is needed again when there are later ones.
+// stopping reports whether the inbox already has what another interrupt of the
+// turn would request. An interrupt that also ends the queued turns ends those
+// that were accepted before it, so another one is needed if there are later
+// ones.
 func (st InboxState) stopping(turn string, cancelQueued bool) bool {
 	is := false
 	for _, c := range st.Commands {
@@ -166,7 +168,7 @@ func planAnswer(s store.Submit, st InboxState) (*Submission, error) {
 	return out, nil
 }
 
-// planExpiry ends the wait of a call that still has no answer.
+// planExpiry ends the wait of a call without an answer.
 func planExpiry(s store.Submit, st InboxState) *Submission {
 	out := &Submission{}
 	if st.Pending != nil && !st.Answered {
@@ -175,14 +177,14 @@ func planExpiry(s store.Submit, st InboxState) *Submission {
 	return out
 }
 
-// answer puts the answer to the waiting call.
+// answer adds the answer to the waiting call.
 func (s *Submission) answer(st InboxState, c store.Command) {
 	s.Answered, s.Value = st.Pending.CallID, st.Pending.CallID
 	c.TurnID = st.Pending.TurnID
 	s.put(st, c)
 }
 
-// answer is the one to a call that is in the inbox.
+// answer returns the answer to a call in the inbox.
 func (st InboxState) answer(call string) store.Command {
 	for _, c := range st.Commands {
 		if c.CallID == call && (c.Kind == store.CommandApproval || c.Kind == store.CommandToolResult || c.Kind == store.CommandExpire) {

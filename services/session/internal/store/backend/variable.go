@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// CheckVariables refuses more variables than a user may have: those that there are,
-// with another one.
+// CheckVariables refuses more variables than a user may have: the existing ones and
+// another one.
 func CheckVariables(all []store.Variable, another store.Variable) error {
 	count, bytes := 1, len(another.Name)+len(another.Value)
 	for _, v := range all {
@@ -23,8 +23,8 @@ func CheckVariables(all []store.Variable, another store.Variable) error {
 	return nil
 }
 
-// VariableOf finds a variable among a user's, which are in order; one that is not
-// there any more has no time.
+// VariableOf finds a variable among a user's, which are sorted. A variable that
+// no longer exists has no time.
 func VariableOf(all []store.Variable, name string) store.Variable {
 	i, ok := slices.BinarySearchFunc(all, name, func(v store.Variable, n string) int { return cmp.Compare(v.Name, n) })
 	if !ok {

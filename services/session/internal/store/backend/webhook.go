@@ -15,16 +15,17 @@ type Webhook struct {
 	Secret                   []byte
 	CreateTime               time.Time
 	OldSecret                []byte
-	OldUntil                 *time.Time // nil: there is no old secret
+	OldUntil                 *time.Time // nil: no old secret
 }
 
-// PlanWebhook makes the row of a new webhook at the time now; the session is the
-// one that it is for, if it is for one.
+// PlanWebhook returns the row of a new webhook at the time now. session is the
+// one that it is for, if any.
 func PlanWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
 	return &Webhook{Tenant: n.Tenant, ID: n.ID, Session: session, URL: n.Webhook.GetUrl(), Secret: n.Secret, CreateTime: now}
 }
 
-// OldUntil is when the secret before a rotation at the time now ends; nil: at once.
+// OldUntil returns when the secret before a rotation at the time now ends; nil: at
+// once.
 func OldUntil(r store.RotateWebhook, now time.Time) *time.Time {
 	if r.Overlap <= 0 {
 		return nil
@@ -33,7 +34,7 @@ func OldUntil(r store.RotateWebhook, now time.Time) *time.Time {
 	return &until
 }
 
-// Row is the webhook with its secret.
+// Row returns the webhook with its secret.
 func (w *Webhook) Row() *store.WebhookRow {
 	out := &sessionv1.Webhook{Name: WebhookName(w.ID), Url: w.URL, CreateTime: timestamppb.New(w.CreateTime)}
 	if w.Session != "" {
@@ -47,7 +48,7 @@ func (w *Webhook) Row() *store.WebhookRow {
 	return row
 }
 
-// WebhookName is the resource name of the webhook with this id.
+// WebhookName returns the resource name of the webhook with this id.
 func WebhookName(id string) string { return "webhooks/" + id }
 
 // Delivery is a delivery's row.
@@ -60,7 +61,7 @@ type Delivery struct {
 	NextTime             *time.Time // nil unless it is pending
 }
 
-// Proto builds what is shown of the row.
+// Proto returns the public form of the row.
 func (d *Delivery) Proto() *sessionv1.Delivery {
 	out := &sessionv1.Delivery{
 		Id: d.ID, Turn: TurnName(d.Session, d.TurnID), State: d.State, Attempts: d.Attempts,

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The methods of checkpoints.
+// Methods of checkpoints.
 const (
 	GetCheckpoint   Method = "GetCheckpoint"
 	ListCheckpoints Method = "ListCheckpoints"

@@ -1,7 +1,7 @@
-// Package faulty makes a store fail where a test wants it to: before a call
-// reaches the database, or after it has done its work there. The second is what
-// a connection does that breaks between a commit and its answer: the caller
-// does not know what was written.
+// Package faulty makes a store fail on request of a test: before a call reaches
+// the database, or after it has done its work there. The second case is that of
+// a connection that breaks between a commit and its answer: the caller does not
+// know what was written.
 package faulty
 
 import (
@@ -17,7 +17,7 @@ import (
 // Method names a method of store.Store.
 type Method string
 
-// The methods that can fail. Close cannot.
+// Methods that can fail. Close cannot.
 const (
 	CreateSession    Method = "CreateSession"
 	GetSession       Method = "GetSession"
@@ -55,21 +55,21 @@ const (
 	Ping             Method = "Ping"
 )
 
-// When says on which side of the work a call fails.
+// When is the side of the work on which a call fails.
 type When int
 
-// The sides. A call that fails before does nothing; one that fails after has
-// done all of its work, and its results are lost.
+// A call that fails before does nothing. A call that fails after has done all
+// of its work, and its results are lost.
 const (
 	Before When = iota
 	After
 )
 
-// Err is what calls fail with when the test names no other error. It wraps
-// store.ErrUnavailable.
+// Err is the default error of failed calls. It wraps store.ErrUnavailable.
 var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
 
-// Store is a store that fails. It may be used and told to fail concurrently.
+// Store is a store that fails on request. Its methods may be called
+// concurrently.
 type Store struct {
 	inner store.Store
 
@@ -92,14 +92,14 @@ type fault struct {
 	freeze *Pause
 }
 
-// New makes a store that does all that inner does until it is told to fail.
-// Closing it closes inner.
+// New returns a store that works like inner until it is told to fail. Closing
+// it closes inner.
 func New(inner store.Store) *Store {
 	return &Store{inner: inner, calls: map[Method]int{}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next
-// one. A nil error is Err.
+// one. A nil error means Err.
 func (s *Store) Fail(m Method, n int, when When, err error) {
 	if err == nil {
 		err = Err
@@ -123,16 +123,16 @@ func (s *Store) Up() {
 	s.down = nil
 }
 
-// Calls tells how often a method was called.
+// Calls returns how often a method was called.
 func (s *Store) Calls(m Method) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[m]
 }
 
-// Pause is a call that is held back.
+// Pause is a paused call.
 type Pause struct {
-	// Reached is closed when the call has come to where it is held.
+	// Reached is closed when the call has come to its pause.
 	Reached chan struct{}
 	resume  chan struct{}
 	once    sync.Once
@@ -141,9 +141,9 @@ type Pause struct {
 // Resume lets the call go on. It may be called more than once, and early.
 func (p *Pause) Resume() { p.once.Do(func() { close(p.resume) }) }
 
-// Hold holds back the n-th call of a method from now on, before or after its
-// work, until it is resumed or its context ends: a holder that is paused and
-// wakes up again.
+// Hold pauses the n-th call of a method from now on, before or after its work,
+// until it is resumed or its context ends: a holder that is paused and wakes up
+// again.
 func (s *Store) Hold(m Method, n int, when When) *Pause {
 	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
 	s.mu.Lock()
@@ -152,8 +152,8 @@ func (s *Store) Hold(m Method, n int, when When) *Pause {
 	return p
 }
 
-// Kill makes the n-th call of a method from now on the last one: it fails, before or after its work, and so does every
-// call after it, as of a process that died there. The channel is closed then.
+// Kill makes the n-th call of a method from now on the last one. It fails, before or after its work, and so
+// does every call after it, like those of a process that died there. The channel is closed then.
 func (s *Store) Kill(m Method, n int, when When) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *Store) Kill(m Method, n int, when When) <-chan struct{} {
 	return f.kill
 }
 
-// Freeze holds back the n-th call of a method from now on, before or after its work, and every call that begins after it,
-// until it is resumed: as a process that was stopped and wakes up again.
+// Freeze pauses the n-th call of a method from now on, before or after its work, and every call that begins
+// after it, until it is resumed: like a process that was stopped and wakes up again.
 func (s *Store) Freeze(m Method, n int, when When) *Pause {
 	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
 	s.mu.Lock()
@@ -172,7 +172,7 @@ func (s *Store) Freeze(m Method, n int, when When) *Pause {
 	return p
 }
 
-// thawed waits as long as the store is frozen.
+// thawed waits while the store is frozen.
 func (s *Store) thawed(ctx context.Context) error {
 	s.mu.Lock()
 	p := s.frozen
@@ -192,7 +192,7 @@ func (p *Pause) wait(ctx context.Context) error {
 	}
 }
 
-// begin counts a call, and takes the faults that hit it.
+// begin counts a call, and takes the faults that apply to it.
 func (s *Store) begin(m Method) (hit []*fault, down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Store) begin(m Method) (hit []*fault, down error) {
 	return hit, s.down
 }
 
-// strike lets the faults of one side take effect.
+// strike applies the faults of one side.
 func (s *Store) strike(ctx context.Context, hit []*fault, when When) error {
 	for _, f := range hit {
 		switch {
@@ -420,8 +420,8 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 	return just(ctx, s, EndJob, func() error { return s.inner.EndJob(ctx, j, again) })
 }
 
-// Listen implements store.Store. A listener that fails after its work does not
-// leave a channel behind that nobody reads: the channel ends with ctx.
+// Listen implements store.Store. A listener that fails after its work leaves no
+// unread channel behind: the channel ends with ctx.
 func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
 	return do(ctx, s, Listen, func() (<-chan store.Wake, error) { return s.inner.Listen(ctx) })
 }

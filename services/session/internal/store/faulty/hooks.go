@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The methods of schedules and webhooks.
+// Methods of schedules and webhooks.
 const (
 	CreateSchedule Method = "CreateSchedule"
 	GetSchedule    Method = "GetSchedule"

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The methods of places.
+// Methods of places.
 const (
 	PlaceOf     Method = "PlaceOf"
 	PlaceNew    Method = "PlaceNew"

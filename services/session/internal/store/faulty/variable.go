@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// The methods of variables.
+// Methods of variables.
 const (
 	SetVariable    Method = "SetVariable"
 	DeleteVariable Method = "DeleteVariable"

@@ -22,9 +22,9 @@ func scanAccount(r pgx.CollectableRow) (a backend.Account, err error) {
 }
 
 // queueBudgetNeeds locks the ledgers of the tenants that the writes name, until
-// the transaction ends, and reads what decides. One lock for a tenant, because
-// rows that are not there yet cannot be locked; nobody else changes its ledger.
-// The sessions' rows are locked before it, always.
+// the transaction ends, and reads what decides. Each tenant has one lock,
+// because rows that do not exist yet cannot be locked. Every change of the
+// ledger takes this lock, always after the locks of the sessions' rows.
 func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFacts) {
 	locked := n.Tenants()
 	if len(locked) == 0 {
@@ -64,7 +64,7 @@ func splitBudgets(ids []backend.BudgetID) (tenants, scopes, subjects []string) {
 	return tenants, scopes, subjects
 }
 
-// queueBudgets writes what changes in the ledger.
+// queueBudgets writes the changes to the ledger.
 func queueBudgets(b *pgx.Batch, c backend.BudgetChange) {
 	queueAccounts(b, c.Put)
 	if len(c.Drop) > 0 {
@@ -129,8 +129,9 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 		tenants, sessions, names, scopes, subjects, starts, tokens, cost, micros)
 }
 
-// queueSettleAll counts what a session has reserved as used: the budgets of
-// others must not wait for it when it goes. The session's row is locked.
+// queueSettleAll counts a session's reservations as used: the budgets of others
+// must not wait for them when the session is deleted. The session's row is
+// locked.
 func queueSettleAll(b *pgx.Batch, k store.Key) {
 	b.Queue(`select pg_advisory_xact_lock(hashtextextended('fairlead budgets of ' || $1::text, 0))
 		where exists (select 1 from reservations where tenant = $1 and session = $2)`, k.Tenant, k.Session)

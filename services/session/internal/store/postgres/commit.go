@@ -11,9 +11,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// Commit implements store.Store. It takes two round trips, however many writes
-// there are: one locks the sessions and reads what decides, one writes every table
-// with one statement.
+// Commit implements store.Store. It takes two round trips for any number of
+// writes: the first locks the sessions and reads what decides, the second writes
+// every table with one statement.
 func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
 	if len(writes) == 0 {
 		return nil, nil
@@ -54,7 +54,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 }
 
 // queueFacts locks the sessions and reads what decides about the writes. The
-// later statements of a batch see what the first one waited for.
+// later statements of a batch see the changes that the first one waited for.
 func queueFacts(b *pgx.Batch, n backend.Needs, f *backend.Facts) {
 	tenants, sessions := splitKeys(n.Sessions)
 	b.Queue("select "+sessionColumns+` from sessions s
@@ -74,7 +74,7 @@ func queueFacts(b *pgx.Batch, n backend.Needs, f *backend.Facts) {
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&f.Now) })
 }
 
-// queueLookup looks for rows by their keys.
+// queueLookup reads rows by their keys.
 func queueLookup(b *pgx.Batch, ids []backend.ID, query string, found func(id backend.ID, n int64)) {
 	if len(ids) == 0 {
 		return
@@ -98,8 +98,8 @@ func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
 	return tenants, sessions, names
 }
 
-// queueCommit writes what was planned but for the events; sessions come last, for whether they have
-// work depends on the rest.
+// queueCommit writes a planned commit without its events. The sessions come last, because whether
+// they have work depends on the rest.
 func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueMessages(b, c.Messages)
 	queueRevised(b, c.Revised)
@@ -117,8 +117,8 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueAdvanced(b, c.Advanced)
 }
 
-// manyEvents is from how many on COPY is cheaper than a statement with arrays,
-// though it takes round trips of its own.
+// manyEvents is the number of events from which on COPY is cheaper than a
+// statement with arrays, though it takes round trips of its own.
 const manyEvents = 2048
 
 // copyEvents writes many events.
@@ -200,8 +200,8 @@ func queueConsume(b *pgx.Batch, consume []backend.CommandID) {
 		tenants, sessions, ids)
 }
 
-// queueCalls changes which calls wait. A call that begins to wait for the same
-// answer again keeps the answer that it may have got.
+// queueCalls changes which calls wait. A call that waits for the same answer
+// again keeps an answer that it already has.
 func queueCalls(b *pgx.Batch, c *backend.Commit) {
 	if len(c.Waited) > 0 {
 		tenants, sessions, calls := splitIDs(c.Waited)
@@ -228,8 +228,8 @@ func queueCalls(b *pgx.Batch, c *backend.Commit) {
 		tenants, sessions, calls, turns, answers, digests)
 }
 
-// queueAdvanced moves the ends of logs. It leaves alone what is costly to find out
-// for each token, and not changed by it: whether there is work.
+// queueAdvanced moves the ends of logs. It does not compute whether the session
+// has work: that is costly for each token, and events alone do not change it.
 func queueAdvanced(b *pgx.Batch, rows []*backend.Session) {
 	if len(rows) == 0 {
 		return

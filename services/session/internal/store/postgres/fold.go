@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// FoldEvents implements store.Store. The session's lock keeps a deletion away, the
-// events' locks another fold; neither is in the way of a claim or a commit.
+// FoldEvents implements store.Store. The session's lock prevents a deletion, and
+// the events' locks another fold; neither blocks a claim or a commit.
 func (s *Store) FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error {
 	rows, err := backend.PlanFold(k, first, last, events)
 	if err != nil {

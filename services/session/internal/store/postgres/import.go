@@ -69,8 +69,7 @@ func (s *Store) ImportSession(ctx context.Context, i store.Import) (store.Answer
 	return backend.Answered(answer, err)
 }
 
-// importBatches writes what belongs to the session, and then the session's own
-// numbers.
+// importBatches writes the batches, and then the session's final numbers.
 func importBatches(ctx context.Context, tx pgx.Tx, plan *backend.Importing, i store.Import) error {
 	for batch, err := range i.Batches {
 		if err != nil {

@@ -64,7 +64,7 @@ func submit(ctx context.Context, tx pgx.Tx, n store.Submit) (store.Answer, error
 	return answer, putSubmission(ctx, tx, st, plan)
 }
 
-// queuedTurns counts the turns that wait, and names the oldest.
+// queuedTurns counts the queued turns and returns the oldest.
 func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first string, err error) {
 	err = q.QueryRow(ctx, `
 		select count(*), coalesce((select turn from turns where tenant = $1 and session = $2 and state = 1 order by number limit 1), '')
@@ -73,7 +73,7 @@ func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first stri
 	return n, first, err
 }
 
-// lastState is the state of the turn that was accepted last.
+// lastState returns the state of the turn that was accepted last.
 func lastState(ctx context.Context, q queryer, k store.Key) (sessionv1.TurnState, error) {
 	var state int32
 	err := q.QueryRow(ctx, "select state from turns where tenant = $1 and session = $2 order by number desc limit 1",
@@ -84,7 +84,7 @@ func lastState(ctx context.Context, q queryer, k store.Key) (sessionv1.TurnState
 	return sessionv1.TurnState(state), err
 }
 
-// pendingCall reads the call that waits under this id; nil if there is none.
+// pendingCall reads the waiting call with this id; nil if there is none.
 func pendingCall(ctx context.Context, q queryer, k store.Key, call string) (*store.PendingCall, bool, error) {
 	if call == "" {
 		return nil, false, nil
@@ -130,7 +130,7 @@ func putSubmission(ctx context.Context, tx pgx.Tx, st backend.InboxState, plan *
 	return err
 }
 
-// uniqueViolation is the SQLSTATE of a key that is there already.
+// uniqueViolation is the SQLSTATE of a key that exists already.
 const uniqueViolation = "23505"
 
 // commands reads a session's inbox.
@@ -144,5 +144,5 @@ func commands(ctx context.Context, q queryer, k store.Key) ([]store.Command, err
 		k.Tenant, k.Session)
 }
 
-// waiting is the state of a turn that is no work.
+// waiting is the state of a turn that has no work.
 const waiting = int32(sessionv1.TurnState_TURN_STATE_WAITING)

@@ -21,7 +21,7 @@ func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
 	return err
 }
 
-// putNewJobs puts jobs whose times are counted from now.
+// putNewJobs puts jobs whose times are relative to now.
 func putNewJobs(ctx context.Context, tx pgx.Tx, jobs []store.Job) error {
 	now, err := dbNow(ctx, tx)
 	if err != nil {
@@ -74,8 +74,8 @@ func queueJobs(b *pgx.Batch, jobs []store.Job) {
 		tenants, kinds, ids, sessions, bodies, due)
 }
 
-// ClaimJobs implements store.Store. The ranking reads a snapshot; the outer
-// conditions are checked again on what is locked.
+// ClaimJobs implements store.Store. The ranking reads a snapshot, so the outer
+// conditions are checked again on the locked rows.
 func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error) {
 	const mine = "tenant = @tenant and job = @id and (lease_until is null or lease_until <= clock_timestamp()) and (@kinds::text[] is null or kind = any(@kinds))"
 	const due = "due <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()) and (@kinds::text[] is null or kind = any(@kinds))"
@@ -133,7 +133,7 @@ func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error
 	})
 }
 
-// dueOrNil is nil for a job that does not say when it is due.
+// dueOrNil returns nil for a job without a due time.
 func dueOrNil(due time.Time) *time.Time {
 	if due.IsZero() {
 		return nil

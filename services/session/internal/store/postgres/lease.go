@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// A claim that took nothing because somebody locked what it would take looks
-	// again after a wait that grows between these two, that many times at most.
+	// A claim that took nothing because its rows were locked looks again after a
+	// wait that grows between these two, at most that many times.
 	firstLook, lastLook = 5 * time.Millisecond, 40 * time.Millisecond
 	looks               = 15
 )
 
-// Claim implements store.Store. Every tenant's longest-waiting session comes
-// before any tenant's second. Rows that somebody else locks are skipped, and
-// looked at again soon: whoever locks them may be a claimer, and may as well be
-// one who changes nothing that would wake anybody.
+// Claim implements store.Store. The longest-waiting session of each tenant
+// comes before the second of any tenant. Rows that another transaction locks
+// are skipped, and looked at again soon: that transaction may be a claim, or a
+// change that wakes no claimer.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	wait := firstLook
 	for look := 1; ; look++ {
@@ -31,7 +31,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		switch {
 		case err != nil || skipped == nil || c.Limit > 0 && len(leases) >= c.Limit || look > looks:
 			return leases, err
-		case len(leases) > 0: // these need not wait for it
+		case len(leases) > 0: // these need not wait for the skipped one
 			s.wakes.Send(store.Wake{Key: *skipped, Kind: store.WakeInbox})
 			return leases, nil
 		}
@@ -46,8 +46,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 	}
 }
 
-// claim claims once. skipped is a session that could not be claimed because
-// somebody locked it, if there is one.
+// claim claims once. skipped is a session that could not be claimed because it
+// was locked, if there is one.
 func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease, skipped *store.Key, err error) {
 	tenants, sessions := splitKeys(c.Only)
 	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit, "suspect_at": c.SuspectAt, "suspects": c.Suspects}
@@ -69,11 +69,11 @@ func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease,
 	return leases, skipped, err
 }
 
-// claimQuery claims sessions, and names one that was skipped, with the epoch 0,
-// which no claim gives.
+// claimQuery returns the query that claims sessions. It also returns one
+// skipped session, with the epoch 0, which no claim assigns.
 func claimQuery(c store.Claim) string {
-	// The ranking reads a snapshot; the outer conditions are checked again on
-	// what is locked.
+	// The ranking reads a snapshot, so the outer conditions are checked again
+	// on the locked rows.
 	return `
 		with free as (
 			select tenant, session, ready_time, @suspect_at > 0 and claims >= @suspect_at as suspect,
@@ -105,7 +105,8 @@ func claimQuery(c store.Claim) string {
 		select * from claimed union all select * from skipped`
 }
 
-// only is the condition that limits a claim to the sessions that it names.
+// only returns the condition that restricts a claim to the sessions that it
+// names.
 func only(c store.Claim) string {
 	if len(c.Only) == 0 {
 		return ""
@@ -113,7 +114,8 @@ func only(c store.Claim) string {
 	return " and (tenant, session) in (select * from unnest(@tenants::text[], @sessions::text[]))"
 }
 
-// splitHeld lists what the claimer holds, if it matters.
+// splitHeld returns how many sessions of each tenant the claimer holds, if that
+// matters.
 func splitHeld(c store.Claim) (tenants []string, held []int64) {
 	if c.TenantLimit > 0 {
 		for tenant, n := range c.Held {
@@ -130,7 +132,8 @@ func splitKeys(keys []store.Key) (tenants, sessions []string) {
 	return tenants, sessions
 }
 
-// held reads the session's row if the lease is good, or store.ErrStaleEpoch.
+// held reads the session's row if the lease is valid, or returns
+// store.ErrStaleEpoch.
 func held(ctx context.Context, q queryer, l store.Lease, lock string) (*backend.Session, error) {
 	row, err := sessionRow(ctx, q, l.Key, lock)
 	switch {

@@ -56,8 +56,8 @@ func sessionExists(ctx context.Context, q queryer, k store.Key) error {
 	return q.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&one)
 }
 
-// ListEvents implements store.Store. Whether the session exists matters only
-// when it has nothing to show.
+// ListEvents implements store.Store. It checks that the session exists only if
+// there is no event to return.
 func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, maxBytes int) ([]*sessionv1.Event, error) {
 	var bound *int
 	if maxBytes > 0 {
@@ -79,9 +79,9 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 	return backend.Decode[sessionv1.Event](bodies)
 }
 
-// ListMessages implements store.Store. The whole path comes by one scan. A page
-// walks from the head up to the message to continue behind, so that it costs the
-// path's rest and not all of it.
+// ListMessages implements store.Store. One scan returns the whole path. A page
+// walks from the head up to the message behind which it begins, so that it reads
+// only the rest of the path.
 func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
 	if n <= 0 && after == "" {
 		return s.wholePath(ctx, k, head)
@@ -115,8 +115,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 }
 
 // wholePath reads all messages of the session that may be on the path to head, in
-// the order of the table's key, and puts the path together here: walking up a
-// long path in the database takes several times as long.
+// the order of the table's key, and builds the path in Go: walking up a long path
+// in the database takes several times as long.
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
 	var tree backend.Tree
 	defer tree.Close()
@@ -142,9 +142,9 @@ func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*ses
 	return tree.Path(k, head)
 }
 
-// pathBehind lists the ids of the path to head that come behind after. "offset 0"
-// makes each step a look into the index: a planner that knows nothing of the
-// table yet may otherwise read all of it for each.
+// pathBehind lists the ids of the path to head behind after. "offset 0" makes
+// each step an index lookup: a planner without statistics of the table may
+// otherwise read all of it for each step.
 func pathBehind(ctx context.Context, q queryer, k store.Key, head, after string) ([]string, error) {
 	path, err := collect(ctx, q, pgx.RowTo[string], `
 		with recursive path (message, parent, depth) as (

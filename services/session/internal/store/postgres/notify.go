@@ -18,15 +18,16 @@ import (
 const (
 	// channel carries the wakes of all replicas.
 	channel = "fairlead_session"
-	// maxPayload is below Postgres's own bound of 8000 bytes.
+	// maxPayload is below Postgres's own limit of 8000 bytes.
 	maxPayload = 7900
-	// maxWakes is how many wakes of usual names fit into one.
+	// maxWakes is how many wakes with names of usual length fit into one
+	// notification.
 	maxWakes = 128
-	// everything is the payload of a notification that would be too long.
+	// everything is the payload in place of one that would be too long.
 	everything = "*"
 
-	// checkEvery is how long a quiet connection is trusted, checkFor how long it
-	// may take to prove that it lives, and that its server is still the primary.
+	// checkEvery is how long a quiet connection is trusted. checkFor bounds the
+	// check that it lives and that its server is still the primary.
 	checkEvery = 5 * time.Second
 	checkFor   = 10 * time.Second
 	// firstRetry and lastRetry bound the wait between attempts to connect.
@@ -34,16 +35,16 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// notify wakes the listeners of all replicas once tx is committed.
+// notify wakes the listeners of all replicas when tx commits.
 func notify(ctx context.Context, tx pgx.Tx, wakes ...store.Wake) error {
 	b := &pgx.Batch{}
 	queueNotify(b, wakes...)
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// queueNotify puts as few notifications into b as hold all wakes. One that says
-// "everything" instead would make every worker and follower of every replica look
-// at the database, at each commit of a busy replica.
+// queueNotify puts into b as few notifications as hold all wakes. An "everything"
+// instead would make every worker and follower of every replica look at the
+// database, at each commit of a busy replica.
 func queueNotify(b *pgx.Batch, wakes ...store.Wake) {
 	for len(wakes) > 0 {
 		n := min(len(wakes), maxWakes)
@@ -57,7 +58,7 @@ func queueNotify(b *pgx.Batch, wakes ...store.Wake) {
 	}
 }
 
-// wire is a wake on its way: kind, tenant, session.
+// wire is an encoded wake: kind, tenant, session.
 type wire [3]any
 
 func encode(wakes []store.Wake) string {
@@ -72,7 +73,7 @@ func encode(wakes []store.Wake) string {
 	return string(payload)
 }
 
-// decode reads a payload; one that it does not understand means everything.
+// decode reads a payload; an unknown one means everything.
 func decode(payload string) []store.Wake {
 	lost := []store.Wake{{Kind: store.WakeLost}}
 	if payload == everything {
@@ -93,9 +94,9 @@ func decode(payload string) []store.Wake {
 	return wakes
 }
 
-// listener has a connection of its own that hears notifications and passes them
-// on, from the first Listen until close. When the connection breaks it makes
-// another one, and says that wakes may have been lost.
+// listener receives notifications on a connection of its own and passes them
+// on, from the first Listen until close. When the connection breaks, it opens
+// another one and says that wakes may have been lost.
 type listener struct {
 	config *pgx.ConnConfig
 	wakes  *backend.Broadcast
@@ -112,8 +113,9 @@ func newListener(config *pgx.ConnConfig, wakes *backend.Broadcast, log *slog.Log
 	return &listener{config: config.Copy(), wakes: wakes, log: log, tried: make(chan struct{})}
 }
 
-// start makes the listener run, and returns when it hears or has failed to once:
-// then it says that wakes may have been lost as soon as it does hear.
+// start runs the listener. It returns when the listener has connected, or has
+// failed once; in that case it says that wakes may have been lost as soon as it
+// has connected.
 func (l *listener) start(ctx context.Context) {
 	l.mu.Lock()
 	if !l.started {
@@ -202,8 +204,8 @@ func (l *listener) hear(ctx context.Context, ready func()) error {
 	}
 }
 
-// next passes the next notification on; after a long silence it makes sure that
-// the connection still lives.
+// next passes the next notification on. After a long silence it checks that the
+// connection still lives.
 func (l *listener) next(ctx context.Context, conn *pgx.Conn) error {
 	silence, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
@@ -217,7 +219,7 @@ func (l *listener) next(ctx context.Context, conn *pgx.Conn) error {
 	}
 	check, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
-	if err := pg.CheckWritable(check, conn); err != nil { // on a server that takes no writes nobody notifies
+	if err := pg.CheckWritable(check, conn); err != nil { // a server that takes no writes sends no notifications
 		return fmt.Errorf("check the connection: %w", err)
 	}
 	return nil

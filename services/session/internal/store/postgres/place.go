@@ -14,7 +14,7 @@ import (
 const selectPlace = `select node, generation, restoring, made = generation, left_node, left_why, left_for, export_turn, export_seq, export_snapshot, export_time
 	from places where tenant = $1 and session = $2`
 
-// scanPlace reads a place, or pgx.ErrNoRows.
+// scanPlace reads a place, or returns pgx.ErrNoRows.
 func scanPlace(row pgx.Row) (p store.Place, err error) {
 	var leftFor int64
 	var at *time.Time
@@ -26,7 +26,7 @@ func scanPlace(row pgx.Row) (p store.Place, err error) {
 	return p, err
 }
 
-// queuePlace reads the place that a session may have.
+// queuePlace reads a session's place, if it has one.
 func queuePlace(b *pgx.Batch, k store.Key, p *store.Place) {
 	b.Queue(selectPlace, k.Tenant, k.Session).QueryRow(func(row pgx.Row) (err error) {
 		if *p, err = scanPlace(row); errors.Is(err, pgx.ErrNoRows) {
@@ -76,7 +76,7 @@ func queuePlaces(b *pgx.Batch, places []backend.Place) {
 
 const noteMade = "update places set made = generation where tenant = $1 and session = $2 and generation = $3 and node <> ''"
 
-// queueMade writes where workspaces were made.
+// queueMade records where workspaces were made.
 func queueMade(b *pgx.Batch, made []backend.Made) {
 	for _, m := range made { // once in each place
 		b.Queue(noteMade, m.Tenant, m.Session, m.Generation)
@@ -94,7 +94,7 @@ func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) err
 	})
 }
 
-// queueVoids writes that what was exported may have what was undone.
+// queueVoids marks exports that may have undone changes.
 func queueVoids(b *pgx.Batch, voids []backend.Void) {
 	for _, v := range voids { // rare
 		b.Queue(`update places set export_turn = '', export_seq = $3, export_time = null where tenant = $1 and session = $2 and export_seq < $3`,

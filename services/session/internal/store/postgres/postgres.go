@@ -1,9 +1,9 @@
 // Package postgres keeps sessions in Postgres, for any number of replicas.
 //
-// Whatever changes a session locks its row first, and whatever locks several
-// locks them in the order of their keys, so that nobody waits for each other in
-// a circle. The rows are read under the lock, what changes is decided in Go
-// (package backend), and written with one statement for each table. Wakes are
+// A transaction that changes a session locks its row first. A transaction that
+// locks several sessions locks them in the order of their keys, so that no
+// deadlock arises. The rows are read under the lock, the changes are decided in
+// Go (package backend), and each table is written with one statement. Wakes are
 // notifications on one channel, one for each transaction.
 package postgres
 
@@ -30,7 +30,7 @@ const Schema = "session"
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// Migrations are the schema's versions, for goose.
+// Migrations returns the schema's versions, for goose.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(embedded, "migrations")
 	if err != nil {
@@ -63,7 +63,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	return &Store{pool: pool, wakes: wakes, listener: newListener(pool.Config().ConnConfig, wakes, log), log: log}, nil
 }
 
-// Close gives the connections back, and closes the channels of Listen.
+// Close closes the connections and the channels of Listen.
 func (s *Store) Close() error {
 	s.listener.close()
 	s.wakes.Close()
@@ -71,7 +71,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping tells whether the database takes writes.
+// Ping checks that the database takes writes.
 func (s *Store) Ping(ctx context.Context) error {
 	return fail("write", pg.Writable(ctx, s.pool))
 }
@@ -86,17 +86,17 @@ func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
 	return c, nil
 }
 
-// write runs f in a transaction, again if it loses a conflict.
+// write runs f in a transaction, and again if it loses a conflict.
 func (s *Store) write(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
 	return fail(what, pg.Tx(ctx, s.pool, f))
 }
 
-// read runs f in a transaction that sees the database at one time.
+// read runs f in a transaction that sees a snapshot of the database.
 func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
 	return fail(what, pg.TxWith(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f))
 }
 
-// fail says in which operation an error came about.
+// fail adds the operation to an error.
 func fail(what string, err error) error {
 	switch {
 	case err == nil:
@@ -109,7 +109,7 @@ func fail(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// limit makes an unbounded limit of none.
+// limit returns nil for 0, which means no limit.
 func limit(n int) *int {
 	if n <= 0 {
 		return nil
@@ -117,7 +117,7 @@ func limit(n int) *int {
 	return &n
 }
 
-// queryer is what reads: a transaction or the pool.
+// queryer is a transaction or the pool.
 type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
@@ -132,7 +132,7 @@ func collect[T any](ctx context.Context, q queryer, scan pgx.RowToFunc[T], query
 	return pgx.AppendRows([]T(nil), rows, scan)
 }
 
-// dbNow is the database's time, which is the same in a whole transaction.
+// dbNow returns the database's time, which is the same in a whole transaction.
 func dbNow(ctx context.Context, q queryer) (t time.Time, err error) {
 	err = q.QueryRow(ctx, "select clock_timestamp()").Scan(&t)
 	return t.UTC(), err

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// One statement in so many of a renewal waits for the rows that were locked each
-	// time before, for the patience at most: a busy session's hardly ever are not.
+	// waits is the interval, in statements of a renewal, at which one waits for
+	// locked rows, for at most patience. The rows of a busy session are almost
+	// always locked, so that skipping them would never renew it.
 	waits    = 4
 	patience = "250ms"
-	// lockTimeout is Postgres' code for a lock that was not got in time.
+	// lockTimeout is Postgres' code for a lock that was not acquired in time.
 	lockTimeout = "55P03"
 )
 
-// Renew implements store.Store. One statement renews all leases, but for those whose
-// rows are locked at that moment: a commit or a fold of one session must not hold up
-// the renewal of all others. The next statement renews all of these, and so on.
+// Renew implements store.Store. One statement renews all leases except those whose
+// rows are locked at that moment: a commit or a fold of one session must not delay
+// the renewal of all others. The next statement renews the remaining ones, and so
+// on.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) (lost []store.Key, err error) {
 	wait := firstLook
 	for try := 1; len(leases) > 0; try++ {
@@ -56,13 +58,13 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	return lost, nil
 }
 
-// renew returns the leases that are good, each with whether it was renewed or passed
-// over. The rows are locked in one order, so that nobody who locks several of them in
-// that order meets it in a deadlock.
+// renew returns the valid leases, each with whether it was renewed or skipped. It locks
+// the rows in the order of their keys, so that it cannot deadlock with others that lock
+// several of them in that order.
 //
-// The commit is not synced: the renewal would hold its locks for as long as that takes,
-// and nothing is lost with it but time. After a crash of the database the leases
-// end earlier, and the epochs still keep two holders apart.
+// The commit is not synced, because the renewal would hold its locks during the sync.
+// Losing it loses only time: after a crash of the database the leases end earlier, and
+// the epochs still keep two holders apart.
 func (s *Store) renew(ctx context.Context, leases []store.Lease, ttl time.Duration, waiting bool) (good map[store.Lease]bool, err error) {
 	var tenants, sessions []string
 	var epochs []int64

@@ -13,10 +13,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// remember keeps value as the answer to a request, for as long as the session
-// called owner unless the request says how long. If the request has an answer
-// already, that one is returned, replayed. Of two transactions with the same
-// request the second waits here until the first has ended.
+// remember stores value as the answer to a request, for as long as the session
+// called owner unless the request says how long. If the request already has an
+// answer, it returns that one, replayed. Of two transactions with the same
+// request, the second waits here until the first has ended.
 func remember(ctx context.Context, tx pgx.Tx, tenant, owner string, r store.Request, value string) (store.Answer, error) {
 	fresh := store.Answer{Value: value}
 	if r.ID == "" {
@@ -57,8 +57,8 @@ func remember(ctx context.Context, tx pgx.Tx, tenant, owner string, r store.Requ
 	return store.Answer{Value: old, Replayed: true}, nil
 }
 
-// recall looks for the answer that a request with this id got before; nil when
-// there was none.
+// recall reads the earlier answer to a request with this id; nil if there is
+// none.
 func recall(ctx context.Context, tx pgx.Tx, tenant string, r store.Request) (*store.Answer, error) {
 	if r.ID == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ func scanSchedule(row pgx.CollectableRow) (*backend.Schedule, error) {
 	return r, err
 }
 
-// scheduleRow reads a schedule's row, or pgx.ErrNoRows.
+// scheduleRow reads a schedule's row, or returns pgx.ErrNoRows.
 func scheduleRow(ctx context.Context, q queryer, k store.Key, id, lock string) (*backend.Schedule, error) {
 	rows, err := q.Query(ctx, "select "+scheduleColumns+" from schedules where tenant = $1 and session = $2 and schedule = $3 "+lock, k.Tenant, k.Session, id)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// IndexMessages implements store.Store. The messages' locks keep a deletion away
-// until their words are there to be deleted too.
+// IndexMessages implements store.Store. The messages' locks prevent a deletion
+// until their words are stored, so that it deletes these, too.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, error) {
 	n := 0
 	err := s.write(ctx, "index messages", func(tx pgx.Tx) error {

@@ -46,8 +46,8 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.An
 	return backend.Answered(answer, err)
 }
 
-// insertSession inserts the session's own row, and puts what is to follow at once
-// into b.
+// insertSession inserts the session's own row, and adds the statements that
+// follow to b.
 func insertSession(ctx context.Context, tx pgx.Tx, n *backend.Session, b *pgx.Batch) error {
 	tag, err := tx.Exec(ctx, `
 		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
@@ -60,8 +60,8 @@ func insertSession(ctx context.Context, tx pgx.Tx, n *backend.Session, b *pgx.Ba
 	if tag.RowsAffected() == 0 {
 		return store.ErrExists
 	}
-	// A statement of its own: it sees the tombstone of a deletion for which the
-	// insert had to wait.
+	// A statement of its own, so that it sees the tombstone of a deletion for
+	// which the insert had to wait.
 	b.Queue(`
 		update sessions s set epoch = t.epoch from tombstones t
 		where s.tenant = $1 and s.session = $2 and t.tenant = s.tenant and t.session = s.session`, n.Tenant, n.Session)
@@ -84,7 +84,7 @@ func scanSession(row pgx.CollectableRow) (*backend.Session, error) {
 	return scanColumns(row, func(*backend.Session) []any { return nil })
 }
 
-// scanColumns reads sessionColumns and what is selected besides.
+// scanColumns reads sessionColumns and the additional columns.
 func scanColumns(row pgx.CollectableRow, besides func(*backend.Session) []any) (*backend.Session, error) {
 	r := &backend.Session{}
 	to := []any{&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
@@ -93,7 +93,7 @@ func scanColumns(row pgx.CollectableRow, besides func(*backend.Session) []any) (
 	return r, row.Scan(append(to, besides(r)...)...)
 }
 
-// shownColumns are those of a session that is shown.
+// shownColumns are the columns of a session that is shown.
 const shownColumns = sessionColumns + `,
 	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind')`
 
@@ -101,7 +101,8 @@ func scanShown(row pgx.CollectableRow) (*backend.Session, error) {
 	return scanColumns(row, func(r *backend.Session) []any { return []any{&r.Rewinding} })
 }
 
-// sessionRow reads a session's row, or pgx.ErrNoRows; lock is "" or how to lock it.
+// sessionRow reads a session's row, or returns pgx.ErrNoRows; lock is "" or a
+// locking clause.
 func sessionRow(ctx context.Context, q queryer, k store.Key, lock string) (*backend.Session, error) {
 	rows, err := q.Query(ctx, "select "+sessionColumns+" from sessions s where tenant = $1 and session = $2 "+lock, k.Tenant, k.Session)
 	if err != nil {
@@ -110,9 +111,9 @@ func sessionRow(ctx context.Context, q queryer, k store.Key, lock string) (*back
 	return pgx.CollectExactlyOneRow(rows, scanSession)
 }
 
-// How a session's row is locked. Claims, commits and submissions change it: they exclude each other, and not those who
-// only see to it that the session stays, such as the index of a long conversation, with a lock for key share. A deletion
-// waits for these, too.
+// Locking clauses for a session's row. Claims, commits and submissions change it and exclude each other. They
+// do not exclude transactions that only keep the session from being deleted, such as the indexing of a long
+// conversation, which lock for key share. A deletion waits for these, too.
 const (
 	forUpdate = "for no key update"
 	forDelete = "for update"
@@ -164,7 +165,8 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 		}
 		r := r
 		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
-		// A repetition waits here for the one before it, and then finds its answer.
+		// A repeated request waits here for the first one, and then finds its
+		// answer.
 		if answer, err = remember(ctx, tx, k.Tenant, "", r, answer.Value); err != nil || answer.Replayed {
 			return err
 		}
@@ -208,17 +210,17 @@ func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, most int) ([
 	return gone, nil
 }
 
-// idleSession is the condition under which a session may go by itself. A schedule
-// that is paused keeps it, too: it is to go on one day. So does a message to a webhook until it
-// has arrived or is given up. $1 is
-// for how long it must have been idle.
+// idleSession is the condition under which an idle session may be deleted. A paused schedule
+// keeps its session, because it may be resumed. So does a message to a webhook until it is
+// delivered or given up. $1 is how long the session must have been idle.
 const idleSession = `s.update_time < clock_timestamp() - $1::interval and s.active_turn = ''
 	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
 	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
 	and not exists (select 1 from schedules c where c.tenant = s.tenant and c.session = s.session and (c.due is not null or c.paused))
 	and not exists (select 1 from jobs j where j.tenant = s.tenant and j.session = s.session and j.kind = 'webhook')`
 
-// deleteIfIdle looks again under the session's lock, and then deletes it.
+// deleteIfIdle checks the condition again under the session's lock, and deletes
+// the session.
 func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duration) (deleted bool, err error) {
 	err = s.write(ctx, "delete idle session", func(tx pgx.Tx) error {
 		deleted = false
@@ -248,11 +250,11 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 	return deleted, err
 }
 
-// ofSession are the tables whose rows go with their session.
+// ofSession are the tables whose rows are deleted with their session.
 var ofSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"}
 
-// purge deletes all that belongs to a session, but for its last epoch, and puts
-// the job that tells the peers.
+// purge deletes everything of a session except its last epoch, and puts the job
+// that tells the peers.
 func purge(ctx context.Context, tx pgx.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	b := &pgx.Batch{}
 	queueSettleAll(b, k)

@@ -21,7 +21,7 @@ func scanVariable(r pgx.CollectableRow) (v store.Variable, err error) {
 func (s *Store) SetVariable(ctx context.Context, o store.Owner, v store.Variable, r store.Request) (store.Variable, error) {
 	set := v
 	err := s.write(ctx, "set a variable", func(tx pgx.Tx) error {
-		// Two of a user's at the same time would not see each other's.
+		// Two concurrent changes of a user would not see each other's variable.
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", "variables\x01"+o.Tenant+"\x01"+o.User); err != nil {
 			return err
 		}

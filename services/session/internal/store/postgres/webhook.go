@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// queueDeliveries makes a delivery and a job for each webhook that wants to know
-// of a turn that ends. It keeps the webhooks from being deleted meanwhile, so that
-// their deletion finds what was made here.
+// queueDeliveries inserts a delivery and a job for each webhook that matches an
+// ended turn. It prevents the deletion of these webhooks meanwhile, so that a
+// later deletion finds the new rows.
 func queueDeliveries(b *pgx.Batch, turns []backend.Turn) {
 	var tenants, sessions, ids []string
 	for _, t := range turns {
@@ -150,7 +150,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, tenant, id string, r store.Re
 	})
 }
 
-// dropDeliveries deletes what a webhook was sent and was to be sent.
+// dropDeliveries deletes a webhook's deliveries and their jobs.
 func dropDeliveries(ctx context.Context, tx pgx.Tx, tenant, webhook string) error {
 	_, err := tx.Exec(ctx, `
 		with gone as (delete from deliveries where tenant = $1 and webhook = $2 returning delivery)

@@ -64,7 +64,7 @@ func accounts(ctx context.Context, q queryer, budgets []backend.BudgetID) ([]bac
 	return all, nil
 }
 
-// applyBudgets writes what changes in the ledger.
+// applyBudgets writes the changes to the ledger.
 func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error {
 	if err := each(ctx, tx, `
 		insert into budgets (tenant, scope, subject, window_start, session,
@@ -99,8 +99,8 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 		})
 }
 
-// settleAll counts what a session has reserved as used: the budgets of others
-// must not wait for it when it goes.
+// settleAll counts a session's reservations as used: the budgets of others must
+// not wait for them when the session is deleted.
 func settleAll(ctx context.Context, tx *sql.Tx, k store.Key) error {
 	_, err := tx.ExecContext(ctx, `
 		update budgets set

@@ -34,17 +34,17 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 	return errs, nil
 }
 
-// The statements of a commit that brings only events, as one does for each token.
+// Statements of a commit that has only events, as the commit of each token does.
 // They are prepared once: parsing them takes a quarter of the time of a commit.
 const (
 	selectSession = "select " + sessionColumns + " from sessions where tenant = ? and session = ?"
 	insertEvent   = "insert into events (tenant, session, seq, first_seq, turn, body) values (?, ?, ?, ?, ?, ?)"
-	// advanceSession leaves alone what is costly to find out for each token, and not
-	// changed by it: whether there is work.
+	// advanceSession does not compute whether the session has work: that is costly
+	// for each token, and events alone do not change it.
 	advanceSession = "update sessions set update_time = ?, last_seq = ? where tenant = ? and session = ?"
 )
 
-// prepared are the statements of a commit, on the connection that writes.
+// prepared has the statements of a commit, on the connection that writes.
 type prepared struct{ session, event, advance *sql.Stmt }
 
 func prepare(ctx context.Context, w *sql.DB) (p prepared, err error) {
@@ -112,7 +112,7 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 
 func scanNumber(r *sql.Rows) (n int64, err error) { return n, r.Scan(&n) }
 
-// apply writes what was planned.
+// apply writes a planned commit.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.event), c.Events, eventArgs); err != nil {
 		return err
@@ -163,8 +163,8 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 		})
 }
 
-// applyCalls changes which calls wait. A call that begins to wait for the same
-// answer again keeps the answer that it may have got.
+// applyCalls changes which calls wait. A call that waits for the same answer
+// again keeps an answer that it already has.
 func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 	if err := each(ctx, tx, "delete from pending_calls where tenant = ? and session = ? and call = ?",
 		c.Waited, func(id backend.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {

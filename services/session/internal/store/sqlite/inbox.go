@@ -55,7 +55,7 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 	return backend.Answered(answer, err)
 }
 
-// queuedTurns counts the turns that wait, and names the oldest.
+// queuedTurns counts the queued turns and returns the oldest.
 func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first string, err error) {
 	err = q.QueryRowContext(ctx, `
 		select count(*), coalesce((select turn from turns where tenant = ?1 and session = ?2 and state = ?3 order by number limit 1), '')
@@ -64,7 +64,7 @@ func queuedTurns(ctx context.Context, q queryer, k store.Key) (n int, first stri
 	return n, first, err
 }
 
-// lastState is the state of the turn that was accepted last.
+// lastState returns the state of the turn that was accepted last.
 func lastState(ctx context.Context, q queryer, k store.Key) (state sessionv1.TurnState, err error) {
 	err = q.QueryRowContext(ctx, "select state from turns where tenant = ? and session = ? order by number desc limit 1",
 		k.Tenant, k.Session).Scan(&state)
@@ -74,7 +74,7 @@ func lastState(ctx context.Context, q queryer, k store.Key) (state sessionv1.Tur
 	return state, err
 }
 
-// pendingCall reads the call that waits under this id; nil if there is none.
+// pendingCall reads the waiting call with this id; nil if there is none.
 func pendingCall(ctx context.Context, q queryer, k store.Key, call string) (*store.PendingCall, bool, error) {
 	if call == "" {
 		return nil, false, nil

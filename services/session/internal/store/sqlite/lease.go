@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// Claim implements store.Store. Every tenant's longest-waiting session comes
-// before any tenant's second.
+// Claim implements store.Store. The longest-waiting session of each tenant
+// comes before the second of any tenant.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	var leases []store.Lease
 	err := s.write(ctx, "claim sessions", func(tx *sql.Tx) ([]store.Wake, error) {
@@ -41,10 +41,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 	return leases, nil
 }
 
-// claimable lists what may be claimed, as leases without an epoch.
+// claimable lists the sessions that may be claimed, as leases without an epoch.
 func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]store.Lease, error) {
 	atMost := c.Limit
-	if c.TenantLimit > 0 { // some of them may be left out
+	if c.TenantLimit > 0 { // some of them may exceed the limit
 		atMost = 0
 	}
 	only, args := "", []any{now, c.SuspectAt, c.Suspects, limit(atMost)}
@@ -69,7 +69,8 @@ func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]sto
 
 func scanKey(r *sql.Rows) (k store.Key, err error) { return k, r.Scan(&k.Tenant, &k.Session) }
 
-// held reads the session's row if the lease is good, or store.ErrStaleEpoch.
+// held reads the session's row if the lease is valid, or returns
+// store.ErrStaleEpoch.
 func held(ctx context.Context, q queryer, l store.Lease) (*backend.Session, error) {
 	row, err := sessionRow(ctx, q, l.Key)
 	switch {

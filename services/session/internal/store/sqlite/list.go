@@ -72,8 +72,8 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 	return backend.Decode[sessionv1.Event](bodies)
 }
 
-// boundedBodies reads bodies until there are about maxBytes (0: no bound), but at
-// least one.
+// boundedBodies reads bodies up to about maxBytes (0: no bound), but at least
+// one.
 func boundedBodies(ctx context.Context, q queryer, maxBytes int, query string, args ...any) (_ [][]byte, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -96,9 +96,9 @@ func boundedBodies(ctx context.Context, q queryer, maxBytes int, query string, a
 	return bodies, rows.Err()
 }
 
-// ListMessages implements store.Store. The whole path comes by one scan. A page
-// walks from the head up to the message to continue behind, so that it costs the
-// path's rest and not all of it.
+// ListMessages implements store.Store. One scan returns the whole path. A page
+// walks from the head up to the message behind which it begins, so that it reads
+// only the rest of the path.
 func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, n int) ([]*sessionv1.Message, error) {
 	if n <= 0 && after == "" {
 		return s.wholePath(ctx, k, head)
@@ -136,8 +136,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 }
 
 // wholePath reads all messages of the session that may be on the path to head, and
-// puts the path together here: walking up a long path in the database takes
-// several times as long.
+// builds the path in Go: walking up a long path in the database takes several
+// times as long.
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
 	var tree backend.Tree
 	defer tree.Close()
@@ -169,7 +169,7 @@ func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*ses
 	return tree.Path(k, head)
 }
 
-// pathBehind lists the ids of the path to head that come behind after.
+// pathBehind lists the ids of the path to head behind after.
 func pathBehind(ctx context.Context, q queryer, k store.Key, head, after string) ([]string, error) {
 	path, err := collect(ctx, q, func(r *sql.Rows) (id string, err error) { return id, r.Scan(&id) }, `
 		with recursive path (message, parent, depth) as (

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// placeOf reads a session's place, or sql.ErrNoRows.
+// placeOf reads a session's place, or returns sql.ErrNoRows.
 func placeOf(ctx context.Context, q queryer, k store.Key) (store.Place, error) {
 	var p store.Place
 	var leftFor int64
@@ -64,7 +64,7 @@ func putPlaces(ctx context.Context, tx *sql.Tx, places []backend.Place) error {
 
 const noteMade = "update places set made = generation where tenant = ? and session = ? and generation = ? and node <> ''"
 
-// putMade writes where workspaces were made.
+// putMade records where workspaces were made.
 func putMade(ctx context.Context, tx *sql.Tx, made []backend.Made) error {
 	return each(ctx, tx, noteMade, made, func(m backend.Made) []any { return []any{m.Tenant, m.Session, m.Generation} })
 }
@@ -83,7 +83,7 @@ func (s *Store) NoteMade(ctx context.Context, k store.Key, generation int64) err
 	})
 }
 
-// voidExports writes that what was exported may have what was undone.
+// voidExports marks exports that may have undone changes.
 func voidExports(ctx context.Context, tx *sql.Tx, voids []backend.Void) error {
 	return each(ctx, tx, `update places set export_turn = '', export_seq = ?, export_time = null where tenant = ? and session = ? and export_seq < ?`,
 		voids, func(v backend.Void) []any { return []any{v.Seq, v.Tenant, v.Session, v.Seq} })

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// recall looks for the answer that a request with this id got before; nil when
-// there was none.
+// recall reads the earlier answer to a request with this id; nil if there is
+// none.
 func recall(ctx context.Context, tx *sql.Tx, tenant string, r store.Request, now time.Time) (*string, error) {
 	if r.ID == "" {
 		return nil, nil
@@ -34,7 +34,7 @@ func recall(ctx context.Context, tx *sql.Tx, tenant string, r store.Request, now
 	return &value, nil
 }
 
-// replay makes an answer of what recall found.
+// replay turns the result of recall into an answer.
 func replay(a *store.Answer, old *string, err error) error {
 	if err == nil {
 		*a = store.Answer{Value: *old, Replayed: true}
@@ -42,8 +42,8 @@ func replay(a *store.Answer, old *string, err error) error {
 	return err
 }
 
-// remember keeps the answer to a request, for as long as the session called
-// owner unless the request says how long, and forgets some that are due.
+// remember stores the answer to a request, for as long as the session called
+// owner unless the request says how long, and removes some expired ones.
 func remember(ctx context.Context, tx *sql.Tx, tenant, owner string, r store.Request, value string, now time.Time) error {
 	if r.ID == "" {
 		return nil

@@ -21,7 +21,7 @@ func scanSchedule(row *sql.Rows) (*backend.Schedule, error) {
 	return r, err
 }
 
-// timeOrNil reads a column that may be null.
+// timeOrNil reads a nullable column.
 func timeOrNil(us *int64) *time.Time {
 	if us == nil {
 		return nil
@@ -30,7 +30,7 @@ func timeOrNil(us *int64) *time.Time {
 	return &t
 }
 
-// microsOrNull is null for no time.
+// microsOrNull returns null for no time.
 func microsOrNull(t *time.Time) *int64 {
 	if t == nil || t.IsZero() {
 		return nil
@@ -39,13 +39,13 @@ func microsOrNull(t *time.Time) *int64 {
 	return &us
 }
 
-// scheduleRow reads a schedule's row, or sql.ErrNoRows.
+// scheduleRow reads a schedule's row, or returns sql.ErrNoRows.
 func scheduleRow(ctx context.Context, q queryer, k store.Key, id string) (*backend.Schedule, error) {
 	return one(collect(ctx, q, scanSchedule, "select "+scheduleColumns+" from schedules where tenant = ? and session = ? and schedule = ?",
 		k.Tenant, k.Session, id))
 }
 
-// one is the only row of a query, or sql.ErrNoRows.
+// one returns the only row of a query, or sql.ErrNoRows.
 func one[T any](rows []T, err error) (T, error) {
 	if err != nil || len(rows) == 0 {
 		var none T
@@ -57,7 +57,7 @@ func one[T any](rows []T, err error) (T, error) {
 	return rows[0], nil
 }
 
-// changeSchedules runs f for a session that is there, unless the request was
+// changeSchedules runs f for an existing session, unless the request was
 // answered before.
 func (s *Store) changeSchedules(ctx context.Context, what string, k store.Key, r store.Request, id string,
 	f func(tx *sql.Tx, now time.Time) error,

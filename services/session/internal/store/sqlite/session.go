@@ -75,7 +75,7 @@ func scanSession(row interface{ Scan(dest ...any) error }) (*backend.Session, er
 	return scanColumns(row, func(*backend.Session) []any { return nil })
 }
 
-// shownColumns are those of a session that is shown.
+// shownColumns are the columns of a session that is shown.
 const shownColumns = sessionColumns + `,
 	exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session and i.kind = 'rewind')`
 
@@ -83,7 +83,7 @@ func scanShown(row interface{ Scan(dest ...any) error }) (*backend.Session, erro
 	return scanColumns(row, func(r *backend.Session) []any { return []any{&r.Rewinding} })
 }
 
-// scanColumns reads sessionColumns and what is selected besides.
+// scanColumns reads sessionColumns and the additional columns.
 func scanColumns(row interface{ Scan(dest ...any) error }, besides func(*backend.Session) []any) (*backend.Session, error) {
 	r := &backend.Session{}
 	var created, updated int64
@@ -95,7 +95,7 @@ func scanColumns(row interface{ Scan(dest ...any) error }, besides func(*backend
 	return r, err
 }
 
-// sessionRow reads a session's row, or sql.ErrNoRows.
+// sessionRow reads a session's row, or returns sql.ErrNoRows.
 func sessionRow(ctx context.Context, q queryer, k store.Key) (*backend.Session, error) {
 	return scanSession(q.QueryRowContext(ctx, selectSession, k.Tenant, k.Session))
 }
@@ -179,17 +179,17 @@ func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, most int) ([
 	return gone, nil
 }
 
-// idleSession is the condition under which a session may go by itself. A schedule
-// that is paused keeps it, too: it is to go on one day. So does a message to a webhook until it
-// has arrived or is given up. ?1 is
-// since when it must have been idle.
+// idleSession is the condition under which an idle session may be deleted. A paused schedule
+// keeps its session, because it may be resumed. So does a message to a webhook until it is
+// delivered or given up. ?1 is the time since which the session must have been idle.
 const idleSession = `s.update_time < ?1 and s.active_turn = ''
 	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
 	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
 	and not exists (select 1 from schedules c where c.tenant = s.tenant and c.session = s.session and (c.due is not null or c.paused = 1))
 	and not exists (select 1 from jobs j where j.tenant = s.tenant and j.session = s.session and j.kind = 'webhook')`
 
-// deleteIfIdle looks again where nobody else writes, and then deletes it.
+// deleteIfIdle checks the condition again in a write transaction, and deletes
+// the session.
 func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duration) (deleted bool, err error) {
 	err = s.write(ctx, "delete idle session", func(tx *sql.Tx) ([]store.Wake, error) {
 		now := s.clock()
@@ -208,11 +208,11 @@ func (s *Store) deleteIfIdle(ctx context.Context, k store.Key, idle time.Duratio
 	return deleted && err == nil, err
 }
 
-// ofSession are the tables whose rows go with their session.
+// ofSession are the tables whose rows are deleted with their session.
 var ofSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints"}
 
-// purge deletes all that belongs to a session, but for its last epoch, and puts
-// the job that tells the peers.
+// purge deletes everything of a session except its last epoch, and puts the job
+// that tells the peers.
 func purge(ctx context.Context, tx *sql.Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	if _, err := tx.ExecContext(ctx, "delete from message_words where rowid in (select id from message_index where tenant = ? and session = ?)",
 		k.Tenant, k.Session); err != nil {

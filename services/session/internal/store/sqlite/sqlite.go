@@ -1,8 +1,8 @@
 // Package sqlite keeps sessions in one SQLite file, for one replica. Writes go
-// through one connection, one after another, so that a transaction sees and
-// changes the database alone; reads go beside them. Wakes never leave the
-// process, and the process's clock decides when leases end: there is no other
-// process that could see another one.
+// through one connection, one after another, so that each transaction has the
+// database for itself; reads run beside them. Wakes stay in the process, and
+// the process's clock decides when leases end, because no other process uses
+// the file.
 package sqlite
 
 import (
@@ -24,7 +24,7 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// Migrations are the schema's versions, for goose.
+// Migrations returns the schema's versions, for goose.
 func Migrations() fs.FS {
 	sub, err := fs.Sub(embedded, "migrations")
 	if err != nil {
@@ -41,13 +41,13 @@ type Store struct {
 	now   func() time.Time
 
 	prepared prepared
-	// close closes once; every call of Close tells how that went.
+	// close closes once; every call of Close returns its result.
 	close func() error
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the file, makes it if there is none, and brings its schema up to
+// Open opens the file, creates it if necessary, and brings its schema up to
 // date. It fails when another server has the file open.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	db, err := sqlite.Open(ctx, path)
@@ -76,7 +76,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping tells whether the file can be read.
+// Ping checks that the file can be read.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
 	return s.fail("ping", s.db.R.QueryRowContext(ctx, "select 1").Scan(&one))
@@ -87,11 +87,11 @@ func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
 	return s.wakes.Listen(ctx)
 }
 
-// clock is the time as the database keeps it.
+// clock returns the time in the database's precision.
 func (s *Store) clock() time.Time { return backend.Micros(s.now()) }
 
-// write runs f in a transaction of its own and sends the wakes that it returns
-// once they are true.
+// write runs f in a transaction of its own, and sends the wakes that f returns
+// after the commit.
 func (s *Store) write(ctx context.Context, what string, f func(tx *sql.Tx) ([]store.Wake, error)) error {
 	return s.fail(what, s.transact(ctx, f))
 }
@@ -115,7 +115,7 @@ func (s *Store) transact(ctx context.Context, f func(tx *sql.Tx) ([]store.Wake, 
 	return nil
 }
 
-// read runs f in a transaction that sees the database at one time.
+// read runs f in a transaction that sees a snapshot of the database.
 func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error) error {
 	tx, err := s.db.R.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error)
 	return s.fail(what, err)
 }
 
-// fail says in which operation an error came about.
+// fail adds the operation to an error.
 func (s *Store) fail(what string, err error) error {
 	switch {
 	case err == nil:
@@ -145,7 +145,7 @@ func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// limit makes an unbounded limit of none.
+// limit converts 0, which means no limit, for SQLite.
 func limit(n int) int {
 	if n <= 0 {
 		return -1
@@ -153,7 +153,7 @@ func limit(n int) int {
 	return n
 }
 
-// queryer is what reads: a transaction or a pool.
+// queryer is a transaction or a pool.
 type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
-// insertDeliveries makes a delivery and a job for each webhook that wants to know
-// of a turn that ends.
+// insertDeliveries inserts a delivery and a job for each webhook that matches an
+// ended turn.
 func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now time.Time) error {
 	var ended []backend.Turn
 	for _, t := range turns {
@@ -20,7 +20,7 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 			ended = append(ended, t)
 		}
 	}
-	// The jobs come first: a delivery that is there already has had its job.
+	// The jobs come first: an existing delivery already had its job.
 	if err := each(ctx, tx, `
 		insert into jobs (tenant, kind, job, session, due)
 		select ?1, ?5, w.webhook || '_' || ?3, ?2, ?4 from webhooks w
@@ -42,7 +42,7 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 
 const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time, w.old_secret, w.old_until"
 
-// webhookScan is where the columns of a webhook go.
+// webhookScan receives the columns of a webhook.
 type webhookScan struct {
 	row     backend.Webhook
 	created int64
@@ -168,7 +168,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, tenant, id string, r store.Re
 
 const deliveryColumns = `d.tenant, d.session, d.delivery, d.webhook, d.turn, d.state, d.last_error, d.attempts, d.last_status, d.create_time, d.next_time`
 
-// deliveryScan is where the columns of a delivery go.
+// deliveryScan receives the columns of a delivery.
 type deliveryScan struct {
 	row     backend.Delivery
 	created int64

@@ -14,14 +14,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// tenant is whose sessions are measured: the one that programs without
+// tenant is the tenant of the measured sessions: the one that programs without
 // authentication serve.
 const tenant = "default"
 
 // token is the text of one event.
 const token = "some word "
 
-// Times says how long something took, in microseconds.
+// Times has durations in microseconds.
 type Times struct {
 	Count         int
 	P50, P90, P99 float64
@@ -33,8 +33,8 @@ func timesOf(all []time.Duration) Times {
 	return Times{Count: len(all), P50: at(0.5), P90: at(0.9), P99: at(0.99)}
 }
 
-// measureCommit commits one event at a time, as the committer does when a single
-// session streams slowly.
+// measureCommit commits one event at a time, as the committer does for a single
+// slow stream.
 func measureCommit(ctx context.Context, s store.Store, o options) (any, error) {
 	leases, err := hold(ctx, s, 1)
 	if err != nil {
@@ -53,8 +53,8 @@ func measureCommit(ctx context.Context, s store.Store, o options) (any, error) {
 		if i >= warm {
 			all = append(all, time.Since(begun))
 		}
-		// A pause like the one between two tokens, so that nothing stays warm that a
-		// slow stream would let go cold.
+		// A pause like the one between two tokens, so that caches are as cold as
+		// with a slow stream.
 		time.Sleep(3 * time.Millisecond) //nolint:forbidigo // the measured stream's own pace
 	}
 	return timesOf(all), nil

@@ -17,14 +17,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 )
 
-// perWrite is how many messages go into one write.
+// perWrite is the number of messages in one write.
 const perWrite = 500
 
-// Filled says how much is there now.
+// Filled is the number of added rows.
 type Filled struct{ Added int }
 
-// addMessages goes on with a session's conversation: a user's and an assistant's
-// message in turn, of ten words each. Nobody else may hold the session.
+// addMessages extends a session's conversation: a user's and an assistant's
+// message in turn, of ten words each. The session must not be held.
 func addMessages(ctx context.Context, s store.Store, o options) (any, error) {
 	k := store.Key{Tenant: tenant, Session: o.session}
 	if err := submitTurn(ctx, s, k); err != nil {
@@ -54,8 +54,8 @@ func addMessages(ctx context.Context, s store.Store, o options) (any, error) {
 	return Filled{o.count}, endTurn(ctx, s, leases[0], snapshot)
 }
 
-// endTurn takes the turn out of the inbox that made the session claimable, and
-// gives the session back.
+// endTurn consumes the turn that made the session claimable, and releases the
+// session.
 func endTurn(ctx context.Context, s store.Store, l store.Lease, snapshot *store.Snapshot) error {
 	w := store.Write{Lease: l, LastSeq: snapshot.Session.LastSeq}
 	for _, c := range snapshot.Commands {
@@ -91,8 +91,8 @@ func message(k store.Key, parent string, i int) *sessionv1.Message {
 }
 
 // addSessions copies a session's row many times, each a millisecond older than
-// the one before, past the store: creating a million by its own means takes long
-// and measures something else.
+// the one before. It bypasses the store: creating a million sessions with it
+// takes long and measures something else.
 func addSessions(ctx context.Context, _ store.Store, o options) (any, error) {
 	if o.database != "" {
 		return Filled{o.count}, addSessionsPostgres(ctx, o)
@@ -145,7 +145,7 @@ func addSessionsSQLite(ctx context.Context, o options) (err error) {
 	return err
 }
 
-// columnsSQLite are the columns of the table of sessions.
+// columnsSQLite returns the columns of the table of sessions.
 func columnsSQLite(ctx context.Context, db *sql.DB) ([]string, error) {
 	rows, err := db.QueryContext(ctx, "select name from pragma_table_info('sessions')")
 	if err != nil {

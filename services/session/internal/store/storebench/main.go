@@ -1,11 +1,11 @@
 // Command storebench measures the session service's store, and fills it for
 // measurements of whole servers. `make bench` runs it: it is a program of its own
-// because the store is nobody's business outside the session service.
+// because the store is internal to the session service.
 //
 //	storebench commit     what one synced commit of one event takes
 //	storebench throughput how many events a second a committer makes durable, against COPY
 //	storebench messages   add messages to a session's conversation
-//	storebench sessions   add sessions like one that is there
+//	storebench sessions   add copies of an existing session
 //
 // Each prints one JSON object.
 package main

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 )
 
-// Throughput is how many events became durable.
+// Throughput is the number of events that became durable.
 type Throughput struct {
 	Seconds float64
 	Events  int64 // before any were merged
@@ -40,8 +40,8 @@ func (c *counting) Commit(ctx context.Context, ws []store.Write) ([]error, error
 	return c.Store.Commit(ctx, ws)
 }
 
-// measureThroughput lets many sessions append as fast as their logs take it, and
-// counts what is published; then it copies the same rows.
+// measureThroughput appends to many sessions as fast as their logs take it, and
+// counts the published events. Then it copies the same rows.
 func measureThroughput(ctx context.Context, s store.Store, o options) (any, error) {
 	leases, err := hold(ctx, s, o.sessions)
 	if err != nil {

@@ -179,7 +179,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// testLimits checks what is large and what is interrupted.
+// testLimits checks large and interrupted writes.
 func testLimits(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a commit may be large", func(t *testing.T) {
 		f := newFixture(t, open)
@@ -220,7 +220,7 @@ func testLimits(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// testMistakes checks that a write that cannot be right is refused alone.
+// testMistakes checks that an invalid write is refused alone.
 func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 	id := func(s string) *string { return &s }
 	for _, c := range []struct {

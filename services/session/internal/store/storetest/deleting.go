@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// clean ends the job that a deletion has put, so that the id is free.
+// clean ends the job of a deletion, so that the id is free.
 func (f *fixture) clean(k store.Key) {
 	f.Helper()
 	f.must(f.EndJob(f.ctx(), f.claimDelete(k), nil))
@@ -28,7 +28,7 @@ func (f *fixture) claimDelete(k store.Key) store.Job {
 	return jobs[0]
 }
 
-// tick lets the clock go on, so that what was there before is older than 0.
+// tick waits for the clock, so that older rows have an age above 0.
 func tick() {
 	for begin := time.Now(); time.Since(begin) < time.Millisecond; {
 		runtime.Gosched()
@@ -39,7 +39,7 @@ func testDeleting(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("the id of a deleted session is free once its job has ended", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))
-		for range 2 { // also when the id was deleted before
+		for range 2 { // the second time after an earlier deletion of the id
 			_, err := f.DeleteSession(f.ctx(), k, store.Request{})
 			f.must(err)
 			refused := func(when string) {

@@ -63,7 +63,7 @@ func testEvents(t *testing.T, open func(t *testing.T) store.Store) {
 }
 
 // writeLog appends events of random ranges in random commits, some of them
-// refused, and returns what the log must hold.
+// refused, and returns the expected log.
 func (f *fixture) writeLog(r *rapid.T, l store.Lease) []*sessionv1.Event {
 	var wrote []*sessionv1.Event
 	last := int64(1)
@@ -92,7 +92,7 @@ func (f *fixture) writeLog(r *rapid.T, l store.Lease) []*sessionv1.Event {
 	return wrote
 }
 
-// checkLog reads the log in pages from a random place.
+// checkLog reads the log in pages from a random position.
 func (f *fixture) checkLog(r *rapid.T, k store.Key, wrote []*sessionv1.Event) {
 	end := int64(1)
 	if n := len(wrote); n > 0 {

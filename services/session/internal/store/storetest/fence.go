@@ -8,7 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// testFenceDue shows who is to tell tools and the sandbox of a takeover.
+// testFenceDue checks which holder must tell tools and the sandbox of a
+// takeover.
 func testFenceDue(t *testing.T, open func(t *testing.T) store.Store) {
 	silent := store.Claim{Replica: "silent", TTL: time.Millisecond, Limit: 1}
 	next := store.Claim{Replica: "next", TTL: time.Hour, Limit: 1}
@@ -38,7 +39,7 @@ func testFenceDue(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		f.submitTurn(f.create(key("s1")), "t1")
 		claim(f, silent, false)
-		f.must(f.Release(f.ctx(), claim(f, next, true))) // it gives the lease back and has told nobody
+		f.must(f.Release(f.ctx(), claim(f, next, true))) // it releases the lease without having told them
 		l := claim(f, next, true)
 		f.must(f.Fenced(f.ctx(), l))
 		f.must(f.Fenced(f.ctx(), l))

@@ -25,7 +25,7 @@ func batches(all ...store.ImportBatch) iter.Seq2[store.ImportBatch, error] {
 	}
 }
 
-// history is a session with two turns, of which the second was undone: its
+// history returns a session with two turns. The second one was undone: its
 // messages are a branch.
 func history(k store.Key) store.Import {
 	at := timestamppb.New(time.Unix(1_700_000_000, 0))
@@ -209,7 +209,7 @@ func testImport(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// wantImported compares the session with what history brought.
+// wantImported compares the session with history's.
 func wantImported(f *fixture, in store.Import) {
 	f.Helper()
 	k := in.Key
@@ -250,7 +250,7 @@ func wantImported(f *fixture, in store.Import) {
 	}
 }
 
-// submitted puts a turn into a session that is there, and claims it.
+// submitted puts a turn into an existing session and claims it.
 func (f *fixture) submitted(k store.Key, turn string) store.Lease {
 	f.Helper()
 	f.submitTurn(k, turn)

@@ -27,7 +27,7 @@ func (f *fixture) claimJobs(limit int, kinds ...store.JobKind) []store.Job {
 	return jobs
 }
 
-// claimJobsUntil claims again and again until something was claimed.
+// claimJobsUntil claims again and again until it gets something.
 func (f *fixture) claimJobsUntil(ttl time.Duration) []store.Job {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx(), 20*time.Second)
@@ -281,7 +281,8 @@ func testJobClaims(t *testing.T, open func(t *testing.T) store.Store) {
 			})
 		}
 		claimers.Wait()
-		// A claimer that saw nothing free has left; what is left is free now.
+		// The concurrent claimers have ended, so the remaining jobs are free
+		// now.
 		for _, j := range f.claimJobs(0) {
 			f.must(f.EndJob(f.ctx(), j, nil))
 			ended[j.ID]++

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// RunKept runs the part of the suite that says how long deliveries are kept. age
-// makes those that are in the store older.
+// RunKept runs the part of the suite about how long deliveries are kept. age
+// makes the stored deliveries older.
 func RunKept(t *testing.T, open func(t *testing.T) (_ store.Store, age func(time.Duration))) {
 	t.Helper()
 	s, age := open(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// claimUntil claims again and again until something was claimed: leases end by
-// the database's clock, which nobody can be told by.
+// claimUntil claims again and again until it gets something: leases end by the
+// database's clock, which sends no signal.
 func (f *fixture) claimUntil(c store.Claim) []store.Lease {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx(), 20*time.Second)
@@ -166,7 +166,7 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				for empty := 0; empty < 3; { // rows that others lock are skipped: an empty claim is not the end
+				for empty := 0; empty < 3; { // claims skip rows that others lock: an empty claim is not the end
 					leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour, Limit: 3})
 					if err != nil {
 						t.Error(err)
@@ -200,7 +200,7 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 	testClaimCount(t, open)
 }
 
-// rest claims what is left.
+// rest claims the remaining sessions.
 func (f *fixture) rest() []store.Lease {
 	f.Helper()
 	leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour})
@@ -464,7 +464,7 @@ func testFencing(t *testing.T, open func(t *testing.T) store.Store) {
 			if d := cmp.Diff(want, got); d != "" || len(lost) != len(got) {
 				t.Errorf("lost, without (-) and with (+) renewal: %s", d)
 			}
-			slices.Reverse(all) // in whatever order they come
+			slices.Reverse(all) // the order must not matter
 		}
 		if got, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour}); err != nil || len(got) > 0 {
 			t.Errorf("claimed %v, %v", got, err)

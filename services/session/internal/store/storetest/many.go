@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// testManyEvents commits so many events at once that a backend may write them
-// otherwise than a few.
+// testManyEvents commits so many events at once that a backend may use another
+// way to write them.
 func testManyEvents(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a commit of very many events keeps all of them, and refuses those of a lost session alone", func(t *testing.T) {
 		f := newFixture(t, open)

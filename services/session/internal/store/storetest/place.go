@@ -46,7 +46,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 				t.Errorf("of generation %d: %v", generation, err)
 			}
 		}
-		elsewhere(1) // it has no place
+		elsewhere(1) // without a place
 		commit := func(w store.Write) {
 			w.Lease, w.LastSeq = l, f.session(l.Key).LastSeq
 			f.commit(w)
@@ -102,7 +102,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("exports of before a rewind are void, and are not noted any more", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.active("s1")
-		f.commit(store.Write{Lease: l, VoidExports: 3}) // it has no place
+		f.commit(store.Write{Lease: l, VoidExports: 3}) // without a place
 		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, Place: &store.Place{Node: "a", Generation: 1}})
 		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t1", Seq: 7, Snapshot: "x"}))
 		if p := f.place(l); p.Export.Void() {
@@ -182,7 +182,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// place is what a holder reads of the place.
+// place returns a holder's view of the place.
 func (f *fixture) place(l store.Lease) store.Place {
 	f.Helper()
 	s, err := f.Load(f.ctx(), l)

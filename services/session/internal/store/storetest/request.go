@@ -16,7 +16,7 @@ func testRequestIDs(t *testing.T, open func(t *testing.T) store.Store) {
 		n.Request = request("r")
 		_, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
-		n.Session = "s2" // as a server would that gives the ids
+		n.Session = "s2" // as by a server that assigns the ids
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
 		if a != (store.Answer{Value: "s1", Replayed: true}) {
@@ -36,7 +36,7 @@ func testRequestIDs(t *testing.T, open func(t *testing.T) store.Store) {
 		f.must(err)
 		second := newTurn(k, "t2")
 		second.Request = request("r")
-		second.RejectIfActive = true // the answer counts, not what would be answered now
+		second.RejectIfActive = true // the stored answer counts, not the answer of the current state
 		a, err := f.Submit(f.ctx(), second)
 		f.must(err)
 		if a != (store.Answer{Value: "t1", Replayed: true}) {

@@ -47,8 +47,8 @@ func testRestart(t *testing.T, open func(t *testing.T) (_ store.Store, reopen fu
 	f.commit(store.Write{Lease: l, LastSeq: 6, Events: []*sessionv1.Event{delta(7, 7, "the lease is as good as before")}})
 }
 
-// testConcurrency lets many holders, clients and renewals work on many sessions
-// at once; afterwards nothing may be lost and nothing done twice.
+// testConcurrency has many holders, clients and renewals work on many sessions
+// at once. Afterwards nothing may be lost or done twice.
 func testConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 	f := newFixture(t, open)
 	const sessions, turns, holders = 12, 5, 3
@@ -103,7 +103,7 @@ func testConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// work does all that the sessions have to do, one event for each command, in
+// work does all pending work of the sessions, one event for each command, in
 // commits of all of them.
 func (f *fixture) work(ctx context.Context, leases []store.Lease) error {
 	for len(leases) > 0 {
@@ -111,7 +111,7 @@ func (f *fixture) work(ctx context.Context, leases []store.Lease) error {
 			return errors.Join(err, errIf(len(lost) > 0, "a lease was lost"))
 		}
 		var writes []store.Write
-		for i := len(leases) - 1; i >= 0; i-- { // in another order than others may have
+		for i := len(leases) - 1; i >= 0; i-- { // in another order than other commits
 			l := leases[i]
 			snap, err := f.Load(ctx, l)
 			if err != nil {

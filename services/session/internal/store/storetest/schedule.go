@@ -30,7 +30,7 @@ func (f *fixture) schedule(k store.Key, id string) *store.ScheduleRow {
 	return row
 }
 
-// hookJobs claims all jobs of a kind that are due.
+// hookJobs claims all due jobs of a kind.
 func (f *fixture) hookJobs(kind store.JobKind) []store.Job {
 	f.Helper()
 	jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{kind}, Limit: 100, TTL: time.Minute})
@@ -94,7 +94,7 @@ func testScheduleJob(f *fixture) {
 	if a, err := f.CreateSchedule(f.ctx(), n); err != nil || a != (store.Answer{Value: "a"}) {
 		f.Fatal(a, err)
 	}
-	n.ID = "b" // as a server would that gives the ids
+	n.ID = "b" // as by a server that assigns the ids
 	if a, err := f.CreateSchedule(f.ctx(), n); err != nil || a != (store.Answer{Value: "a", Replayed: true}) {
 		f.Error(a, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// say adds messages to a session, one after another, a second apart, and makes
-// them findable.
+// say adds messages to a session, one after another, a second apart, and
+// indexes them.
 func (f *fixture) say(k store.Key, texts ...string) {
 	f.Helper()
 	f.submitTurn(f.create(k), "t1")
@@ -24,7 +24,7 @@ func (f *fixture) say(k store.Key, texts ...string) {
 	parent := ""
 	for i, text := range texts {
 		m := message(k, string(rune('a'+i)), parent, text)
-		if i%2 == 1 { // a tool's answer is found too
+		if i%2 == 1 { // a tool's answer is found, too
 			m.Blocks = []*sessionv1.Block{{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
 				Content: []*commonv1.Content{{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: text}}}},
 			}}}}
@@ -40,7 +40,7 @@ func (f *fixture) say(k store.Key, texts ...string) {
 	}
 }
 
-// find lists what is found as session/message.
+// find returns the found messages as session/message.
 func (f *fixture) find(s store.MessageSearch, query string) string {
 	f.Helper()
 	if s.Tenant == "" {

@@ -134,7 +134,7 @@ func (f *fixture) page(p store.SessionPage) []*sessionv1.Session {
 	return out
 }
 
-// allPages walks through pages of this size.
+// allPages reads all pages of this size.
 func (f *fixture) allPages(agent string, size int) []string {
 	f.Helper()
 	p := store.SessionPage{Tenant: "acme", Agent: agent, Limit: size}

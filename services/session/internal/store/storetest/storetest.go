@@ -1,6 +1,6 @@
 // Package storetest is the suite that every backend of store passes: what a
-// Store answers, in which order and with which errors. A backend's test opens
-// empty stores for it and does no more.
+// Store answers, in which order and with which errors. A backend's test only
+// opens empty stores for it.
 package storetest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Run runs the suite. open opens a new empty store and closes it at the test's
-// end. The suite closes some of them itself, so closing must be possible twice.
+// Run runs the suite. open returns a new empty store and closes it at the
+// test's end. The suite closes some stores itself, so Close must be repeatable.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, topic := range []struct {
@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 }
 
 // RunRestart runs the part of the suite that opens the same database again.
-// reopen opens what is in it, after closing what was open.
+// reopen closes the open store and opens its database again.
 func RunRestart(t *testing.T, open func(t *testing.T) (_ store.Store, reopen func() store.Store)) {
 	t.Helper()
 	testRestart(t, open)
@@ -150,7 +150,7 @@ func (f *fixture) held(session, turn string) store.Lease {
 	return f.claim(k)
 }
 
-// commit commits one write that must go well.
+// commit commits one write that must succeed.
 func (f *fixture) commit(w store.Write) {
 	f.Helper()
 	errs, err := f.Commit(f.ctx(), []store.Write{w})
@@ -173,7 +173,7 @@ func (f *fixture) inbox(l store.Lease) []store.Command {
 	return commands
 }
 
-// start is the write with which a turn begins.
+// start returns the write with which a turn begins.
 func start(l store.Lease, turn string, commands ...store.Command) store.Write {
 	w := store.Write{Lease: l, ActiveTurn: &turn, Turns: []*store.TurnRow{turnIn(l.Key, turn, sessionv1.TurnState_TURN_STATE_RUNNING)}}
 	for _, c := range commands {
@@ -182,7 +182,7 @@ func start(l store.Lease, turn string, commands ...store.Command) store.Write {
 	return w
 }
 
-// finish is the write with which a turn ends.
+// finish returns the write with which a turn ends.
 func finish(l store.Lease, turn string) store.Write {
 	none := ""
 	return store.Write{
@@ -195,7 +195,7 @@ func turnIn(k store.Key, id string, state sessionv1.TurnState) *store.TurnRow {
 	return &store.TurnRow{ID: id, Run: []byte("run of " + id), Turn: &sessionv1.Turn{Name: turnName(k, id), State: state}}
 }
 
-// wait is the write with which a turn begins to wait for a call.
+// wait returns the write with which a turn begins to wait for a call.
 func wait(l store.Lease, turn string, calls ...store.PendingCall) store.Write {
 	return store.Write{
 		Lease: l, Wait: calls,
@@ -203,7 +203,7 @@ func wait(l store.Lease, turn string, calls ...store.PendingCall) store.Write {
 	}
 }
 
-// delta is an event that covers first to last.
+// delta returns an event that covers first to last.
 func delta(first, last int64, text string) *sessionv1.Event {
 	return &sessionv1.Event{
 		FirstSeq: first, Seq: last, Time: timestamppb.New(time.Unix(1_700_000_000, 123_456_000)),
@@ -231,7 +231,7 @@ func (f *fixture) session(k store.Key) *sessionv1.Session {
 	return s
 }
 
-// nextID makes an id that no other in this test has.
+// nextID returns an id that is unique in this test.
 func (f *fixture) nextID(prefix string) string {
 	f.n++
 	return fmt.Sprintf("%s%d", prefix, f.n)

@@ -21,7 +21,8 @@ func (f *fixture) lapse(leases ...store.Lease) {
 	tick()
 }
 
-// crashed makes a session whose turn's holders have died so often since it got further.
+// crashed makes a session whose holders died so many times without progress of its
+// turn.
 func (f *fixture) crashed(session string, times int) {
 	f.Helper()
 	l := f.active(session)
@@ -32,7 +33,8 @@ func (f *fixture) crashed(session string, times int) {
 	f.lapse(l)
 }
 
-// claimSuspects claims with the rule of suspects and says what it got, as `a b?`, where b is suspect.
+// claimSuspects claims with the rule for suspects and returns the claimed sessions, as `a b?`, where
+// b is suspect.
 func (f *fixture) claimSuspects(c store.Claim) (got []string, leases []store.Lease) {
 	f.Helper()
 	c.TTL, c.SuspectAt = time.Hour, 2

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// testTenants gives two tenants the same ids everywhere and takes every method
-// through one of them; the other must see nothing of it.
+// testTenants gives two tenants the same ids and calls every method for one of
+// them; the other must see nothing of it.
 func testTenants(t *testing.T, open func(t *testing.T) store.Store) {
 	f := newFixture(t, open)
 	mine, other := store.Key{Tenant: "acme", Session: "s"}, store.Key{Tenant: "other", Session: "s"}
@@ -73,7 +73,7 @@ func testTenants(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// view is all that can be read of a session.
+// view returns everything that can be read of a session.
 func (f *fixture) view(k store.Key, l store.Lease) []string {
 	f.Helper()
 	var out []string

@@ -84,7 +84,7 @@ func testVariables(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		large := strings.Repeat("x", store.MaxVariableBytes-1)
 		set(f, ann, "A", large)
-		set(f, ann, "A", large) // in place of itself
+		set(f, ann, "A", large) // replaces itself
 		add := func(o store.Owner, name, value string) error {
 			_, err := f.SetVariable(f.ctx(), o, store.Variable{Name: name, Value: value}, store.Request{})
 			return err

@@ -83,7 +83,7 @@ func testWakes(t *testing.T, open func(t *testing.T) store.Store) {
 			select {
 			case w := <-c:
 				if w.Kind == store.WakeLost {
-					return // look at everything: that is all of them
+					return // look at everything: covers all of them
 				}
 				woken[w.Key] = true
 			case <-timeout:
@@ -110,7 +110,8 @@ func testWakes(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		f.create(key("last"))
 		<-done
-		// What it did not take waits for it, each once, or is lost and said to be.
+		// The wakes that it did not take wait for it, without duplicates, or it is
+		// told that wakes were lost.
 		woken := map[store.Key]bool{}
 		timeout := time.After(patience)
 		for len(woken) < sessions+1 {

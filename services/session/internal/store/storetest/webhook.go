@@ -23,7 +23,7 @@ func (f *fixture) webhook(n store.NewWebhook) {
 	f.must(err)
 }
 
-// deliveries are the ids of what a webhook of acme was sent or is to be sent.
+// deliveries returns the ids of the deliveries of a webhook of acme.
 func (f *fixture) deliveries(webhook string) []string {
 	f.Helper()
 	all, err := f.ListDeliveries(f.ctx(), "acme", webhook, "", 0)
@@ -140,7 +140,7 @@ func testRotateWebhook(f *fixture) {
 	rotate := func(secret string, overlap time.Duration, r store.Request) (store.Answer, error) {
 		return f.RotateWebhook(f.ctx(), store.RotateWebhook{Tenant: "acme", ID: "a", Secret: []byte(secret), Overlap: overlap, Request: r})
 	}
-	// check compares the secrets of the webhook, and those that a delivery is signed with.
+	// check compares the secrets of the webhook with those that sign a delivery.
 	check := func(secret, old string) {
 		f.Helper()
 		row, err := f.GetWebhook(f.ctx(), "acme", "a")
@@ -202,7 +202,7 @@ func testTurnEnds(f *fixture) {
 		}
 		f.must(f.EndJob(f.ctx(), j, nil))
 	}
-	f.commit(finish(l, "t1")) // the same again doubles nothing
+	f.commit(finish(l, "t1")) // the same again makes no duplicates
 	if jobs := f.hookJobs(store.JobWebhook); len(jobs) > 0 {
 		f.Errorf("the same end put %v", jobs)
 	}
@@ -262,8 +262,8 @@ func testDelivered(f *fixture) {
 	}
 }
 
-// strangeTexts are texts from outside that not every database takes, and what every backend
-// keeps of them.
+// strangeTexts returns texts from outside that not every database accepts, and how every
+// backend stores them.
 func strangeTexts() map[string]string {
 	return map[string]string{
 		"a\x00b": "a b", "a\xffb": "a\uFFFDb", "lone \xed\xa0\xbd": "lone \uFFFD\uFFFD\uFFFD", "two\nlines": "two lines",
