@@ -79,8 +79,13 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 		model.ContextFull:    "says that the conversation is longer than the model's context",
 		model.Billing:        "wants to be paid: a quota, a limit or a balance is used up",
 	}[e.Kind]
-	if t.Page && e.Kind == model.Refused {
+	switch {
+	case t.Page && e.Kind == model.Refused:
 		what = "answered with a web page; check its base URL"
+	case e.Kind == model.Refused && status == http.StatusNotFound && !strings.Contains(strings.ToLower(t.Message), "model"):
+		what = "has nothing at this address; check its base URL, which for kind openai ends in /v1"
+	case e.Kind == model.Authentication && w.key == "":
+		what = "wants a key and none was sent; set key-env for this provider in place of no-key"
 	}
 	if said := Quote(t.Message, w.key); said != "" {
 		what += ": " + said
