@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -123,6 +124,9 @@ func (v validator) check(m any) error {
 	for _, violation := range invalid.Violations {
 		path := violationPath(msg.ProtoReflect().Descriptor(), violation.Proto)
 		text := violation.Proto.GetMessage()
+		if violation.Proto.GetRuleId() == "string.pattern" {
+			text = cmp.Or(sayPattern(violation.RuleValue.String(), violation.FieldValue.String()), text)
+		}
 		if text == "" {
 			text = "does not satisfy the rule " + violation.Proto.GetRuleId()
 		}
