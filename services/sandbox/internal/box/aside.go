@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// AsideName ends the name of what was where a cover is to lie.
+// AsideName is the suffix of the new name of a file that lay in a cover's place.
 const AsideName = "aside"
 
 // setAside renames files of the workspace that lie where a user's mount is to appear. In a cover's place it
@@ -27,7 +27,7 @@ func (s *session) setAside(user string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := openOwn(s.path("workspace")) // before it is looked into: a command may have closed it
+	dir, err := openOwn(s.path("workspace")) // before the folder is read: a command may have closed it
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (m Mount) fits(name string) bool {
 	return err == nil && len(all) == 0
 }
 
-// renameAside gives what a workspace has of a name another one that is free.
+// renameAside renames an entry of the workspace to a free name.
 func renameAside(dir *os.File, name string) (to string, err error) {
 	for n := 1; ; n++ {
 		if to = name + "." + AsideName; n > 1 {

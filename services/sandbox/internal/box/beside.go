@@ -13,31 +13,29 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Beside is a sandbox beside a session's own: it belongs to the session, counts
-// against its limits and ends with it, but no command of the session's runs in it or
-// sees its folder. What is done for a session with rights that its commands do not
-// have is done there.
+// Beside is a sandbox beside a session's own. It belongs to the session, counts against its limits and ends
+// with it. The session's commands neither run in it nor see its folder. The service uses it for work that
+// needs rights which the session's commands lack.
 //
-// A session has one at a time. It is used by one goroutine.
+// A session has at most one at a time. Only one goroutine may use it.
 type Beside struct {
 	session *session
 	call    Call
 	dir     string
 	spec    Sandbox
-	room    Limits          // what is left of the session's
+	room    Limits          // the rest of the session's limits
 	used    int64           // bytes that the session had then
-	ctx     context.Context //nolint:containedctx // its life: everything that runs in it ends with it
+	ctx     context.Context //nolint:containedctx // the sandbox's life: its end stops everything in the sandbox
 	leave   func()
 }
 
-// OperatorNetwork is a way out that is the operator's own: it is not measured
-// against the ceiling of what workspaces may have.
+// OperatorNetwork is a way out that the operator configures. The ceiling for workspaces does not limit it.
 type OperatorNetwork string
 
-// Beside makes one. Its /workspace is a new, empty folder; its home is the session's
-// workspace when withFiles is set, else another empty one. network is what it may
-// reach; empty: nothing. It must be closed. The wait for another one ends with the
-// context, and so does everything that runs in it.
+// Beside makes such a sandbox. Its /workspace is a new, empty folder. Its home is the session's workspace
+// if withFiles is set, and otherwise an empty folder. network is what it may reach; if empty, nothing. The
+// caller must close it. The end of the context stops the wait for another one, and everything that runs in
+// it.
 func (n *Node) Beside(ctx context.Context, c Call, generation int64, network OperatorNetwork, withFiles bool) (_ *Beside, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -75,8 +73,7 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 	return b, nil
 }
 
-// mayBegin refuses a caller who has lost the session, unless what it does outlives the
-// holders.
+// mayBegin refuses a caller that has lost the session, unless its work outlives the session's holders.
 func (s *session) mayBegin(c Call, generation int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +83,7 @@ func (s *session) mayBegin(c Call, generation int64) error {
 	return s.fenceCall(c)
 }
 
-// make makes the folders. What a crash leaves of them is cleared with the staging
-// folder.
+// make makes the folders. Folders that a crash leaves are cleared with the staging folder.
 func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool) (err error) {
 	s := b.session
 	s.mu.Lock()
@@ -126,14 +122,14 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 	return nil
 }
 
-// Dir is its /workspace on the host. Commands of it may still do there what they
-// like, until it was closed or they have ended.
+// Dir returns its /workspace on the host. Its commands may change the folder until they or the sandbox have
+// ended.
 func (b *Beside) Dir() string { return b.spec.Workspace }
 
-// Usage is what its folder takes on the disk.
+// Usage returns what its folder takes on the disk.
 func (b *Beside) Usage() (Usage, error) { return measure(b.room, b.dir) }
 
-// Environment is what makes a command use its network.
+// Environment returns the variables that make a command use its network.
 func (b *Beside) Environment() []string {
 	if b.spec.Network == "" {
 		return nil
@@ -141,7 +137,7 @@ func (b *Beside) Environment() []string {
 	return b.session.node.o.Network.Environment(b.call.ID)
 }
 
-// Close ends what runs in it, and deletes its folder.
+// Close ends all processes in it and deletes its folder.
 func (b *Beside) Close() {
 	b.session.node.o.Runner.Stop(b.spec.Workspace)
 	if err := erase.All(b.dir); err != nil {
@@ -151,8 +147,8 @@ func (b *Beside) Close() {
 	b.leave()
 }
 
-// Run runs a command in it, to its end. The error says that it did not run; how it
-// ended is in the outcome.
+// Run runs a command in it to its end. An error means that the command did not run; the outcome says how it
+// ended.
 func (b *Beside) Run(t Task) (Outcome, error) {
 	t.used = b.used
 	return b.session.task(b.ctx, b.call, t, b.spec, func(h nameless) (limit, why string) {
@@ -160,7 +156,7 @@ func (b *Beside) Run(t Task) (Outcome, error) {
 		if err != nil {
 			return "", ""
 		}
-		h.all = max(h.all-b.used, 0) // without what is the session's own, which is not in this room
+		h.all = max(h.all-b.used, 0) // without the session's own bytes, which are not in this room
 		return h.exceed(u, b.room)
 	})
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
-// books are what is known of where a workspace's bytes come from: those that were there when the first of the
-// commands began that run, those that came since by the service and by commands that have ended, and those
-// that the others have written. All files together are no larger, whether they have a name or not, for commands
-// cannot reserve room (package seccomp), and clones share what exists.
+// books track where a workspace's bytes come from. They count the bytes present when the first of the
+// running commands began. They also count the bytes that the service and ended commands have added since,
+// and those that running commands have written. The sum bounds all files together, with or without a name:
+// commands cannot reserve room (package seccomp), and clones share existing data.
 //
-// What others write into a mount that they share with the session is not known here.
+// The books lack what others write into a mount that they share with the session.
 type books struct {
 	full  func() bool // reports whether the disk is full; nil: unknown
 	mu    sync.Mutex
@@ -21,14 +21,14 @@ type books struct {
 	open  map[*account]struct{}
 }
 
-// account is a command's part in the books.
+// account is a command's part of the books.
 type account struct {
 	books   *books
 	file    int64 // how large a file may be
-	written int64 // by its processes, as far as that is known
+	written int64 // by its processes, as far as known
 }
 
-// enter opens an account for a command, before which the workspace held some bytes.
+// enter opens an account for a command; bytes is the size of the workspace before it.
 func (b *books) enter(bytes int64, l Limits) *account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,14 +40,14 @@ func (b *books) enter(bytes int64, l Limits) *account {
 	return a
 }
 
-// bring notes what the service adds, at most.
+// bring adds an upper bound of the bytes that the service adds.
 func (b *books) bring(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.came = min(b.came+max(bytes, 0), held.TooMuch)
 }
 
-// note notes what a command has written, and says how many bytes there can be.
+// note records a command's written bytes and returns how many bytes there can be in all.
 func (a *account) note(written int64) (all int64) {
 	b := a.books
 	b.mu.Lock()
@@ -124,7 +124,7 @@ func (h nameless) exceed(u Usage, l Limits) (limit, why string) {
 	return limit, why
 }
 
-// with is what is taken with files without a name.
+// with returns the usage including the files without a name.
 func (u Usage) with(h nameless) Usage {
 	u.Bytes += h.bytes
 	u.Bytes += min(h.more, max(h.all-u.Bytes, 0))

@@ -44,25 +44,24 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// Owners says which host users own the workspaces.
+// Owners defines which host users own the workspaces.
 type Owners struct {
 	// Base is the first user and group id; -1 means the service's own.
 	Base int
-	// Count is how many there are, one for each workspace; zero means that all
-	// workspaces share Base.
+	// Count is the number of users, one for each workspace; zero means that all workspaces share Base.
 	Count int
 }
 
-// Observer is told of commands, for traces and metrics.
+// Observer observes commands, for traces and metrics.
 type Observer interface {
-	// Started is called before a command starts. What it returns is called once,
-	// with the command's end.
+	// Started is called before a command starts. The returned function is called once, with the command's
+	// outcome.
 	Started(ctx context.Context, call Call, argv []string) func(Outcome)
 }
 
-// Network is what the node knows of sandboxes' way out.
+// Network controls the way out of sandboxes.
 type Network interface {
-	// Environment is what makes a command use it.
+	// Environment returns the variables that make a command use the way out.
 	Environment(callID string) []string
 	// Follow counts the use of a sandbox's way out for one command that is about to start in the sandbox. A
 	// command that is not followed has no network. The context is that of the command's call. Follow calls
@@ -79,23 +78,23 @@ type Followed interface {
 	// Uses ends the command's open uses and returns all uses. Nothing of the command may run any more. It
 	// may be called by several goroutines.
 	Uses() []Use
-	// Forget must be called in the end.
+	// Forget must be called last.
 	Forget()
 }
 
-// Use is one request or tunnel of a command, or all that were refused because it may make no more.
+// Use is one request or tunnel of a command, or the sum of those refused beyond its maximum number.
 type Use struct {
-	Host        string    `json:"host,omitempty"` // empty when nothing was asked for, or for those beyond the number
+	Host        string    `json:"host,omitempty"` // empty if nothing was requested, or for the sum
 	Port        int       `json:"port,omitempty"`
 	Rule        string    `json:"rule,omitempty"`
 	Outcome     string    `json:"outcome"`
 	Credential  string    `json:"credential,omitempty"`
-	Message     string    `json:"message,omitempty"` // why, for the last one that was refused or failed
+	Message     string    `json:"message,omitempty"` // why the last refused or failed one was
 	Connections int64     `json:"connections"`       // how many
 	Sent        int64     `json:"sent"`              // bytes to the outside
 	Received    int64     `json:"received"`
 	Started     time.Time `json:"started,omitzero"` // of the first
-	// Duration is how long they took, added up.
+	// Duration is their total duration.
 	Duration time.Duration `json:"duration"`
 }
 
@@ -154,11 +153,10 @@ type Node struct {
 	warming  bool // a sandbox is being made ahead of its first command
 	closed   bool
 
-	cleared time.Time // when room was last made; Run's alone
+	cleared time.Time // when room was last made; only Run uses it
 }
 
-// Open takes hold of a data directory and makes it when it does not exist. A
-// directory has one owner at a time.
+// Open locks a data directory, and makes it if it does not exist. A directory has one owner at a time.
 func Open(o Options) (*Node, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -199,7 +197,7 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
-// Run tidies up now and then, until the context ends.
+// Run does background cleaning until the context ends.
 func (n *Node) Run(ctx context.Context) error {
 	if n.o.Spares > 0 {
 		var wg sync.WaitGroup
@@ -219,7 +217,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// Close kills what runs and waits for its end. Results stay on disk.
+// Close ends running commands and waits for their end. Results stay on disk.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	n.closed = true
@@ -242,7 +240,7 @@ func (n *Node) Close() error {
 	return errors.Join(err, n.lock.Close())
 }
 
-// at is a point at which a test may have the service die.
+// at is a point at which a test may kill the service.
 func (n *Node) at(c Call, method, point string) {
 	if n.o.Fault != nil {
 		n.o.Fault(c, method, point)
@@ -280,7 +278,7 @@ func (n *Node) reserve(s *session) error {
 	return nil
 }
 
-// share is how many commands a session may run of those that each could if one session more ran some. mu is held.
+// share returns how many commands each session could run if one more session ran commands. mu is held.
 func (n *Node) share() int {
 	sessions := n.busy + 1
 	return max(2, (n.o.MaxExecs+sessions-1)/sessions)
@@ -291,7 +289,7 @@ func (n *Node) unreserve(s *session) {
 	n.execs.Done()
 }
 
-// leavePlace gives a command's place back, of which something is left to do.
+// leavePlace returns a command's place before the command is completely finished.
 func (n *Node) leavePlace(s *session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -328,7 +326,7 @@ func (n *Node) enter(k Key) (s *session, leave func(), err error) {
 	return s, leave, nil
 }
 
-// tidy drops what is too old, and forgets idle sessions.
+// tidy drops expired results and evicts idle sessions.
 func (n *Node) tidy() {
 	n.mu.Lock()
 	sessions := make([]*session, 0, len(n.open))

@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace tells output that comes in bulk from other.
+// pace detects output that comes in bulk.
 type pace struct {
 	since time.Time
 	bytes int
 	bulk  bool
 }
 
-// Output comes in bulk while so many bytes come in such a time.
+// Output comes in bulk while at least bulkBytes come within bulkWindow.
 const (
 	bulkBytes  = 1 << 20
 	bulkWindow = 10 * time.Millisecond
 )
 
-// bulkPause is how long a command that writes in bulk is left alone to fill the pipe:
-// who looked at once would look for each of its writes, and wake all who follow it.
+// bulkPause is how long the reader lets a command that writes in bulk fill the pipe. An immediate read
+// would follow each of its writes and wake all followers.
 var bulkPause = unix.NsecToTimespec(int64(50 * time.Microsecond))
 
 // quick counts incoming bytes and reports whether they come in bulk.
@@ -34,18 +34,17 @@ func (p *pace) quick(bytes int) bool {
 	return p.bulk
 }
 
-// outputWindow is how much of a stream's output is written to disk at a time.
+// outputWindow is how much of a stream's output is flushed at a time.
 const outputWindow = 8 << 20
 
-// followPatience is how long a command that writes in bulk waits for who follows it, at
-// each window: one who is as quick as memory stays as near as that.
+// followPatience is how long a command that writes in bulk waits for its followers at each window. A
+// follower that is as fast as memory stays within one window.
 const followPatience = 20 * time.Millisecond
 
-// passWindow is called when a stream has got longer. At the end of each window it has the
-// kernel write that to disk, and forget the one before: long output takes no memory that
-// others would have, nor do they wait for all of it to be written when they have theirs
-// written. Who follows it and is further behind reads from disk. What the kernel cannot do
-// is no error.
+// passWindow is called when a stream has grown. At the end of each window it makes the kernel write that
+// window to disk and drop the previous one from memory. So long output takes no memory from other commands,
+// and does not delay their syncs. A slower follower reads from disk. A kernel that does not support this is
+// no error.
 func (e *Exec) passWindow(i int, more int64) {
 	s := &e.streams[i]
 	at := s.size / outputWindow * outputWindow
@@ -57,7 +56,7 @@ func (e *Exec) passWindow(i int, more int64) {
 		e.awaitFollower(s, at-outputWindow)
 	}
 	s.passing.Wait()
-	s.passing.Go(func() { // or the command would wait, once the pipe is full
+	s.passing.Go(func() { // else the command would wait once the pipe is full
 		_ = unix.SyncFileRange(fd, at-outputWindow, outputWindow, unix.SYNC_FILE_RANGE_WRITE)
 		if at > outputWindow {
 			_ = unix.Fadvise(fd, at-2*outputWindow, outputWindow, unix.FADV_DONTNEED)
@@ -102,7 +101,7 @@ func (s *stream) letGo() {
 	}
 }
 
-// follow and unfollow count who follows the output.
+// follow and unfollow count the followers of the output.
 func (e *Exec) follow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

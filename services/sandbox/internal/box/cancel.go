@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
-// Acknowledge forgets a finished exec, but that it was there. One that is not known
-// is forgotten already. The mark of a cancelled one stays.
+// Acknowledge forgets a finished exec, but remembers that it existed. An unknown exec counts as forgotten.
+// The mark of a cancelled one stays.
 func (n *Node) Acknowledge(c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -40,10 +40,9 @@ func (n *Node) Acknowledge(c Call) error {
 	return nil
 }
 
-// Cancel kills a command and everything that it started, and refuses its call from
-// now on. When it returns, nothing of the command runs. It answers nil for a
-// command that had not been started, and that it is lost for one that the machine may have
-// forgotten, which a change of a file may be as well.
+// Cancel kills a command and all its processes, and refuses its call from now on. When it returns, nothing
+// of the command runs. It returns nil for a command that had not started. It reports a command as lost if
+// the machine may have lost its start; the call may then also be a change of a file.
 func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -55,7 +54,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 		return nil, err
 	}
 	if e == nil {
-		s.changes.Lock() // a change of a file that is under way ends first
+		s.changes.Lock() // a running change of a file ends first
 		defer s.changes.Unlock()
 		return s.unstarted(c.ID), nil
 	}
@@ -68,7 +67,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	}
 }
 
-// unstarted is how a call ended of which there was no command: nil for one that had not been started.
+// unstarted returns the outcome of a call without a command: nil if the command had not started.
 func (s *session) unstarted(id string) *Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +77,7 @@ func (s *session) unstarted(id string) *Outcome {
 	return nil
 }
 
-// refuse writes down that a call is cancelled, and returns its exec, if there is
-// one to kill.
+// refuse records that a call is cancelled, and returns its exec if there is one to kill.
 func (s *session) refuse(c Call) (*Exec, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +104,7 @@ func (e *Exec) setCancelled() error {
 	return nil
 }
 
-// setMark puts a mark in the place of an exec. mu is held.
+// setMark records a mark in place of an exec. mu is held.
 func (s *session) setMark(id string) error {
 	if !callID.MatchString(id) {
 		return fmt.Errorf("call id %q is not valid", id)

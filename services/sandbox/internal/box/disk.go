@@ -17,8 +17,7 @@ const (
 	trash      = ".trash"
 )
 
-// save writes a value as JSON, whole or not at all, and on the disk when it
-// returns.
+// save writes a value as JSON, atomically. The file is on disk when save returns.
 func save(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -27,7 +26,7 @@ func save(path string, value any) error {
 	return durable.WriteFile(path, raw)
 }
 
-// note is save for what a crash of the machine may forget.
+// note is save without a sync: a crash of the machine may lose the file.
 func note(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -40,7 +39,7 @@ func note(path string, value any) error {
 	return os.Rename(temp, path)
 }
 
-// read reads what save wrote. A file that is not there is os.ErrNotExist.
+// read reads a file that save wrote. It returns os.ErrNotExist if the file is missing.
 func read(path string, value any) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -104,7 +103,7 @@ func (n *Node) surveySession(tenant, session string) error {
 	return n.slots.claim(m.Slot)
 }
 
-// emptyTrash deletes what is left of folders that were discarded.
+// emptyTrash deletes the remains of discarded folders.
 func (n *Node) emptyTrash() error {
 	dir := filepath.Join(n.o.Dir, trash)
 	left, err := os.ReadDir(dir)
@@ -117,8 +116,8 @@ func (n *Node) emptyTrash() error {
 	return nil
 }
 
-// discard deletes a folder. It is out of the way at once, and gone when this
-// returns, or left over, if the file system does not delete it.
+// discard deletes a folder. It moves the folder away at once. On return the folder is deleted, or left over
+// if the file system refuses to delete it.
 func (n *Node) discard(dir string) error {
 	if err := os.MkdirAll(filepath.Join(n.o.Dir, trash), 0o700); err != nil {
 		return err

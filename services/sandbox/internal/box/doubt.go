@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// A start that its caller vouches for is not synced: who asks for a call for the first time, and
-// has that on a disk of its own, need not be kept from starting it again, for it will not say again
-// that it is the first time. The kernel has the start, so that a crash of the service does not
-// forget it. What a crash of the machine forgot is lost to all who do not say so, for good: the
-// workspace remembers that there were such starts, synced before the second of them.
+// A start is not synced if its caller vouches for it. The caller has recorded on its own disk that it makes
+// the call for the first time, and never says so again. So the node need not remember the start to refuse a
+// second one. The kernel has the data, so a crash of the service does not lose it. After a crash of the
+// machine, a lost start counts as lost for all callers that do not vouch. For that the workspace records
+// that it had such starts, synced before the second of them.
 
 // vouched reports whether a command's start need not be synced: its caller vouches for it, and the disk
 // says that the workspace has such starts. mu is held.
@@ -59,8 +59,8 @@ func (s *session) doubt(m *meta) {
 	}
 }
 
-// forgotten is a command that the machine may have forgotten, of which nothing else is known. It is
-// nowhere remembered, for the doubt does not end.
+// forgotten returns an exec that the machine may have lost, without further knowledge of it. It is not
+// stored, because the doubt does not end.
 func (s *session) forgotten(id string) (*Exec, error) {
 	if !callID.MatchString(id) {
 		return nil, fmt.Errorf("call id %q is not valid", id)
@@ -77,23 +77,21 @@ func forgottenOutcome() *Outcome {
 	return &Outcome{Reason: Lost, Message: "the machine broke down, and whether it had started the command before is not known: it may have taken effect"}
 }
 
-// life is what tells a node's lives apart, between which a crash of the machine may lie: its file
-// is synced.
+// life identifies a period of the node between possible crashes of the machine. Its file is synced.
 type life struct {
 	ID string `json:"id"`
-	// Boot is the start of the machine in which it is lived.
+	// Boot identifies the start of the machine during this life.
 	Boot string `json:"boot"`
-	// Over says that it was ended with all starts on the disk: the next start of the machine
-	// goes on with it.
+	// Over means that the life ended with all starts on disk: the next start of the machine continues it.
 	Over bool `json:"over,omitempty"`
 
-	unsaved bool // it is not on the disk as it is
+	unsaved bool // the file differs
 }
 
 const lifeFile = ".life"
 
-// readLife goes on with the node's life that a file tells of, or begins another. Its id is empty where
-// starts of the machine cannot be told apart.
+// readLife continues the life in the file, or begins another. Its id is empty if starts of the machine
+// cannot be distinguished.
 func readLife(path, boot string) (life, error) {
 	if boot == "" {
 		return life{}, nil
@@ -104,7 +102,7 @@ func readLife(path, boot string) (life, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.As(err, &damaged) {
 		return life{}, fmt.Errorf("read which start of the machine it was: %w", err)
 	}
-	if err != nil || l.ID == "" || l.Boot != boot && !l.Over { // a damaged one is over, in doubt
+	if err != nil || l.ID == "" || l.Boot != boot && !l.Over { // a damaged file counts as over, in doubt
 		return life{ID: rand.Text(), Boot: boot, unsaved: true}, nil //nolint:nilerr // so it begins another
 	}
 	return life{ID: l.ID, Boot: boot, unsaved: l.Boot != boot || l.Over}, nil

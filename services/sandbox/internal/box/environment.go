@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Environment is a command's, as its runner has it: clean, but for what it asks for.
+// Environment returns the environment of a command: clean defaults and the command's own variables.
 func (c Command) Environment(path, home, dir string) []string {
 	term := "dumb"
 	if c.Terminal != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors of this package. Everything else is a failure of the disk.
+// Errors of this package. All other errors are failures of the disk.
 var (
 	ErrNoWorkspace      = errors.New("the session has no workspace here")
 	ErrWorkspaceExists  = errors.New("the session has a workspace already")
@@ -22,7 +22,7 @@ var (
 	ErrWorkspaceFull    = errors.New("the workspace is as large as it may be")
 	ErrTooManyExecs     = errors.New("too many commands run")
 	ErrTooManySandboxes = errors.New("too many sandboxes are in use")
-	// ErrTerminalsTaken says that the machine has no terminal left for a moment.
+	// ErrTerminalsTaken means that the machine has no free terminal at the moment.
 	ErrTerminalsTaken   = errors.New("other commands have all the terminals that there may be at once")
 	ErrIsolation        = errors.New("a part of the isolation could not be applied")
 	ErrNoMount          = errors.New("there is no such mount")
@@ -35,14 +35,14 @@ var (
 	ErrLimitUnavailable = errors.New("the limit is not to be had here")
 )
 
-// CeilingError says that a workspace or a command asked for more than it may have.
+// CeilingError means that a workspace or a command asked for more than it may have.
 type CeilingError struct{ Field, Asked, Ceiling string }
 
 func (e *CeilingError) Error() string {
 	return fmt.Sprintf("%s is %s, above the ceiling of %s: ask for less, or have the operator or the agent's author raise it", e.Field, e.Asked, e.Ceiling)
 }
 
-// FloorError says that a workspace asked for less than one can be run with.
+// FloorError means that a workspace asked for less than it needs to run.
 type FloorError struct{ Field, Asked, Least string }
 
 func (e *FloorError) Error() string {

@@ -16,36 +16,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec is a command that runs or ran. It is safe for concurrent use.
+// Exec is a running or ended command. It is safe for concurrent use.
 type Exec struct {
 	node   *Node
 	dir    string
 	done   chan struct{} // closed when nothing of it runs, and its end is recorded
-	input  chan struct{} // holds one token: who has it may write standard input
-	limits Limits        // of one that was started here
-	common Limits        // of all in its sandbox together, likewise
+	input  chan struct{} // holds one token: the holder may write standard input
+	limits Limits        // only of one that was started here
+	common Limits        // of all in its sandbox together; only of one that was started here
 	active atomic.Bool   // it is being started, or runs
-	// recorded says that its record is on the disk with its end, or that none is needed.
+	// recorded is set when its record with its end is on disk, or when none is needed.
 	recorded atomic.Bool
 	start    startEntry // what the journal has of its start
-	turn     int64      // of the journal, when that was written; guarded by the journal's mu
+	turn     int64      // the journal's turn when start was written; guarded by the journal's mu
 
 	disk sync.Mutex // held while the record is written; taken before mu
-	gone bool       // nothing is to be kept of it any more; guarded by disk
-	torn bool       // a use of the network could not be noted, or but half of it; guarded by disk
+	gone bool       // nothing of it is to be stored any more; guarded by disk
+	torn bool       // a use of the network could not be recorded completely; guarded by disk
 
-	// Of who follows the process alone.
+	// Only for the goroutine that follows the process.
 	noted  bool       // a record was written while it ran
-	full   func() Hit // asks whether the workspace is full; nil where the file system does not keep its size
-	before Hit        // what it said before the start
-	filled Hit        // what it said first since, when it was not full before
+	full   func() Hit // checks whether the workspace is full; nil where the file system does not limit its size
+	before Hit        // what full returned before the start
+	filled Hit        // what full first returned since, if the workspace was not full before
 
 	mu      sync.Mutex // guards what follows
 	rec     record
 	end     *record  // with its end, perhaps not yet published
 	stdin   bool     // whether standard input was requested
-	network Followed // of one that was started here
-	account *account // likewise
+	network Followed // only of one that was started here
+	account *account // only of one that was started here
 	mounts  string   // of its sandbox
 	user    string   // the user that owns its sandbox; empty: no user
 	process Process  // nil when it does not run
@@ -53,21 +53,21 @@ type Exec struct {
 	streams [2]stream
 	kept    int64         // output kept, both streams
 	written int64         // output written, kept or not
-	unkept  bool          // some could not be kept, as on a full disk; none is since
-	changed chan struct{} // closed, and made anew, when there is more to see
+	unkept  bool          // some could not be stored, as on a full disk; nothing is stored since
+	changed chan struct{} // closed and recreated when there is more to see
 
-	followers int // how many follow its output
+	followers int // number of followers of its output
 }
 
 // stream is one output of a command.
 type stream struct {
 	file *os.File // nil once it has ended
 	size int64
-	sent int64 // what the quickest of the followers has sent of it
+	sent int64 // bytes sent to the fastest follower
 
-	passing sync.WaitGroup // what is done with a window that is full
+	passing sync.WaitGroup // the flushes of full windows
 
-	// reached is closed, and nil again, when as much is sent as is awaited.
+	// reached is closed, and nil again, when awaited bytes are sent.
 	awaited int64
 	reached chan struct{}
 }
@@ -89,13 +89,13 @@ func newExec(n *Node, dir string, r record) *Exec {
 	return e
 }
 
-// Argv is the command.
+// Argv returns the command.
 func (e *Exec) Argv() []string { return e.rec.Argv }
 
-// ID is the call's id.
+// ID returns the call's id.
 func (e *Exec) ID() string { return e.rec.CallID }
 
-// Outcome is how the command ended; nil while it runs.
+// Outcome returns how the command ended; nil while it runs.
 func (e *Exec) Outcome() *Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,8 +146,7 @@ func (e *Exec) findOutput() error {
 	return nil
 }
 
-// stop kills the command for a reason. Only the first reason counts, and none
-// after its end.
+// stop kills the command for a reason. Only the first reason before its end counts.
 func (e *Exec) stop(why Outcome) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,18 +159,18 @@ func (e *Exec) stop(why Outcome) {
 	}
 }
 
-// wake tells everybody who waits that there is more to see. mu is held.
+// wake wakes all waiters: there is more to see. mu is held.
 func (e *Exec) wake() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// run follows a process to its end. It owns it.
+// run follows a process to its end. It owns the process.
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
 	over := sure(func(h nameless) (limit, why string) { return watch(e.limits, false, h) })
-	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which keeps little
+	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which buffers little
 		exit = p.Wait()
 		e.copyRest(p)
 	} else {
@@ -193,14 +192,14 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 		_ = in.Close()
 	}
 	e.account.leave(exit)
-	// A last time: what was written since the one before counts, too. Who saw that coming may have
-	// moved things out of its way.
+	// Count a last time, including what was written since the last count. A command that saw this coming
+	// may have moved files away.
 	e.look(watch(e.limits, !looked, nameless{}))
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
-// soon is how long a command runs before anybody reads what it writes. Most have ended by
-// then, and need be looked at once.
+// soon is how long a command runs before its output is read. Most commands have ended by then and need only
+// one read.
 const soon = 2 * time.Millisecond
 
 func (l *lateness) endsSoon(p Process) bool {
@@ -218,7 +217,7 @@ func (l *lateness) endsSoon(p Process) bool {
 	select {
 	case <-lasts:
 	case <-p.Ended():
-	case <-l.passed(): // who should have said so does not
+	case <-l.passed(): // the process did not tell in time
 	}
 	select {
 	case <-p.Ended():
@@ -228,14 +227,12 @@ func (l *lateness) endsSoon(p Process) bool {
 	}
 }
 
-// watch counts a workspace and says which limit is exceeded, and how, with
-// what a command holds in files without a name; quick says that it has ended before anybody
-// looked.
+// watch counts a workspace, with the files without a name that a command holds. It returns which limit is
+// exceeded, and how. quick means that the command ended before the first look.
 type watch func(l Limits, quick bool, h nameless) (limit, why string)
 
-// sure says what is exceeded as over does, which looks with what a command holds in files without a name: but only
-// once more than it may hold with those was found in two looks, one after the other. One that was found before
-// the others were counted may be among them: it has got a name in between.
+// sure wraps over so that files without a name count only if they exceed a limit in two consecutive looks.
+// A file found before the others were counted may be among them: it may have got a name in between.
 func sure(over func(h nameless) (limit, why string)) func(h nameless) (limit, why string) {
 	found := false
 	return func(h nameless) (limit, why string) {
@@ -249,7 +246,7 @@ func sure(over func(h nameless) (limit, why string)) func(h nameless) (limit, wh
 	}
 }
 
-// look ends the command when a limit of the disk is exceeded.
+// look ends the command if a limit of the disk is exceeded.
 func (e *Exec) look(limit, why string) {
 	e.lookAtQuota()
 	switch limit {
@@ -261,19 +258,19 @@ func (e *Exec) look(limit, why string) {
 	}
 }
 
-// MaxTerminals is how many pseudo-terminals a sandbox may have open. The machine has a fixed
-// number for all of them together, some thousands.
+// MaxTerminals is how many pseudo-terminals a sandbox may have open. The machine has a fixed number, some
+// thousands, for all sandboxes.
 const MaxTerminals = 64
 
-// lookAtTerminals ends the command when its sandbox has too many terminals, which it can have only
-// where nothing refuses them.
+// lookAtTerminals ends the command if its sandbox has too many terminals. That is possible only where
+// nothing limits them.
 func (e *Exec) lookAtTerminals(n int) {
 	if why := tooManyTerminals(n); why != "" {
 		e.stop(overLimit(TerminalLimit, hitTerminals, "the command was ended because "+why))
 	}
 }
 
-// tooManyTerminals is empty when there are not.
+// tooManyTerminals returns why the number is too large, or an empty string.
 func tooManyTerminals(n int) string {
 	if n <= MaxTerminals {
 		return ""
@@ -281,8 +278,7 @@ func tooManyTerminals(n int) string {
 	return fmt.Sprintf("%d pseudo-terminals were open in its sandbox, which may have %d at once. Have fewer programs on terminals of their own", n, MaxTerminals)
 }
 
-// attend waits for the end, and brings it about when the time is up. It looks at the
-// workspace now and then.
+// attend waits for the end and enforces the time limit. It checks the workspace from time to time.
 func (e *Exec) attend(p Process, look func()) Exit {
 	inTime := limitTime(p, e.limits.Timeout, func() {
 		e.stop(overLimit(TimedOut, hitTimeout, "the command was ended after "+e.limits.Timeout.String()+", its time limit"))
@@ -326,13 +322,13 @@ func limitTime(p Process, most time.Duration, stop func()) (ended func()) {
 // watchPause is the shortest time between two looks at the workspace's size.
 const watchPause = 250 * time.Millisecond
 
-// finish tells of the end of a command. That of a quick one is in the journal before;
-// others are told of, then recorded and synced: who follows a command does not wait for
-// the disk. A crash in between makes it a lost one.
+// finish publishes the end of a command. The end of a quick command is journaled first. Other ends are
+// published first, then recorded and synced, so that followers do not wait for the disk. A crash in between
+// makes the command a lost one.
 func (e *Exec) finish(exit Exit, wall time.Duration) {
 	quick := wall <= time.Second
 	if !e.conclude(exit, wall, quick) {
-		runtime.Gosched() // who follows goes first
+		runtime.Gosched() // followers go first
 		write := e.note
 		if !quick {
 			write = save
@@ -347,8 +343,7 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 	close(e.done)
 }
 
-// remember writes a record of a command that takes its time: the journal does not keep
-// a start for good.
+// remember writes a record of a long-running command: the journal does not keep a start for good.
 func (e *Exec) remember() {
 	if e.noted {
 		return
@@ -361,7 +356,7 @@ func (e *Exec) remember() {
 	e.node.journal.known(e)
 }
 
-// keepRecord writes the record as it is now, unless nothing is to be kept any more.
+// keepRecord writes the current record, unless nothing of it is to be stored any more.
 func (e *Exec) keepRecord(write func(path string, value any) error) error {
 	e.disk.Lock()
 	defer e.disk.Unlock()
@@ -377,7 +372,7 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 	e.mu.Unlock()
 	switch err := e.makeFolder(); {
 	case errors.Is(err, os.ErrNotExist):
-		return nil // the workspace has just been moved away to be deleted, and this with it
+		return nil // the workspace has just been moved away for deletion, with this record
 	case err != nil:
 		return err
 	}
@@ -388,8 +383,8 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 	return nil
 }
 
-// note is note, in less steps for a record that is not there yet: one that a crash
-// tears counts as none, for the journal has its start.
+// note is the function note with fewer steps for a new record. A record that a crash tears counts as
+// missing, because the journal has its start.
 func (e *Exec) note(path string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -412,7 +407,7 @@ func (e *Exec) note(path string, value any) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// makeFolder makes the folder of what is kept of it.
+// makeFolder makes the folder of the exec's files.
 func (e *Exec) makeFolder() error {
 	if err := os.Mkdir(e.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -420,7 +415,7 @@ func (e *Exec) makeFolder() error {
 	return nil
 }
 
-// abandon has nothing more kept of it.
+// abandon stops all storing of the exec.
 func (e *Exec) abandon() {
 	e.disk.Lock()
 	e.gone = true
@@ -455,11 +450,11 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	return journaled
 }
 
-// sigkillStatus is what a shell exits with when its last command was killed. One that makes
-// something else of that has gone on, and has an end of its own.
+// sigkillStatus is the exit status of a shell whose last command was killed. A shell that returns another
+// status has gone on and has an end of its own.
 const sigkillStatus = 128 + 9
 
-// judge tells from all that is known why a command ended. mu is held.
+// judge determines why a command ended. mu is held.
 func (e *Exec) judge(exit Exit) Outcome {
 	switch {
 	case exit.NotStarted != "" && exit.Crowded:

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Hit says that a command met a limit.
+// Hit is a limit that a command met.
 type Hit struct {
 	Limit   string `json:"limit"`
 	Message string `json:"message"` // for people and models
 }
 
-// Limits that may be met, as the contract names them.
+// Names of limits, as in the contract.
 const (
 	hitMemory    = "memory"
 	hitProcesses = "processes"
@@ -32,20 +32,20 @@ const (
 	hitTimeout   = "timeout"
 )
 
-// overLimit is the end of a command that a limit brought about.
+// overLimit returns the outcome of a command that was ended by a limit.
 func overLimit(r Reason, limit, message string) Outcome {
 	return Outcome{Reason: r, Message: message, Hits: []Hit{{limit, message}}}
 }
 
-// Of the processors' time that a command had to wait for, what is worth a word.
+// Thresholds from which the time that a command waited for processors is reported.
 const (
 	throttledLeast = 200 * time.Millisecond
-	throttledShare = 10 // of the wall time, one part in so many
+	throttledShare = 10 // at least one part in so many of the wall time
 )
 
-// met lists the limits that a command met without being ended for them. The kernel
-// tells of memory, processes and processors. Of others only the command knows: its
-// last words are looked at when it failed. mu is held.
+// met lists the limits that a command met without being ended for them. The kernel reports memory,
+// processes and processors. Other limits are visible only to the command, so the end of its output is
+// searched if it failed. mu is held.
 func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	l := e.limits
 	if l.MemoryBytes == 0 || exit.Lost || exit.NotStarted != "" {
@@ -85,7 +85,7 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	return hits
 }
 
-// scratchNote is a sentence about what files in memory have taken of the memory that a command wanted.
+// scratchNote returns a sentence about how much memory files in memory took from the command.
 func scratchNote(exit Exit) string {
 	if exit.ScratchBytes < 1<<20 {
 		return ""
@@ -93,8 +93,8 @@ func scratchNote(exit Exit) string {
 	return fmt.Sprintf(". Files in /tmp and /dev/shm count as memory and take %d bytes of it: delete those that are not needed", exit.ScratchBytes)
 }
 
-// metTogether tells of limits of all commands in the sandbox, which the kernel cannot tell
-// which of them met: of those that this one met by what it says, or did. mu is held.
+// metTogether reports limits of all commands in the sandbox. The kernel cannot tell which command met them,
+// so the output and the exit of this one decide. mu is held.
 func (e *Exec) metTogether(exit Exit, wall time.Duration, hit func(limit, format string, args ...any)) {
 	if exit.Common.Refused > 0 && saysCrowded(e.tail()) {
 		hit(hitProcesses, "it could not make a process or thread: all commands of the workspace together may have %d at once", e.common.Processes)
@@ -104,8 +104,8 @@ func (e *Exec) metTogether(exit Exit, wall time.Duration, hit func(limit, format
 	}
 }
 
-// heldBack is how long all commands in the sandbox waited for processors, if this one used
-// a part of these that is worth a word: others did not wait. mu is held.
+// heldBack returns how long all commands in the sandbox waited for processors. It returns zero if this
+// command used too little processor time to have waited. mu is held.
 func (e *Exec) heldBack(exit Exit, wall time.Duration) time.Duration {
 	if exit.CPU.Seconds() < e.common.CPUs*wall.Seconds()/throttledShare {
 		return 0
@@ -113,12 +113,11 @@ func (e *Exec) heldBack(exit Exit, wall time.Duration) time.Duration {
 	return exit.Common.Throttled
 }
 
-// sigxfszStatus is what a shell exits with when a file of its last command became
-// too large.
+// sigxfszStatus is the exit status of a shell whose last command exceeded the size of a file.
 const sigxfszStatus = 128 + 25
 
-// lastWords is how much of the end of the output is looked at, in bytes. Programs that
-// abort write where they were after the reason: Go several kilobytes.
+// lastWords is how many bytes of the end of the output are searched. Programs that abort print a stack
+// trace after the reason: Go prints several kilobytes.
 const lastWords = 16 << 10
 
 // readLastWords detects limits that only programs notice, from their last output. Where the kernel counts
@@ -152,7 +151,7 @@ func (e *Exec) readLastWords(status int, counted bool, hit func(limit, format st
 	}
 }
 
-// tail is the end of what is kept of both outputs, in small letters. mu is held.
+// tail returns the end of both stored outputs, in lower case. mu is held.
 func (e *Exec) tail() string {
 	var b strings.Builder
 	for i, name := range streamFiles {

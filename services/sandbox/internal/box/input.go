@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Write writes to the command's standard input, and closes it afterwards if asked
-// to. It waits as long as the command does not read, until the context ends. For
-// a command that has ended it does nothing.
+// Write writes to the command's standard input, and closes it afterwards if end is set. It waits until the
+// command reads or the context ends. For an ended command it does nothing.
 func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
 	select {
 	case <-e.input:
@@ -38,13 +37,12 @@ func (e *Exec) Write(ctx context.Context, data []byte, end bool) error {
 		_, err = in.Write(data)
 	}
 	if end && (err == nil || ctx.Err() == nil) {
-		err = in.Close() // which writes to a terminal
+		err = in.Close() // on a terminal this writes an end of file
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Any other error means that the command does not read any more, which is
-	// its own affair.
+	// Any other error means that the command no longer reads, which is no fault.
 	return nil
 }
 
@@ -54,8 +52,7 @@ func (e *Exec) takesInput() bool {
 	return e.stdin
 }
 
-// Signal sends a signal to the command's process group. For a command that has
-// ended it does nothing.
+// Signal sends a signal to the command's process group. For an ended command it does nothing.
 func (e *Exec) Signal(number int) error {
 	if p := e.live(); p != nil {
 		return p.Signal(number)
@@ -63,8 +60,7 @@ func (e *Exec) Signal(number int) error {
 	return nil
 }
 
-// Resize sets the size of the command's terminal. For a command that has ended it
-// does nothing.
+// Resize sets the size of the command's terminal. For an ended command it does nothing.
 func (e *Exec) Resize(size TerminalSize) error {
 	if p := e.live(); p != nil {
 		return p.Resize(size)

@@ -31,33 +31,32 @@ type Interrupted struct {
 	Call
 	Method string
 	Intent []byte
-	// SameBoot says that the machine did not crash: what was done is as it was.
+	// SameBoot means that the machine did not crash, so all completed writes are there.
 	SameBoot bool
-	// Last says that nothing was begun in the workspace after it.
+	// Last means that nothing was begun in the workspace after it.
 	Last bool
 }
 
-// changeEntry is what the journal has of a change of files.
+// changeEntry is the journal's entry of a change of files.
 type changeEntry struct {
 	Method string `json:"method"`
 	User   string `json:"user,omitempty"`
 	Boot   string `json:"boot,omitempty"`
 	Intent []byte `json:"intent,omitempty"`
-	// Round is that of the answer that it will have.
+	// Round is the round of its answer.
 	Round int `json:"round,omitempty"`
-	// Withdrawn says that nothing of it took effect.
+	// Withdrawn means that nothing of it took effect.
 	Withdrawn bool `json:"withdrawn,omitempty"`
-	Last      bool `json:"last,omitempty"` // found out when it is recalled
+	Last      bool `json:"last,omitempty"` // determined when it is recalled
 }
 
-// intent is a change that is being made, or that was made and has no answer on the disk.
+// intent is a change that is in progress, or that has no answer on disk yet.
 type intent struct {
 	packet []byte
-	answer *answer // nil while it is being made
+	answer *answer // nil while the change is in progress
 }
 
-// intend writes down a change whose answer will be at a place. It is on the disk when
-// this returns.
+// intend journals a change whose answer will be at a place. The entry is on disk when intend returns.
 func (j *journal) intend(e startEntry, place string) error {
 	packet, err := e.encode()
 	if err != nil {
@@ -66,24 +65,24 @@ func (j *journal) intend(e startEntry, place string) error {
 	return j.begin(packet, func() { j.intents[place] = &intent{packet: packet} })()
 }
 
-// withdraw says that nothing of a change took effect, nor will.
+// withdraw records that nothing of a change took effect, nor will.
 func (j *journal) withdraw(e startEntry, place string) error {
 	e.Change = &changeEntry{Method: e.Change.Method, Withdrawn: true}
 	packet, err := e.encode()
 	if err != nil {
 		return err
 	}
-	return j.begin(packet, func() { delete(j.intents, place) })() // no start need come that would bring it to the disk
+	return j.begin(packet, func() { delete(j.intents, place) })() // no later start might bring it to the disk
 }
 
-// answered says that the answer of a change is in its place.
+// answered records that the answer of a change is in its place.
 func (j *journal) answered(place string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.intents, place)
 }
 
-// leave keeps the answer of a change for which there is no room on the disk.
+// leave stores the answer of a change that does not fit on the disk.
 func (j *journal) leave(place string, a answer) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,7 +94,7 @@ func (j *journal) leave(place string, a answer) {
 	i.answer = &a
 }
 
-// left is what leave has kept; begun says that a change was begun that has no end.
+// left returns the answer that leave stored; begun reports whether the change is still open.
 func (j *journal) left(place string) (a *answer, begun bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,8 +104,7 @@ func (j *journal) left(place string) (a *answer, begun bool) {
 	return nil, false
 }
 
-// unanswered are the answers of a workspace's changes for which there was no room, by their
-// places.
+// unanswered returns the answers of a workspace's changes that did not fit on the disk, by their places.
 func (j *journal) unanswered(dir string) map[string]answer {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,14 +117,14 @@ func (j *journal) unanswered(dir string) map[string]answer {
 	return all
 }
 
-// forget drops what is kept of a workspace's changes.
+// forget drops the stored changes of a workspace.
 func (j *journal) forget(dir string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	maps.DeleteFunc(j.intents, func(place string, _ *intent) bool { return strings.HasPrefix(place, dir+"/") })
 }
 
-// carry writes the changes that are under way into the file that is begun. mu is held.
+// carry copies the open changes into the new file. mu is held.
 func (j *journal) carry() error {
 	for _, i := range j.intents {
 		if i.packet == nil {
@@ -142,7 +140,7 @@ func (j *journal) carry() error {
 	return nil
 }
 
-// attempt tells the tries of a change apart.
+// attempt identifies one try of a change.
 type attempt struct {
 	key          Key
 	method, call string
@@ -153,11 +151,10 @@ func (e startEntry) attempt() attempt {
 	return attempt{e.Key, e.Change.Method, e.CallID, e.Started.UnixNano()}
 }
 
-// interruptedFile lists a session's changes that a crash interrupted, until they were
-// looked at.
+// interruptedFile lists a session's changes that a crash interrupted, until they are checked.
 const interruptedFile = "interrupted"
 
-// recallChanges has the sessions know of their changes that have no answer.
+// recallChanges tells the sessions about their changes without an answer.
 func (n *Node) recallChanges(all []startEntry) error {
 	over := map[attempt]bool{} // or met before
 	for _, e := range all {
@@ -245,10 +242,10 @@ func (s *session) recoverOne(e startEntry) error {
 		a.Answer, fate = s.node.o.Recover(s.workspace(), i)
 	}
 	if fate == Undone && e.Change.Round > 0 {
-		return nil // the answer before it stays, as void as it is
+		return nil // the earlier answer stays, void as it is
 	}
 	if fate == Undone {
-		if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // what a crash of the machine tore
+		if err := os.Remove(place); err != nil && !errors.Is(err, os.ErrNotExist) { // torn by a crash of the machine
 			return err
 		}
 		return nil

@@ -21,19 +21,16 @@ import (
 // journalSize is the size of one of the journal's two files.
 const journalSize = 512 << 10
 
-// journal has a start on the disk before the command runs, for the price of one
-// synced write into a file whose place on the disk is reserved. Without it a crash
-// of the machine could forget that a command was started: everything else that is
-// remembered of one is written later, and when the kernel likes: so a command waits
-// for one sync and for nothing else, and for none when its caller vouches for it (vouched).
+// journal writes a start to disk before the command runs, with one synced write into reserved space.
+// Without it a crash of the machine could lose a start, because all other records are written later and
+// unsynced. So a command waits for one sync, or for none if its caller vouches for it (vouched).
 //
-// The end of a quick command is written there as well, before anybody is told of it: a
-// crash of the service does not forget it, and the next sync has it on the disk.
-// A folder for its record is made when the journal is turned over, or within a minute,
-// unless it was acknowledged by then, as most are.
+// The journal also holds the end of a quick command before it is published. A crash of the service does not
+// lose the end, and the next sync writes it to disk. Its record is written when the journal is turned over,
+// or within a minute. Most commands are acknowledged by then and need none.
 //
-// One of two files is written; when it is full, the other one is, once all that
-// the other one stands for is on the disk by itself.
+// The journal has two files and writes one of them. When that is full, it switches to the other, once all
+// that the other stands for is on disk elsewhere.
 type journal struct {
 	dir string
 
@@ -41,47 +38,44 @@ type journal struct {
 	files   [2]*os.File
 	current int
 	at      int64
-	written int64 // starts
+	written int64 // number of starts
 	turns   int64 // how often a file was begun
 	spare   chan error
-	// alone are the commands of which the journal knows something that is written nowhere
-	// else, maybe.
+	// alone are the commands that may have data only in the journal.
 	alone map[*Exec]struct{}
-	// intents are the changes of files whose answers are not on the disk, by the answers'
-	// places.
+	// intents are the changes of files whose answers are not on disk, by the places of the answers.
 	intents map[string]*intent
-	// failed is why the disk has not kept what was synced. The kernel says so once and takes it for
-	// written from then on, so nothing is begun any more: the next service reads what the kernel has.
+	// failed is why a sync failed. The kernel reports that once and then treats the data as written. So
+	// nothing is begun any more, and the next service reads what the kernel has.
 	failed error
 
-	flush  sync.Mutex // held by who syncs; guards what follows
-	synced int64      // starts that are on the disk
+	flush  sync.Mutex // held while syncing; guards what follows
+	synced int64      // starts that are on disk
 }
 
-// startEntry is one start, or one end, or a change of files.
+// startEntry is a start, an end, or a change of files.
 type startEntry struct {
 	Key     Key       `json:"key"`
 	CallID  string    `json:"call_id"`
 	Digest  []byte    `json:"digest"`
 	Argv    []string  `json:"argv,omitempty"` // unless it is long
 	Started time.Time `json:"started"`
-	// Created is when the workspace was: one made later under the same name has
-	// nothing to do with it.
+	// Created is when the workspace was made. A later workspace of the same name is another one.
 	Created time.Time `json:"created"`
-	// End is the whole record of a command that has ended.
+	// End is the complete record of an ended command.
 	End *record `json:"end,omitempty"`
-	// Change is what is about to be done to files; there is no command then.
+	// Change is a change of files that is about to be made; there is no command then.
 	Change *changeEntry `json:"change,omitempty"`
 }
 
-// ending is the entry of a command's end.
+// ending returns the entry of a command's end.
 func (e startEntry) ending(r record) startEntry {
 	return startEntry{Key: e.Key, CallID: e.CallID, Started: e.Started, Created: e.Created, End: &r}
 }
 
 func journalPath(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(".starts-", i)) }
 
-// readJournal returns the starts of an earlier process, in no order.
+// readJournal returns the entries of an earlier process, in no order.
 func readJournal(dir string) (all []startEntry, err error) {
 	for i := range 2 {
 		raw, err := os.ReadFile(journalPath(dir, i))
@@ -91,7 +85,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 		for len(raw) >= 8 {
 			n := int(binary.LittleEndian.Uint32(raw))
 			if n == 0 || n > len(raw)-8 || crc32.ChecksumIEEE(raw[8:8+n]) != binary.LittleEndian.Uint32(raw[4:]) {
-				break // the end, or one that a crash tore: its command had not started
+				break // the end, or an entry that a crash tore: its command had not started
 			}
 			var e startEntry
 			if err := json.Unmarshal(raw[8:8+n], &e); err != nil {
@@ -104,8 +98,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 	return all, nil
 }
 
-// openJournal makes an empty journal. What the one before stood for must be on the
-// disk.
+// openJournal makes an empty journal. All that the previous one stood for must be on disk.
 func openJournal(dir string) (*journal, error) {
 	j := &journal{dir: dir, turns: 1, spare: make(chan error, 1), alone: map[*Exec]struct{}{}, intents: map[string]*intent{}}
 	j.spare <- nil
@@ -122,16 +115,14 @@ func openJournal(dir string) (*journal, error) {
 	return j, durable.SyncDir(dir)
 }
 
-// empty writes zeros: reserved, but never written space would cost a change of
-// the file's description with each write.
+// empty writes zeros: writing to reserved but unwritten space would change the file's metadata each time.
 func empty(f *os.File) error {
 	_, err := f.WriteAt(make([]byte, journalSize), 0)
 	return errors.Join(err, f.Sync())
 }
 
-// add writes down the start of a command. What it returns waits until it is on the disk,
-// to which it is on its way meanwhile. It is nil for one that its caller vouches for: a crash
-// of the machine may forget that.
+// add writes the start of a command and begins to flush it. The returned function waits until it is on
+// disk. It is nil for a start that the caller vouches for, which a crash of the machine may lose.
 func (j *journal) add(e startEntry, of *Exec, vouched bool) (synced func() error) {
 	packet, err := e.encode()
 	if err != nil {
@@ -147,13 +138,13 @@ func (j *journal) add(e startEntry, of *Exec, vouched bool) (synced func() error
 	return nil
 }
 
-// begin is add, for any entry. noted is called with mu held.
+// begin is add, for any entry. It calls noted with mu held.
 func (j *journal) begin(packet []byte, noted func()) (synced func() error) {
 	mine, f, err := j.write(packet, noted)
 	if err != nil {
 		return func() error { return err }
 	}
-	// Only a beginning: the disk may not be asked for this, and nothing depends on it.
+	// Only a hint to begin: the disk may ignore it, and nothing depends on it.
 	_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 	return func() error { return j.sync(mine, f) }
 }
@@ -171,7 +162,7 @@ func (j *journal) sync(mine int64, f *os.File) error {
 	if failed != nil {
 		return failed
 	}
-	if turned { // which has it on the disk; what was written since is in the other file
+	if turned { // the turn wrote it to disk; later entries are in the other file
 		return nil
 	}
 	if err := unix.Fdatasync(int(f.Fd())); err != nil {
@@ -183,7 +174,7 @@ func (j *journal) sync(mine int64, f *os.File) error {
 	return nil
 }
 
-// fail has nothing begun any more. mu is held.
+// fail stops all later entries. mu is held.
 func (j *journal) fail(err error) error {
 	if j.failed == nil {
 		j.failed = fmt.Errorf("the disk has not kept the journal of starts, so nothing starts until the sandbox service is started again: %w", err)
@@ -210,12 +201,11 @@ func (j *journal) write(packet []byte, noted func()) (mine int64, f *os.File, er
 	return j.written, j.files[j.current], nil
 }
 
-// longEnd is from how many bytes on an end is not written into the journal.
+// longEnd is the size in bytes from which an end is not journaled.
 const longEnd = 4096
 
-// end writes down the end of a command. It is safe from a crash of the service when this
-// returns true, and from one of the machine with the next sync. False says that its
-// record must be written.
+// end journals the end of a command. If it returns true, the end survives a crash of the service, and after
+// the next sync also one of the machine. If it returns false, the record must be written.
 func (j *journal) end(e startEntry, of *Exec) bool {
 	packet, err := e.encode()
 	if err != nil || len(packet) > longEnd {
@@ -223,14 +213,14 @@ func (j *journal) end(e startEntry, of *Exec) bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.fits(packet) || j.put(packet) != nil { // turning it over takes longer than a record
+	if !j.fits(packet) || j.put(packet) != nil { // turning the journal over takes longer than writing a record
 		return false
 	}
 	j.alone[of] = struct{}{}
 	return true
 }
 
-// encode is an entry as it is in the file: its length, a sum, and its text.
+// encode returns an entry as stored in the file: its length, a checksum, and its text.
 func (e startEntry) encode() ([]byte, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -261,7 +251,7 @@ func (j *journal) known(e *Exec) {
 	delete(j.alone, e)
 }
 
-// owes notes that the record of a command's end could not be written: it is tried again.
+// owes records that writing the record of a command's end failed and must be retried.
 func (j *journal) owes(e *Exec) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -296,7 +286,7 @@ func (j *journal) settle() error {
 	return errors.Join(faults...)
 }
 
-// turn goes on in the other file, and has this one emptied. mu is held.
+// turn switches to the other file and empties the full one. mu is held.
 func (j *journal) turn() error {
 	if err := <-j.spare; err != nil { // the disk may have room again
 		if err := clearOut(j.files[1-j.current], j.unrecorded()); err != nil {
@@ -305,7 +295,7 @@ func (j *journal) turn() error {
 		}
 	}
 	full := j.files[j.current]
-	// Who syncs the next file has this one's starts counted as well.
+	// The next sync counts this file's starts as synced.
 	if err := unix.Fdatasync(int(full.Fd())); err != nil {
 		j.spare <- nil
 		return j.fail(err)
@@ -323,7 +313,7 @@ func (j *journal) turn() error {
 	return nil
 }
 
-// clearOut empties a file once what it says is on the disk by itself.
+// clearOut empties a file once all its entries are on disk elsewhere.
 func clearOut(full *os.File, alone []*Exec) error {
 	for _, e := range alone {
 		if err := e.keepRecord(e.note); err != nil {
@@ -337,7 +327,7 @@ func clearOut(full *os.File, alone []*Exec) error {
 }
 
 func (j *journal) close() error {
-	err := <-j.spare // a turn that is under way
+	err := <-j.spare // a turn that is in progress
 	j.spare <- err
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -350,8 +340,8 @@ func (j *journal) close() error {
 	return errors.Join(faults...)
 }
 
-// recall gives every command its record of which the journal alone knows: with its end,
-// or as lost. It begins a new journal.
+// recall writes the records of commands that only the journal knows: with their end, or as lost. It begins
+// a new journal.
 func (n *Node) recall() error {
 	all, err := readJournal(n.o.Dir)
 	if err != nil {
@@ -360,7 +350,7 @@ func (n *Node) recall() error {
 	if err := n.recallChanges(all); err != nil {
 		return fmt.Errorf("recall a change of files: %w", err)
 	}
-	// Ends first: they hold all that a start does.
+	// Ends first: they contain all that a start does.
 	for _, ends := range []bool{true, false} {
 		for _, e := range all {
 			if (e.End != nil) != ends || e.Change != nil {
@@ -371,7 +361,7 @@ func (n *Node) recall() error {
 			}
 		}
 	}
-	if len(all) > 0 { // what they stand for is on the disk by itself from here on
+	if len(all) > 0 { // from here on, all that they stand for is on disk elsewhere
 		if err := unix.Syncfs(int(n.lock.Fd())); err != nil {
 			return fmt.Errorf("sync the data directory: %w", err)
 		}
@@ -408,10 +398,10 @@ func (n *Node) recallOne(e startEntry) error {
 	return save(filepath.Join(dir, recordFile), r)
 }
 
-// missing is the record that an entry asks for, unless what is on the disk says as much.
+// missing returns the record for an entry, unless the one on disk is as complete.
 func (e startEntry) missing(path string) (record, bool) {
 	var old record
-	there := read(path, &old) == nil // one that a crash tore is of no use
+	there := read(path, &old) == nil // a record that a crash tore is of no use
 	switch {
 	case e.End == nil:
 		return record{CallID: e.CallID, Digest: e.Digest, Argv: e.Argv, Started: e.Started}, !there

@@ -11,20 +11,19 @@ import (
 // Key names a session: its id within a tenant.
 type Key struct{ Tenant, Session string }
 
-// Call is on whose behalf something is done.
+// Call identifies the caller of an operation.
 type Call struct {
 	Key
 	Epoch int64
 	ID    string
-	// User is who acts. It decides which mounts and variables there are.
+	// User is the acting user. It decides which mounts and variables there are.
 	User string
-	// Operation says that the caller acts for work that outlives the holders of
-	// its session: a lower epoch is not refused.
+	// Operation means that the work outlives the holders of the session, so that a lower epoch is not
+	// refused.
 	Operation bool
-	// Node is the name of the node that the caller means; empty means any.
+	// Node is the name of the intended node; empty means any.
 	Node string
-	// Generation is of the place that the caller means, for what does not name one
-	// itself; 0 means any.
+	// Generation is the intended generation of the place, for calls that name none themselves; 0 means any.
 	Generation int64
 }
 
@@ -33,8 +32,8 @@ var (
 	callID    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 )
 
-// check refuses what could name another folder. The request's validation has
-// refused it before; a directory is worth a second look.
+// check refuses keys that could name another folder. Validation of the request also does; check is a second
+// defence of the directory.
 func (k Key) check() error {
 	if k.Tenant == "" || len(k.Tenant) > 64 {
 		return errors.New("the tenant must have 1 to 64 bytes")
@@ -45,11 +44,11 @@ func (k Key) check() error {
 	return nil
 }
 
-// Path names the session among those of all tenants: two parts, none of which
-// begins with a dot, of letters, digits and `-_%`.
+// Path returns a unique name of the session among all tenants: two parts of letters, digits and `-_%`,
+// neither of which begins with a dot.
 func (k Key) Path() string { return k.folder() + "/" + k.Session }
 
-// tenantOf is the tenant whose folder it is.
+// tenantOf returns the tenant of a folder.
 func tenantOf(folder string) string {
 	tenant, err := url.PathUnescape(folder)
 	if err != nil {
@@ -58,8 +57,8 @@ func tenantOf(folder string) string {
 	return tenant
 }
 
-// folder is the tenant's folder: the tenant where it is plain, with every other
-// byte as %XX. Two tenants never share one, and none begins with a dot.
+// folder returns the tenant's folder: the tenant, with every byte that is not plain as %XX. Two tenants
+// never share one, and none begins with a dot.
 func (k Key) folder() string {
 	var b strings.Builder
 	for _, c := range []byte(k.Tenant) {

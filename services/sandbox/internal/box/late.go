@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// lateness tells all who wait that time has passed. A timer for each command would wake a
-// thread for each, though most end before it rings. It is safe for concurrent use.
+// lateness notifies all waiters that time has passed. One timer for each command would wake a thread for
+// each, though most commands end earlier. It is safe for concurrent use.
 type lateness struct {
 	mu           sync.Mutex
 	first, later chan struct{} // closed at the next ring, and at the one after that; nil: no waiter
 	timer        *time.Timer   // nil: no waiter
 }
 
-// ring is how often it tells.
+// ring is how often it notifies.
 const ring = 20 * time.Millisecond
 
-// passed is closed when ring has passed, at least once and at most twice.
+// passed returns a channel that is closed after one to two rings.
 func (l *lateness) passed() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// passing begins the names of folders that are made below the data directory to find out what works
-// here, and removed at once: by the service itself, and by the package quota.
+// passing are the prefixes of short-lived folders below the data directory that probe what works here. The
+// service and the package quota make them.
 var passing = []string{".probe-", ".quota-"}
 
-// PassingFolder makes a folder below a data directory, which the next start removes if a crash leaves it.
+// PassingFolder makes a folder below a data directory that the next start removes if a crash leaves it.
 func PassingFolder(data string) (string, error) { return os.MkdirTemp(data, passing[0]) }
 
-// clearPassing removes such folders of an earlier service.
+// clearPassing removes the short-lived folders of an earlier service.
 func (n *Node) clearPassing() error {
 	entries, err := os.ReadDir(n.o.Dir)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *session) clearLeft() (err error) {
 		err = s.node.o.Tidy(s.path("snapshots"))
 	}
 	if _, at := os.Lstat(s.path(interruptedFile)); !errors.Is(at, os.ErrNotExist) {
-		return errors.Join(err, at) // what is in the staging folder tells what became of changes
+		return errors.Join(err, at) // the staging folder shows what became of changes
 	}
 	return errors.Join(err, s.clearStaging())
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits bound the commands of a workspace. Every one of them is positive, but for
-// CPUs, which is zero where processors cannot be bounded.
+// Limits bound the commands of a workspace. All are positive, except CPUs, which is zero where processors
+// cannot be limited.
 type Limits struct {
 	MemoryBytes     int64         // all processes together; at level `basic` each, and all when they are looked at
 	Processes       int64         // processes and threads
@@ -25,8 +25,8 @@ type Limits struct {
 	MaxTimeout      time.Duration // the most that a command may ask for
 }
 
-// Lower are limits that a workspace or a command asks for. Zero means those above:
-// the operator's for a workspace, the workspace's for a command.
+// Lower are limits that a workspace or a command asks for. Zero means the limit above it: the operator's
+// for a workspace, the workspace's for a command.
 type Lower struct {
 	MemoryBytes     int64         `json:"memory_bytes,omitempty"`
 	Processes       int64         `json:"processes,omitempty"`
@@ -38,13 +38,12 @@ type Lower struct {
 	WorkspaceBytes  int64         `json:"workspace_bytes,omitempty"`
 	WorkspaceInodes int64         `json:"workspace_inodes,omitempty"`
 	Timeout         time.Duration `json:"timeout,omitempty"`
-	MaxTimeout      time.Duration `json:"max_timeout,omitempty"` // of a workspace alone
-	// Shorten takes the ceiling for a Timeout above it. Of a command alone.
+	MaxTimeout      time.Duration `json:"max_timeout,omitempty"` // only of a workspace
+	// Shorten replaces a Timeout above the ceiling by the ceiling. Only of a command.
 	Shorten bool `json:"-"`
 }
 
-// Least are what a workspace must be left with, so that a sandbox can be made and a
-// shell run in it.
+// least are the smallest limits of a workspace in which a sandbox can be made and a shell run.
 var least = Limits{
 	MemoryBytes: 16 << 20, Processes: 4, CPUs: 0.01, FileBytes: 4096, OpenFiles: 16, OutputBytes: 1, FloodBytes: 1,
 	WorkspaceBytes: 64 << 10, WorkspaceInodes: 16, Timeout: time.Millisecond, MaxTimeout: time.Millisecond,
@@ -62,7 +61,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 func millis(v float64) string { return strconv.FormatFloat(math.Round(v*1000), 'f', -1, 64) }
 func clock(v float64) string  { return time.Duration(v).String() }
 
-// all lists what is asked for. Numbers up to 2^53 are exact, and no limit is larger.
+// all lists the requested limits. Numbers up to 2^53 are exact, and no limit is larger.
 func (by Lower) all() []limit {
 	return []limit{
 		{"limits.memory_bytes", float64(by.MemoryBytes), func(l *Limits) any { return &l.MemoryBytes }, number},
@@ -77,7 +76,7 @@ func (by Lower) all() []limit {
 	}
 }
 
-// times are those of a workspace that bound time.
+// times lists a workspace's requested limits of time.
 func (by Lower) times() []limit {
 	return []limit{
 		{"limits.max_timeout", float64(by.MaxTimeout), func(l *Limits) any { return &l.MaxTimeout }, clock},
@@ -108,7 +107,7 @@ func (x limit) set(l *Limits, v float64) {
 	}
 }
 
-// lowered returns l with what a command asked for, which must not be above it.
+// lowered returns l with the limits that a command requested, which must not exceed it.
 func (l Limits) lowered(by Lower) (Limits, error) {
 	for _, x := range by.all() {
 		if err := x.apply(&l, "start."); err != nil {
@@ -143,12 +142,12 @@ func (x limit) apply(l *Limits, prefix string) error {
 	return nil
 }
 
-// check refuses what a workspace must not ask for.
+// check refuses limits that a workspace must not request.
 func (l Limits) check(by Lower) error {
 	under := l
 	for _, x := range append(by.all(), by.times()...) {
 		if x.field == "limits.timeout" {
-			under.Timeout = under.MaxTimeout // the default may be above the operator's, up to the ceiling
+			under.Timeout = under.MaxTimeout // the default may exceed the operator's, up to the ceiling
 		}
 		if err := x.apply(&under, ""); err != nil {
 			return err
@@ -160,8 +159,8 @@ func (l Limits) check(by Lower) error {
 	return nil
 }
 
-// under returns l, lowered to what a workspace asked for when it was checked. The
-// operator may have lowered l since: then that holds.
+// under returns l, lowered to what a workspace requested when it was checked. If the operator has lowered l
+// since, the lower one holds.
 func (l Limits) under(by *Lower) Limits {
 	if by == nil {
 		return l
@@ -182,16 +181,15 @@ func (l Limits) under(by *Lower) Limits {
 	return l.BoundScratch()
 }
 
-// BoundScratch returns l with /tmp and /dev/shm well below the memory that their files count as.
-// Were they larger, full ones would leave no memory to delete the files with.
+// BoundScratch returns l with /tmp and /dev/shm well below the memory limit, against which their files
+// count. Otherwise full ones would leave no memory to delete the files with.
 func (l Limits) BoundScratch() Limits {
 	l.TmpBytes = min(l.TmpBytes, l.MemoryBytes/2)
 	l.ShmBytes = min(l.ShmBytes, l.MemoryBytes/8)
 	return l
 }
 
-// limits are what bounds the session's workspace and all that runs in it. mu is
-// held.
+// limits returns the limits of the session's workspace and of all that runs in it. mu is held.
 func (s *session) limits() Limits {
 	if s.meta == nil {
 		return s.node.o.Limits

@@ -21,32 +21,32 @@ var StandardFolders = []string{"repos", "artifacts", "uploads"}
 // Mount is a folder of the host that a sandbox shows besides its workspace.
 type Mount struct {
 	Name string `json:"name"`
-	// Source is the folder. Empty stands for the workspace's own folder of the
-	// alias, which commands then cannot change.
+	// Source is the folder. If empty, it is the workspace's own folder of the alias, which commands then
+	// cannot change.
 	Source string `json:"source,omitempty"`
-	// Alias is where it is shown, from the workspace on, clean; empty: nowhere there.
+	// Alias is its clean path below the workspace; empty if it has none there.
 	Alias string `json:"alias,omitempty"`
-	// Cover says that it is a folder of each sandbox's own, read-only, with the places of the
-	// mounts that lie below its alias and nothing else. Source is one like it, outside of all.
+	// Cover marks a read-only folder that each sandbox has its own copy of. It holds only the places of the
+	// mounts below its alias. Source is a copy outside all sandboxes.
 	Cover bool `json:"cover,omitempty"`
-	// Original says that it is also shown where it is on the host.
+	// Original also shows it at its path on the host.
 	Original bool `json:"original,omitempty"`
 	Writable bool `json:"writable,omitempty"`
-	// Disk is who owns the files of a writable one; to commands they are their own.
+	// Disk is the owner of a writable mount's files on disk; commands see them as their own.
 	Disk Owner `json:"disk,omitzero"`
-	// Bytes and Inodes bound what it may hold; zero: nothing does.
+	// Bytes and Inodes limit what it may hold; zero means no limit.
 	Bytes  int64 `json:"bytes,omitempty"`
 	Inodes int64 `json:"inodes,omitempty"`
 }
 
-// Point is the folder of the workspace that has to be there for the alias; empty: none. What an
-// alias of several parts lies in is another mount, before it in every list.
+// Point returns the folder of the workspace that must exist for the alias, or an empty string. An alias of
+// several parts lies in another mount, which comes before it in every list.
 func (m Mount) Point() string {
 	first, _, _ := strings.Cut(m.Alias, "/")
 	return first
 }
 
-// Places are where, of mounts of a list, those lie that a cover has: from its alias on.
+// Places returns the places of the listed mounts that lie below a cover, relative to its alias.
 func (m Mount) Places(all []Mount) (places []string) {
 	for _, other := range all {
 		if rest, below := strings.CutPrefix(other.Alias, m.Alias+"/"); below {
@@ -56,7 +56,7 @@ func (m Mount) Places(all []Mount) (places []string) {
 	return places
 }
 
-// In is where the mount's source is on the host, for a workspace.
+// In returns the path on the host of the mount's source, for a workspace.
 func (m Mount) In(workspace string) string {
 	if m.Source == "" {
 		return filepath.Join(workspace, m.Alias)
@@ -64,7 +64,7 @@ func (m Mount) In(workspace string) string {
 	return m.Source
 }
 
-// Open opens what the mount shows in a workspace, through no link.
+// Open opens the folder that the mount shows in a workspace, following no link.
 func (m Mount) Open(workspace string) (*os.File, error) {
 	if m.Source != "" {
 		return bind.Folder(m.Source)
@@ -77,7 +77,7 @@ func (m Mount) Open(workspace string) (*os.File, error) {
 	return within(w, m.Alias)
 }
 
-// within opens a folder in a workspace, whatever a command does to the workspace's own mode.
+// within opens a folder in a workspace, whatever the mode of the workspace folder.
 func within(workspace *os.File, name string) (f *os.File, err error) {
 	err = rights.Through(workspace, func() (err error) {
 		f, err = bind.Beneath(workspace, name)
@@ -86,7 +86,7 @@ func within(workspace *os.File, name string) (f *os.File, err error) {
 	return f, err
 }
 
-// Options are how the mount is shown to commands of an owner.
+// Options returns how the mount is shown to commands of an owner.
 func (m Mount) Options(o Owner) bind.Options {
 	if !m.Writable || o == Self {
 		return bind.Options{Writable: m.Writable}
@@ -94,21 +94,20 @@ func (m Mount) Options(o Owner) bind.Options {
 	return bind.Options{Writable: true, Disk: &bind.IDs{UID: m.Disk.UID, GID: m.Disk.GID}, Seen: &bind.IDs{UID: o.UID, GID: o.GID}}
 }
 
-// Mounts are what the node shows to whom.
+// Mounts decides which mounts a user's commands get.
 type Mounts interface {
-	// For is what commands of a user get: what everybody does, what this user does,
-	// and what was asked for by name. ErrNoMount when one of those does not exist, or
-	// is not for this user. No user stands for what everybody gets.
+	// For returns the mounts of a user's commands: the common ones, the user's, and those asked for by
+	// name. It returns ErrNoMount if a name does not exist or is not for this user. An empty user gets the
+	// common ones.
 	For(tenant, user string, asked []string) ([]Mount, error)
-	// Environment is what the operator puts into the environment of a user's
-	// commands, as KEY=value.
+	// Environment returns the operator's variables for the environment of a user's commands, as KEY=value.
 	Environment(tenant, user string) ([]string, error)
-	// Private says that some users of a tenant have mounts of which others are not to learn, not
-	// even that there are any: each user's commands have a sandbox of their own.
+	// Private reports whether some users of a tenant have mounts whose existence is hidden from others.
+	// Then each user's commands have a sandbox of their own.
 	Private(tenant string) bool
 }
 
-// EncodeMounts writes mounts as a Sandbox has them.
+// EncodeMounts encodes mounts as the field Mounts of a Sandbox.
 func EncodeMounts(all []Mount) string {
 	if len(all) == 0 {
 		return ""
@@ -120,7 +119,7 @@ func EncodeMounts(all []Mount) string {
 	return string(raw)
 }
 
-// MountList are the sandbox's mounts.
+// MountList returns the sandbox's mounts.
 func (s Sandbox) MountList() ([]Mount, error) {
 	if s.Mounts == "" {
 		return nil, nil
@@ -154,8 +153,8 @@ func (w *Workspace) Points(user string) (map[string]bool, error) {
 	return points, nil
 }
 
-// mountsFor is mounts, with what is asked for. prepare makes the folders that they
-// lie over; without it mounts that have none are left out, but for covers, which need none.
+// mountsFor is mounts with the names asked for. If prepare is set, it makes the folders that mounts lie
+// over. Otherwise it leaves out mounts whose folder is missing, except covers, which need none.
 func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
 	var all []Mount
 	if s.node.o.Mounts != nil {
@@ -167,9 +166,9 @@ func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount,
 	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
 }
 
-// placed returns the mounts that have their place in a workspace, and makes it. Without prepare it
-// makes none, and keeps covers, and what lies in them, in any case: nothing of what may be below is
-// to be seen or changed.
+// placed returns the mounts that have a place in a workspace, and makes the places if prepare is set.
+// Without prepare it always keeps covers and the mounts in them, so that nothing below can be seen or
+// changed.
 func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, error) {
 	dir, err := openOwn(workspace)
 	if err != nil {
@@ -191,9 +190,9 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 	return kept, nil
 }
 
-// openOwn opens a workspace without the right to read it, and keeps it and the home directory
-// beside it: every command begins in the one and finds its settings in the other. Neither is
-// reached through the other, which a command may close at any moment.
+// openOwn opens a workspace without the right to read it, and repairs its mode and that of the home
+// directory beside it: every command starts in the first and reads its settings in the second. It reaches
+// neither through the other, which a command may close at any moment.
 func openOwn(workspace string) (*os.File, error) {
 	dir, err := bind.Own(workspace)
 	if err != nil {
@@ -206,8 +205,7 @@ func openOwn(workspace string) (*os.File, error) {
 	return dir, nil
 }
 
-// place makes the folder that a mount lies over. It is a real one: a link would have the
-// mount somewhere else.
+// place makes the folder that a mount lies over. It must be a real folder: a link would move the mount.
 func place(dir *os.File, o Owner, m Mount, prepare bool) error {
 	point := m.Point()
 	if point == "" {
@@ -239,7 +237,7 @@ func makePoint(dir *os.File, point string, o Owner) (*os.File, error) {
 	if err != nil || !made {
 		return f, err
 	}
-	err = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o755) //nolint:gosec // whatever the mask is with which the service was started
+	err = os.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), 0o755) //nolint:gosec // regardless of the service's umask
 	if err == nil && o != Self {
 		err = unix.Fchownat(int(f.Fd()), "", o.UID, o.GID, unix.AT_EMPTY_PATH)
 	}
@@ -273,7 +271,7 @@ func (w *Workspace) MakeStandardFolders() error {
 	return nil
 }
 
-// Mounts are those that a user has in the workspace.
+// Mounts returns the user's mounts in the workspace.
 func (w *Workspace) Mounts(user string) ([]Mount, error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -291,8 +289,7 @@ func (w *Workspace) Mounts(user string) ([]Mount, error) {
 	return w.s.mountsFor(user, may, false)
 }
 
-// ReserveMount refuses a change that would make a bounded mount larger than it may
-// be, and a file that is larger than any may be.
+// ReserveMount refuses a change that would exceed a mount's limits, and a file above the limit of a file.
 func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if limit := w.s.node.o.Limits.FileBytes; bytes > limit {
 		return fmt.Errorf("%w: a file may have at most %d bytes", ErrStorageFull, limit)
@@ -311,13 +308,13 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	return nil
 }
 
-// RecountMount has a mount counted anew before the next change.
+// RecountMount makes a mount be counted again before the next change.
 func (w *Workspace) RecountMount(m Mount) { w.s.node.stored(m).forget() }
 
-// limits are a mount's bounds, in the form in which folders are counted.
+// limits returns a mount's limits, in the form in which folders are counted.
 func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, WorkspaceInodes: m.Inodes} }
 
-// stored is what is known of how much a mount holds.
+// stored returns the tally of a mount.
 func (n *Node) stored(m Mount) *tally {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -329,11 +326,11 @@ func (n *Node) stored(m Mount) *tally {
 	return t
 }
 
-// hitStorage is the limit of a bounded mount.
+// hitStorage is the name of a mount's limit.
 const hitStorage = "storage"
 
-// surroundings are what a command of the caller's finds: its mounts, its environment,
-// and what watches the folders that it may fill. mu is held.
+// surroundings returns the mounts and the environment of a command of the caller, and a watch of the
+// folders that it may fill. mu is held.
 func (s *session) surroundings(c Call) (mounts string, env []string, w watch, err error) {
 	all, err := s.mounts(c.User)
 	if err != nil {
@@ -350,8 +347,8 @@ func (s *session) surroundings(c Call) (mounts string, env []string, w watch, er
 	return mounts, env, w, err
 }
 
-// watchMounts is watch, for the mounts that are bounded, too. One that was full
-// before the command may grow by a little, so that the command can make room.
+// watchMounts returns a watch that also covers the limited mounts. A mount that was full before the command
+// may grow by a little, so that the command can make room.
 func (s *session) watchMounts(all []Mount) (watch, error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(m Mount) bool { return m.Bytes == 0 })
 	if len(all) == 0 {
@@ -397,7 +394,7 @@ func (s *session) watchMount(m Mount, bound Limits, quick bool) string {
 	return ""
 }
 
-// Environment is what a user has in the environment of commands.
+// Environment is a user's variables for the environment of commands.
 type Environment struct {
 	User      string            `json:"user,omitempty"`
 	Variables map[string]string `json:"variables,omitempty"`
@@ -415,8 +412,7 @@ func (e Environment) equal(o Environment) bool {
 	return true
 }
 
-// environment is what the operator and the user who acts have in the environment of
-// commands; what comes later wins. mu is held.
+// environment returns the variables of the operator and the acting user; later ones win. mu is held.
 func (s *session) environment(user string) (env []string, err error) {
 	if s.node.o.Mounts != nil {
 		if env, err = s.node.o.Mounts.Environment(s.key.Tenant, user); err != nil {
@@ -431,8 +427,8 @@ func (s *session) environment(user string) (env []string, err error) {
 	return env, nil
 }
 
-// apart is the user whose own a sandbox is to be; empty: users share it, as far as their mounts
-// are the same.
+// apart returns the user that needs a sandbox of its own, or an empty string if users share sandboxes with
+// equal mounts.
 func (s *session) apart(user string) string {
 	if s.node.o.Mounts == nil || !s.node.o.Mounts.Private(s.key.Tenant) {
 		return ""

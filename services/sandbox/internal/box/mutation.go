@@ -12,19 +12,19 @@ import (
 	"slices"
 )
 
-// answer is what is remembered of a file change.
+// answer is the stored result of a file change.
 type answer struct {
 	Digest []byte `json:"digest"` // of the request
-	Done   bool   `json:"done"`   // else an older version was interrupted, and nothing is known
+	Done   bool   `json:"done"`   // if false, an older version was interrupted, and the result is unknown
 	Answer []byte `json:"answer,omitempty"`
 	// Failure is why the change was not made; it will not be made later either.
 	Failure []byte `json:"failure,omitempty"`
-	// Unknown says that the change may have been made; it will not be made again.
+	// Unknown means that the change may have been made; it will not be made again.
 	Unknown bool `json:"unknown,omitempty"`
-	// Void says that what the change made was taken back: it is made when it is asked for
-	// again. The journal, which may still have the change, finds that it was answered.
+	// Void means that the change was undone: a repeat makes it again. The journal may still have the change
+	// and finds it answered.
 	Void bool `json:"void,omitempty"`
-	// Round is how often what the change made had been taken back when it was made.
+	// Round is how often the change had been undone when it was made.
 	Round int `json:"round,omitempty"`
 }
 
@@ -64,12 +64,12 @@ func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
 		if err := save(place, known); err != nil {
 			return fmt.Errorf("void the answer of a clone: %w", err)
 		}
-		w.s.node.journal.answered(place) // it may have been for lack of room that it was there alone
+		w.s.node.journal.answered(place) // a full disk may have left it only in the journal
 	}
 	return nil
 }
 
-// keptAnswers are those of KeptMethod's changes that are made, and not void, by their calls.
+// keptAnswers returns the answers of KeptMethod's changes that are made and not void, by call.
 func (s *session) keptAnswers() (map[string]answer, error) {
 	dir := s.path("mutations", KeptMethod)
 	files, err := os.ReadDir(dir)
@@ -93,28 +93,25 @@ func (s *session) keptAnswers() (map[string]answer, error) {
 // Change is one file change, done at most once per call and method.
 type Change struct {
 	Method  string
-	Request []byte // whatever makes two requests the same
-	// Do makes the change. Just before it takes effect it calls intend with what
-	// Options.Recover will need to know. When it fails, nothing has taken effect, or it
-	// does no harm to make it again.
+	Request []byte // identifies equal requests
+	// Do makes the change. Just before the change takes effect, Do calls intend with the data that
+	// Options.Recover needs. If Do fails, the change has not taken effect, or is safe to repeat.
 	Do func(w *Workspace, intend func([]byte) error) ([]byte, error)
-	// Failure encodes an error of Do's that is the change's answer for good: a
-	// caller that comes late must not make the change when it has become possible.
-	// Nil says that the error is none.
+	// Failure encodes an error of Do that is the final answer of the change: a late repeat must not make a
+	// change that has become possible. It returns nil for other errors.
 	Failure func(error) []byte
-	// Durable has the answer be on the disk before anybody is told.
+	// Durable makes the answer be on disk before the caller gets it.
 	Durable bool
-	// Aside says that it changes nothing but snapshots: a seal does not keep it out.
+	// Aside means that the change affects only snapshots: a seal does not refuse it.
 	Aside bool
 }
 
-// FailedBeforeError says that a change failed before, and with what.
+// FailedBeforeError means that a change failed before; Failure is that failure.
 type FailedBeforeError struct{ Failure []byte }
 
 func (*FailedBeforeError) Error() string { return "the change failed before" }
 
-// Mutate makes a change, or answers as it did the first time. Changes of a session
-// come one after the other.
+// Mutate makes a change, or returns its first answer. Changes of a session run one after the other.
 func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -148,7 +145,7 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	return s.workspace(), nil
 }
 
-// once makes a change, unless it was made. changes is held.
+// once makes a change unless it was made before. changes is held.
 func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	place, digest, j := s.answerPlace(ch.Method, c.ID), ch.digest(), s.node.journal
 	known, err := s.recall(ch, place)
@@ -165,10 +162,10 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 		Key: s.key, CallID: c.ID, Digest: digest, Created: w.created,
 		Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot, Round: known.Round},
 	}
-	durable := ch.Durable || known.Round > 0 // the answer before it, which it takes the place of, ends earlier attempts
+	durable := ch.Durable || known.Round > 0 // the answer that this one replaces ends earlier attempts
 	intended := false
 	got, err := ch.Do(w, func(intent []byte) error {
-		if !intended { // Do may have waited for commands to begin
+		if !intended { // Do may have waited for commands to start
 			e.Started = s.node.o.Now().UTC()
 		}
 		e.Change.Intent, intended = intent, true
@@ -192,7 +189,7 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	return got, nil
 }
 
-// keep remembers a change's answer: in memory, if the disk does not take it.
+// keep stores a change's answer: in memory, if the disk is full.
 func (s *session) keep(place string, a answer, durable bool) {
 	if err := writer(durable)(place, a); err != nil {
 		s.node.o.Log.Error("cannot write down the answer of a change", "error", err)
@@ -202,7 +199,7 @@ func (s *session) keep(place string, a answer, durable bool) {
 	s.node.journal.answered(place)
 }
 
-// writer is what writes an answer down.
+// writer returns the function that writes an answer.
 func writer(durable bool) func(string, any) error {
 	if durable {
 		return save
@@ -210,24 +207,24 @@ func writer(durable bool) func(string, any) error {
 	return note
 }
 
-// answerLate writes down the answers for which there was no room on the disk: the journal has
-// to hold each of them until then. One that has to be durable is, like the others.
+// answerLate writes the answers that did not fit on the disk; until then the journal must hold each of
+// them. A change that must be durable is handled like the others.
 func (s *session) answerLate() error {
-	if !s.changes.TryLock() { // a change is under way: the next time
+	if !s.changes.TryLock() { // a change is in progress: retry the next time
 		return nil
 	}
 	defer s.changes.Unlock()
 	for place, a := range s.node.journal.unanswered(s.dir) {
 		if err := save(place, a); err != nil {
-			return fmt.Errorf("write down the answer of a change: %w", err) // the others have no more room
+			return fmt.Errorf("write down the answer of a change: %w", err) // the others do not fit either
 		}
 		s.node.journal.answered(place)
 	}
 	return nil
 }
 
-// recall is what is remembered of a change; of one that is not made, the round in which it will
-// be. That it failed, or may have been made, is an error.
+// recall returns the stored answer of a change, or for a change that is not made, its next round. It
+// returns an error if the change failed or may have been made.
 func (s *session) recall(ch Change, place string) (known answer, err error) {
 	left, begun := s.node.journal.left(place)
 	switch {
@@ -256,9 +253,9 @@ func (s *session) recall(ch Change, place string) (known answer, err error) {
 	return known, nil
 }
 
-// readAnswer reads an answer. A crash of the machine can leave it empty if it says that nothing
-// took effect: of all else the journal knew, and it was written anew. What says neither is
-// damaged, and may have been anything.
+// readAnswer reads an answer. A crash of the machine can leave the file empty if the answer says that
+// nothing took effect. The journal had all other answers, which were written again. Any other content is
+// damaged.
 func readAnswer(place string, known *answer) error {
 	err := read(place, known)
 	damage := (*json.SyntaxError)(nil)
@@ -271,7 +268,7 @@ func readAnswer(place string, known *answer) error {
 	return fmt.Errorf("%w: what was remembered of it is damaged", ErrOutcomeUnknown)
 }
 
-// Answered is what a change answered, if it was made for this call before.
+// Answered returns the answer of a change if it was made for this call before.
 func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done bool, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {

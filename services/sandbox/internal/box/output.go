@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pieceSize is the most output in one Piece: with what goes around it, one still
-// fits the 64 KiB that package rpc keeps buffers of.
+// pieceSize is the largest output in one Piece. With its framing, a piece still fits into the 64 KiB
+// buffers of package rpc.
 const pieceSize = 64<<10 - 256
 
 // Offsets are positions in both outputs.
 type Offsets [2]int64
 
-// Piece is some output.
+// Piece is a part of the output.
 type Piece struct {
 	Stream int // Stdout or Stderr
 	Offset int64
@@ -112,8 +112,8 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 	}
 }
 
-// write appends to the file that keeps a stream, which is made for its first byte:
-// most commands write to one stream at most.
+// write appends to the file of a stream. It makes the file for the first byte: most commands write to one
+// stream at most.
 func (e *Exec) write(i int, b []byte) (n int, err error) {
 	s := &e.streams[i]
 	if s.file == nil {
@@ -128,18 +128,18 @@ func (e *Exec) write(i int, b []byte) (n int, err error) {
 	return s.file.WriteAt(b, s.size)
 }
 
-// outputTimeout bounds how long reading may take when nothing of a command runs any more,
-// so that there is nothing to wait for: it is for a kernel that thinks otherwise.
+// outputTimeout limits the reading of the output after a command's end. Nothing can still write then; the
+// limit guards against a kernel that does not report the end.
 const outputTimeout = 5 * time.Second
 
-// awaitOutput waits until all output of a command that has ended is kept.
+// awaitOutput waits until all output of an ended command is stored.
 func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
 	defer e.boundOutput(p)()
 	<-copied
 }
 
-// copyRest keeps all output of a command that has ended. It reads both at once: one that
-// does not end takes nothing from the other.
+// copyRest stores all output of an ended command. It reads both streams at once, so that one without an end
+// does not block the other.
 func (e *Exec) copyRest(p Process) {
 	if e.keepNow(Stdout, p.Stdout()) && e.keepNow(Stderr, p.Stderr()) {
 		e.endOutput(p)
@@ -152,7 +152,7 @@ func (e *Exec) copyRest(p Process) {
 	other.Wait()
 }
 
-// boundOutput has reading end in time. What it returns is called when all is read.
+// boundOutput limits the time of reading. The caller calls the returned function when all is read.
 func (e *Exec) boundOutput(p Process) (read func()) {
 	late := time.AfterFunc(outputTimeout, func() {
 		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
@@ -164,19 +164,19 @@ func (e *Exec) boundOutput(p Process) (read func()) {
 	}
 }
 
-// endOutput closes what is read, and what it is kept in.
+// endOutput closes the pipes and the files of the streams.
 func (e *Exec) endOutput(p Process) {
 	closeOutputs(p)
 	e.closeOutput()
 }
 
-// prompt is an output that says when there is nothing to read yet.
+// prompt is an output that reports when there is nothing to read yet.
 type prompt interface {
-	// ReadNow is Read, but for that.
+	// ReadNow is Read, but returns wait instead of waiting.
 	ReadNow(b []byte) (n int, wait bool, err error)
 }
 
-// promptReads is how often is read without a wait: more than a pipe holds.
+// promptReads is how often keepNow reads without waiting: more than a pipe holds.
 const promptReads = 8
 
 // keepNow stores the available output of a stream and reports whether the stream is at its end.
@@ -199,7 +199,7 @@ func (e *Exec) keepNow(i int, from io.Reader) bool {
 	return false
 }
 
-// closeOutputs ends the reading of what a command writes.
+// closeOutputs ends the reading of a command's output.
 func closeOutputs(p Process) {
 	_ = p.Stdout().Close()
 	if p.Stderr() != nil { // there is none beside a terminal
@@ -207,11 +207,10 @@ func closeOutputs(p Process) {
 	}
 }
 
-// Follow sends the output from some offsets on, and returns how the command
-// ended once all of it was sent. It ends with an error of send's or the context's
-// without harm to the command.
+// Follow sends the output from some offsets on, and returns the command's outcome once all of it is sent.
+// An error of send or of the context ends Follow but not the command.
 func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error) (Outcome, error) {
-	var files [2]*os.File // they stay readable when the exec is forgotten meanwhile
+	var files [2]*os.File // they stay readable even if the exec is forgotten meanwhile
 	defer func() {
 		for _, f := range files {
 			if f != nil {
@@ -221,7 +220,7 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 		e.unfollow()
 	}()
 	e.follow()
-	var buffer []byte // most commands say little
+	var buffer []byte // most commands write little
 	for {
 		e.mu.Lock()
 		e.noteSent(from)
@@ -267,7 +266,7 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 	}
 }
 
-// openOutput opens the file that keeps a stream.
+// openOutput opens the file of a stream.
 func (e *Exec) openOutput(i int) (*os.File, error) {
 	f, err := os.Open(filepath.Join(e.dir, streamFiles[i]))
 	if errors.Is(err, os.ErrNotExist) {

@@ -33,8 +33,7 @@ func (s *session) admitCall(c Call, generation int64) error {
 	return s.admit(c.generation(generation))
 }
 
-// replace removes a copy of a lower generation than is asked for: the workspace was
-// moved away and comes back.
+// replace removes a copy of a lower generation than requested: the workspace was moved away and comes back.
 func (s *session) replace(c Call, generation int64) error {
 	if err := s.node.meant(c); err != nil {
 		return err
@@ -67,9 +66,9 @@ func (n *Node) Fence(c Call) error {
 	return s.fence(c.Epoch)
 }
 
-// Delete kills what runs in a session's workspace and deletes it, with everything
-// that is remembered of the session. One that does not exist is deleted already.
-// With a generation only a copy up to that one is deleted.
+// Delete ends all commands in a session's workspace and deletes it, with all records of the session. A
+// missing workspace counts as deleted. If generation is set, it deletes only a copy of at most that
+// generation.
 func (n *Node) Delete(k Key, generation int64) error {
 	s, leave, err := n.enter(k)
 	if err != nil {
@@ -91,10 +90,9 @@ func (n *Node) Delete(k Key, generation int64) error {
 	return s.remove(generation, "the workspace was deleted")
 }
 
-// remove ends and deletes the workspace if its generation is at most this one.
-// changes is held.
+// remove ends and deletes the workspace if its generation is at most most. changes is held.
 func (s *session) remove(most int64, why string) error {
-	s.starts.Lock() // also what is made ahead is not to come after the end of the others
+	s.starts.Lock() // the warm-up of a sandbox must not finish after the others have ended either
 	defer s.starts.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

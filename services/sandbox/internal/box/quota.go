@@ -2,22 +2,20 @@ package box
 
 import "fmt"
 
-// Quota has the file system keep the size of workspaces. It is safe for concurrent
-// use.
+// Quota makes the file system limit the size of workspaces. It is safe for concurrent use.
 type Quota interface {
-	// Keep bounds empty folders, and all that will be made in them, together. slot
-	// tells workspaces apart. Again it changes the bounds.
+	// Keep limits empty folders, and all that will be made in them, together. slot identifies the
+	// workspace. A second call changes the limits.
 	Keep(slot int, bytes, inodes int64, folders ...string) error
-	// Release takes the bounds away.
+	// Release removes the limits.
 	Release(slot int) error
-	// Left says how many bytes and files there may be besides those that are there. At zero
-	// and below the file system refuses more.
+	// Left returns how many more bytes and files fit. At zero and below the file system refuses more.
 	Left(slot int) (bytes, inodes int64, err error)
 }
 
-// keepSize has the file system keep the size of a new workspace, or of one whose
-// limits have changed. What is written is made beside the files first, in a folder
-// that counts as well: a file does not move between two workspaces' quotas.
+// keepSize makes the file system limit the size of a workspace that is new or whose limits have changed.
+// Files are first written in a folder beside the workspace. That folder counts as well, because a file
+// cannot move between quotas.
 func (s *session) keepSize(m *meta, folders ...string) error {
 	if s.node.o.Quota == nil {
 		return nil
@@ -29,7 +27,7 @@ func (s *session) keepSize(m *meta, folders ...string) error {
 	return nil
 }
 
-// freeSlot gives a workspace's slot back, and what the file system keeps for it.
+// freeSlot returns a workspace's slot and removes its limits in the file system.
 func (n *Node) freeSlot(slot int) {
 	if n.o.Quota != nil {
 		if err := n.o.Quota.Release(slot); err != nil {
@@ -39,8 +37,8 @@ func (n *Node) freeSlot(slot int) {
 	n.slots.free(slot)
 }
 
-// full says which limit of the workspace the file system has no more room under; empty
-// for none. mu is held.
+// full returns a function that reports which limit of the workspace is used up in the file system, or an
+// empty Hit. mu is held.
 func (s *session) full() func() Hit {
 	q, slot, l := s.node.o.Quota, s.meta.Slot, s.limits()
 	return func() Hit {
@@ -57,8 +55,8 @@ func (s *session) full() func() Hit {
 	}
 }
 
-// reserveQuota refuses a change of the service's own that the file system would refuse commands.
-// It knows of more than can be counted, and lets the service do what it likes.
+// reserveQuota refuses a change by the service that the file system would refuse to commands. The quota
+// counts more than the tally does, and does not limit the service itself.
 func (n *Node) reserveQuota(slot int, bytes, inodes int64) error {
 	if n.o.Quota == nil || bytes <= 0 && inodes <= 0 {
 		return nil
@@ -70,8 +68,8 @@ func (n *Node) reserveQuota(slot int, bytes, inodes int64) error {
 	return err
 }
 
-// watchQuota has the command's end tell whether it filled the workspace, where the file
-// system keeps its size: programs hear of it, and may say nothing. mu is held.
+// watchQuota makes the command's end report whether it filled the workspace, if the file system limits the
+// size: programs get that error and may print nothing. mu is held.
 func (s *session) watchQuota(e *Exec) {
 	if s.node.o.Quota != nil {
 		e.full = s.full()
@@ -79,7 +77,7 @@ func (s *session) watchQuota(e *Exec) {
 	}
 }
 
-// lookAtQuota notes when the workspace has become full.
+// lookAtQuota records when the workspace has become full.
 func (e *Exec) lookAtQuota() {
 	if e.full != nil && e.before.Limit == "" && e.filled.Limit == "" {
 		e.filled = e.full()

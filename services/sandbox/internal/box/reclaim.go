@@ -103,8 +103,7 @@ func (n *Node) reclaim(k Key) error {
 	return n.o.Reclaim(w)
 }
 
-// byAge lists the sessions of the data directory, those first that have not changed
-// for longest.
+// byAge lists the sessions of the data directory, least recently changed first.
 func (n *Node) byAge() ([]Key, error) {
 	type aged struct {
 		key Key
@@ -126,7 +125,7 @@ func (n *Node) byAge() ([]Key, error) {
 		for _, s := range sessions {
 			st, err := os.Stat(filepath.Join(n.o.Dir, t.Name(), s.Name(), "execs"))
 			if err != nil {
-				continue // it is being made, or deleted
+				continue // it is being made or deleted
 			}
 			all = append(all, aged{Key{Tenant: tenantOf(t.Name()), Session: s.Name()}, st.ModTime()})
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// Reason says why a command ended.
+// Reason is why a command ended.
 type Reason string
 
 // Reasons.
@@ -32,23 +32,23 @@ const (
 	Lost           Reason = "lost"
 )
 
-// Outcome says how a command ended.
+// Outcome is how a command ended.
 type Outcome struct {
 	Reason    Reason        `json:"reason"`
 	ExitCode  int           `json:"exit_code,omitempty"`
 	Signal    int           `json:"signal,omitempty"`
-	Message   string        `json:"message,omitempty"` // for people; empty when it exited by itself
+	Message   string        `json:"message,omitempty"` // for people; empty if it exited by itself
 	Wall      time.Duration `json:"wall,omitempty"`
 	CPU       time.Duration `json:"cpu,omitempty"`
-	MaxMemory int64         `json:"max_memory,omitempty"` // bytes; zero when not known
-	Truncated bool          `json:"truncated,omitempty"`  // whether output was thrown away
-	Throttled time.Duration `json:"throttled,omitempty"`  // how long it waited for processors that it may not have
-	Hits      []Hit         `json:"hits,omitempty"`       // limits that it met, the one that ended it first
-	Network   []Use         `json:"network,omitempty"`    // what it did with the network
+	MaxMemory int64         `json:"max_memory,omitempty"` // bytes; zero if unknown
+	Truncated bool          `json:"truncated,omitempty"`  // whether output was discarded
+	Throttled time.Duration `json:"throttled,omitempty"`  // how long it waited for processors beyond its limit
+	Hits      []Hit         `json:"hits,omitempty"`       // limits that it met; the one that ended it comes first
+	Network   []Use         `json:"network,omitempty"`    // its uses of the network
 }
 
-// record is what is remembered of an exec. Its file is there before the command
-// is, so that a command is never started twice.
+// record is the stored data of an exec. Its file exists before the command starts, so that a command never
+// starts twice.
 type record struct {
 	CallID    string    `json:"call_id"`
 	Digest    []byte    `json:"digest,omitempty"` // of the command; none for a mark
@@ -57,7 +57,7 @@ type record struct {
 	Ended     time.Time `json:"ended,omitzero"`
 	Outcome   *Outcome  `json:"outcome,omitempty"`
 	Cancelled bool      `json:"cancelled,omitempty"` // a later start is refused
-	Damaged   bool      `json:"damaged,omitempty"`   // the disk lost what it said: it may be of any command
+	Damaged   bool      `json:"damaged,omitempty"`   // the disk lost the content: it may be of any command
 }
 
 // mark reports whether this is only a mark that refuses a start.
@@ -76,8 +76,7 @@ type Spec struct {
 	First bool
 }
 
-// digest tells two commands apart. What only bounds a command is left out: a
-// caller that comes back has less time than it had.
+// digest identifies a command. It leaves out limits, because a repeated call has less time left.
 func (s Spec) digest() []byte {
 	raw, err := json.Marshal([]any{s.Argv, s.Env, filename.Encode(s.Dir), s.Stdin, s.Terminal != nil})
 	if err != nil {

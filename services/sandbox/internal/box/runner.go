@@ -17,50 +17,45 @@ const (
 	HomePath      = "/home/agent"
 )
 
-// Runner runs commands in sandboxes, one long-lived sandbox to a workspace. A
-// sandbox is made when it is first needed, ends when it has not been needed for a
-// while, and is then made again. What a command left in its /tmp lasts as long as
-// the sandbox does. Implementations are safe for concurrent use.
+// Runner runs commands in sandboxes, one long-lived sandbox to a workspace. A sandbox is made when it is
+// first needed and ends after some idle time; the next command gets a new one. Files in its /tmp last as
+// long as the sandbox. Implementations are safe for concurrent use.
 type Runner interface {
-	// Start starts a command in its workspace's sandbox, which it makes when there
-	// is none. When it returns without an error, every part of the isolation and
-	// every limit is in place, and the caller owns the process. The context bounds
-	// only the start. An error means that nothing runs: ErrTooManySandboxes when there
-	// is no room for another sandbox, any other when a part of the isolation could not
-	// be applied. That a command cannot be executed is its Exit.
+	// Start starts a command in its workspace's sandbox, and makes the sandbox if there is none. If it
+	// returns no error, all isolation and all limits are in place, and the caller owns the process. The
+	// context bounds only the start. After an error nothing runs. The error is ErrTooManySandboxes if there
+	// is no room for another sandbox, and another one if a part of the isolation failed. A command that
+	// cannot be executed is not an error: its Exit reports that.
 	Start(ctx context.Context, c Command) (Process, error)
 	// Warm makes a workspace's sandbox ahead of its first command.
 	Warm(ctx context.Context, s Sandbox) error
-	// Move has the sandbox of a workspace be that of another name: the folders were
-	// renamed. Nothing runs in it. Without one it does nothing.
+	// Move renames a workspace's sandbox after its folders were renamed. Nothing runs in it. Without a
+	// sandbox it does nothing.
 	Move(from string, to Sandbox)
-	// Stop ends a workspace's sandbox, with all that runs in it. Nothing of it has
-	// the workspace open any more when it returns. Without one it does nothing.
+	// Stop ends a workspace's sandbox and all its processes. When it returns, none of them has the
+	// workspace open any more. Without a sandbox it does nothing.
 	Stop(workspace string)
-	// Freeze has everything in a workspace's sandbox stand still until thaw is
-	// called, which must be. It answers false, and a thaw that does nothing, where
-	// nothing runs, or where the runner cannot freeze.
+	// Freeze stops all processes in a workspace's sandbox until thaw is called. The caller must call thaw.
+	// If nothing runs, or the runner cannot freeze, frozen is false and thaw does nothing.
 	Freeze(ctx context.Context, workspace string) (frozen bool, thaw func(), err error)
 }
 
 // Sandbox is where commands of one workspace run.
 type Sandbox struct {
 	ID        string // unique among the sandboxes of this node
-	Workspace string // on the host; what tells sandboxes apart
+	Workspace string // on the host; identifies the sandbox
 	Home      string // on the host
 	Owner     Owner
 	Limits    Limits // of everything in it together
-	// Network is the policy of what it may reach, as its owner wrote it; empty: it
-	// has no network.
+	// Network is the policy of what it may reach, as its owner wrote it. If empty, it has no network.
 	Network string
-	// Mounts are what it shows besides; see MountList. A string, so that sandboxes can
-	// be compared.
+	// Mounts are its further mounts; see MountList. It is a string, so that sandboxes can be compared.
 	Mounts string
-	// User is whose commands alone it is for; empty: everybody's in the session.
+	// User is the only user whose commands may run in it; empty: all users of the session.
 	User string
-	// Operator says that the network is the operator's own, above any ceiling.
+	// Operator means that the operator configured the network, which no ceiling limits.
 	Operator bool
-	Tenant   string // whose it is, for what is told of its network
+	Tenant   string // its tenant, for reports about its network
 	Session  string
 	// Spare marks a sandbox that no command has needed yet. It does not end for being idle, and other
 	// sandboxes do not end to make room for it.
@@ -106,39 +101,35 @@ func (c *Command) Prepare() error {
 	return nil
 }
 
-// Owner is the host user that owns a workspace and runs its commands. UID -1 is
-// the service's own.
+// Owner is the host user that owns a workspace and runs its commands. UID -1 is the service's own user.
 type Owner struct{ UID, GID int }
 
-// Self is the owner that the service itself is.
+// Self is the service's own user.
 var Self = Owner{UID: -1, GID: -1}
 
 // TerminalSize is the size of a terminal.
 type TerminalSize struct{ Rows, Columns uint16 }
 
-// Process is a command that was started. Its methods may be called by several
-// goroutines, Wait by one.
+// Process is a started command. Several goroutines may call its methods, but only one may call Wait.
 type Process interface {
-	// Stdin is where to write its standard input; nil when there is none. On a
-	// terminal closing it sends an end of file.
+	// Stdin is the writer of its standard input; nil if it has none. On a terminal, Close sends an end of
+	// file.
 	Stdin() io.WriteCloser
-	// Stdout and Stderr are where to read its output, to the end of file. Stderr
-	// is nil on a terminal.
+	// Stdout and Stderr are the readers of its output, to the end of file. Stderr is nil on a terminal.
 	Stdout() io.ReadCloser
 	Stderr() io.ReadCloser
 	// Signal sends a signal to the command's process group.
 	Signal(number int) error
 	// Resize sets the size of its terminal.
 	Resize(TerminalSize) error
-	// Held is what its processes hold that no count of the workspace's folders finds, as
-	// far as that is known by now.
+	// Held returns what its processes hold that a count of the workspace's folders misses, as far as known.
 	Held() held.Sum
 	// Weigh returns a function that measures how many bytes of memory the command's processes use together,
 	// which may take seconds. It returns nil if no measurement is needed.
 	Weigh() func() int64
 	// Kill ends the command and all its processes at once.
 	Kill()
-	// Ended is closed when the command has ended: Wait is short from then on.
+	// Ended is closed when the command has ended; Wait is short from then on.
 	Ended() <-chan struct{}
 	// Lasts is closed once the command is known to have run for a moment, or has ended. It is nil if the
 	// runner does not tell.
@@ -151,32 +142,32 @@ type Process interface {
 type Exit struct {
 	Status int // the exit status, of one that exited
 	Signal int // the signal that ended it; zero when it exited
-	// NotStarted is why the command could not be executed; empty: it was.
+	// NotStarted is why the command could not be executed; empty if it was.
 	NotStarted string
-	Crowded    bool // whether that is because there were as many processes as may be
+	Crowded    bool // whether the limit of processes was the reason
 	OOMKilled  bool // whether the kernel killed one of its processes for memory
-	// ScratchBytes are those of files in /tmp and /dev/shm, which count as memory, after such a kill; zero when not known.
+	// ScratchBytes is the size of the files in /tmp and /dev/shm, which count as memory, after such a kill;
+	// zero if unknown.
 	ScratchBytes int64
-	Counted      bool // whether the kernel counts what it refuses of memory and processes, so that nothing told is nothing refused
-	// Lost says that the sandbox broke down, so that nothing else is known of the
-	// end but that nothing of the command runs.
+	Counted      bool // whether the kernel counts refused memory and processes, so that zero means that nothing was refused
+	// Lost means that the sandbox crashed. All that is known is that nothing of the command runs.
 	Lost      bool
 	CPU       time.Duration
-	MaxMemory int64 // bytes, zero when not known
-	Written   int64 // bytes that its processes had written to disks, as far as that is known
-	// Met is the command's own: of its group, or of the sandbox's while nothing else ran there.
+	MaxMemory int64 // bytes; zero if unknown
+	Written   int64 // bytes that its processes wrote to disks, as far as known
+	// Met is the command's own: from its group, or from the sandbox's if nothing else ran there.
 	Met
-	// Common is what all in the sandbox met together, when others ran beside the command.
+	// Common is for the whole sandbox, if other commands ran beside this one.
 	Common Met
 }
 
-// Met is how often, or how long, processes met a limit.
+// Met counts how often, or how long, processes met a limit.
 type Met struct {
-	Throttled time.Duration // that they waited for processors that they may not have
-	Refused   int64         // that were not made for there being too many
+	Throttled time.Duration // time that they waited for processors beyond their limit
+	Refused   int64         // processes that were not made because there were too many
 }
 
-// CannotEnter is why a command was not started in a folder.
+// CannotEnter returns why a command was not started in a folder.
 func CannotEnter(dir string, err error) string {
 	why := "cannot enter the folder " + dir + ": " + err.Error()
 	if errors.Is(err, unix.EACCES) {

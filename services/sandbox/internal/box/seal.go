@@ -36,7 +36,7 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 	return nil
 }
 
-// Unseal lets a workspace be changed again.
+// Unseal ends a seal.
 func (n *Node) Unseal(ctx context.Context, c Call) error {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -46,7 +46,7 @@ func (n *Node) Unseal(ctx context.Context, c Call) error {
 	return s.setSeal(ctx, c, false, never)
 }
 
-// untilUnsealed returns what says, where mu is held, whether there was an Unseal since.
+// untilUnsealed returns a function that reports, with mu held, whether there was an Unseal since.
 func (s *session) untilUnsealed() (lifted func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *session) setSeal(ctx context.Context, c Call, sealed bool, lifted func(
 		return err
 	}
 	if !sealed {
-		s.unseals++ // for seals that wait, and keep tasks from beginning
+		s.unseals++ // tells waiting seals; these keep tasks from starting
 		if errors.Is(s.barred, ErrSealed) {
 			s.barred = nil
 		}
@@ -88,14 +88,14 @@ func (s *session) setSeal(ctx context.Context, c Call, sealed bool, lifted func(
 	return nil
 }
 
-// unsealed refuses to change a workspace that is sealed.
+// unsealed returns an error if the workspace is sealed.
 func (s *session) unsealed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.meta.unsealed()
 }
 
-// unsealed is the same, where mu is held. What has no workspace is refused elsewhere.
+// unsealed is the same, with mu held. A missing workspace is refused elsewhere.
 func (m *meta) unsealed() error {
 	if m != nil && m.Sealed {
 		return ErrSealed

@@ -13,23 +13,23 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// meta is what is remembered of a workspace.
+// meta is the stored data of a workspace.
 type meta struct {
 	Generation int64     `json:"generation"`
 	Epoch      int64     `json:"epoch"` // the highest one seen
 	Slot       int       `json:"slot"`  // of its owner
 	Created    time.Time `json:"created"`
-	Import     string    `json:"import,omitempty"`  // the call that brought its first files
-	Sealed     bool      `json:"sealed,omitempty"`  // nothing may change it, for it is about to be moved
+	Import     string    `json:"import,omitempty"`  // the call that made it by Import
+	Sealed     bool      `json:"sealed,omitempty"`  // nothing may change it, because it is about to be moved
 	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
-	Asked      []string  `json:"mounts,omitempty"`  // the names of mounts that were asked for
-	// Environment is what a user has in the environment of commands.
+	Asked      []string  `json:"mounts,omitempty"`  // the names of the requested mounts
+	// Environment is a user's variables for the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
-	Limits      *Lower      `json:"limits,omitempty"` // what it may have less of than the operator gives; nil: nothing
-	// Unsynced is the node's life in which commands were started that a crash of the machine
-	// may forget; empty: none.
+	Limits      *Lower      `json:"limits,omitempty"` // limits below the operator's; nil: none
+	// Unsynced is the node's life in which commands were started unsynced, so that a crash of the machine
+	// may lose the starts; empty: none.
 	Unsynced string `json:"unsynced,omitempty"`
-	// Doubted says that it may have.
+	// Doubted means that the machine may have lost some.
 	Doubted bool `json:"doubted,omitempty"`
 }
 
@@ -40,13 +40,13 @@ type session struct {
 	dir   string
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
-	// places are how many of the node's its commands have; guarded by the node's mu.
+	// places is how many of the node's places its commands take; guarded by the node's mu.
 	places int
 
 	changes sync.Mutex    // serializes file changes; taken before mu
-	kept    sync.RWMutex  // held to write while snapshots are removed; taken after changes
+	kept    sync.RWMutex  // write-locked while snapshots are removed; taken after changes
 	pushes  sync.Mutex    // held while snapshots are copied elsewhere; taken before changes
-	starts  sync.RWMutex  // held to write while nothing may start; taken after changes, before mu
+	starts  sync.RWMutex  // write-locked while nothing may start; taken after changes, before mu
 	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally
 	books   books
@@ -55,11 +55,11 @@ type session struct {
 	loaded  bool
 
 	mu       sync.Mutex                        // guards what follows
-	tasks    map[int64]context.CancelCauseFunc // end the tasks that run
+	tasks    map[int64]context.CancelCauseFunc // cancel the running tasks
 	lastTask int64
 	inTasks  int   // commands that tasks run
-	barred   error // why no task may begin; nil: one may
-	unseals  int64 // how many there were
+	barred   error // why no task may begin; nil: tasks may begin
+	unseals  int64 // number of unseals
 	meta     *meta // nil when there is no workspace
 	execs    map[string]*Exec
 	started  []*Exec // the execs that started here; ended ones stay until the next call of live
@@ -82,8 +82,7 @@ func (s *session) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// load reads the session from disk, once, and finds out what became of what a crash
-// interrupted.
+// load reads the session from disk, once, and determines the fate of interrupted changes.
 func (s *session) load() error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -167,7 +166,7 @@ func (s *session) loadExecs() error {
 	return nil
 }
 
-// running are the commands that run, or whose end is not recorded yet.
+// running returns the commands that run, or whose end is not recorded yet.
 func (s *session) running() []*Exec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +208,8 @@ func (s *session) admit(generation int64) error {
 	return nil
 }
 
-// fenceCall is admitCall and fence, but an older epoch of who acts for an operation
-// is not refused. mu is held.
+// fenceCall is admitCall and fence, but does not refuse a lower epoch of a call for an operation. mu is
+// held.
 func (s *session) fenceCall(c Call) error {
 	if s.meta != nil {
 		if err := s.admitCall(c, 0); err != nil {
@@ -223,8 +222,8 @@ func (s *session) fenceCall(c Call) error {
 	return s.fence(c.Epoch)
 }
 
-// fence refuses a caller who has lost the session, and remembers a new holder's
-// epoch before anything is done for it. mu is held.
+// fence refuses a caller that has lost the session. It records a new holder's epoch before any other work
+// for it. mu is held.
 func (s *session) fence(epoch int64) error {
 	if s.meta == nil {
 		return ErrNoWorkspace
@@ -297,7 +296,7 @@ func (s *session) forget(id string) {
 func (s *session) pruneAnswers(now time.Time) {
 	methods, err := os.ReadDir(s.path("mutations"))
 	if err != nil {
-		return // no workspace, or none was made yet
+		return // the workspace does not exist or was never made
 	}
 	for _, m := range methods {
 		answers, err := os.ReadDir(s.path("mutations", m.Name()))

@@ -12,13 +12,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
-// settledFile lists the acknowledged execs, one to a line: when, in seconds since
-// 1970, and the call's id. Lines are added at the end; a torn last one is the only
-// one that a crash can leave.
+// settledFile lists the acknowledged execs, one to a line: the time, in seconds since 1970, and the call's
+// id. Lines are only appended, so that a crash can tear only the last one.
 const settledFile = "settled"
 
-// settle remembers that an exec was acknowledged, on the disk if nothing else there says that it
-// was started. mu is held.
+// settle records that an exec was acknowledged. It writes that to disk if nothing else on disk shows that
+// the command was started. mu is held.
 func (s *session) settle(id string) error {
 	now := s.node.o.Now()
 	f, err := os.OpenFile(s.path(settledFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -36,8 +35,8 @@ func (s *session) settle(id string) error {
 	return nil
 }
 
-// appendLine adds a whole line or, on a disk that is full, nothing: the next one would be
-// part of it.
+// appendLine appends a whole line, or nothing if the disk is full: the next line would become part of a
+// partial one.
 func appendLine(f *os.File, line string) error {
 	st, err := f.Stat()
 	if err != nil {
@@ -52,7 +51,7 @@ func appendLine(f *os.File, line string) error {
 	return nil
 }
 
-// loadSettled reads what settle wrote, and takes a torn line away. mu is held.
+// loadSettled reads the file and removes a torn line. mu is held.
 func (s *session) loadSettled() error {
 	raw, err := os.ReadFile(s.path(settledFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,8 +75,7 @@ func (s *session) loadSettled() error {
 	return nil
 }
 
-// pruneSettled forgets what is too old, and writes the file anew when that is
-// worth it. mu is held.
+// pruneSettled forgets expired entries, and rewrites the file if that saves enough. mu is held.
 func (s *session) pruneSettled(now time.Time) {
 	kept := make(map[string]time.Time, len(s.settled))
 	for id, at := range s.settled {

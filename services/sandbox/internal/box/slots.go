@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// slots gives each workspace a user of its own.
+// slots assigns a user to each workspace.
 type slots struct {
 	owners Owners
 	mu     sync.Mutex
@@ -25,8 +25,7 @@ func (s *slots) owner(slot int) Owner {
 	return Owner{UID: s.owners.Base + slot, GID: s.owners.Base + slot}
 }
 
-// take returns a free slot. It goes round, so that a slot rests before it is used
-// again.
+// take returns a free slot. It goes round, so that a freed slot is reused late.
 func (s *slots) take() (int, error) {
 	if s.owners.Count == 0 {
 		return 0, nil
@@ -44,7 +43,7 @@ func (s *slots) take() (int, error) {
 	return 0, fmt.Errorf("%w: all %d user ids for workspaces are taken: raise `uid-count`, or delete sessions", ErrIsolation, s.owners.Count)
 }
 
-// claim marks a slot that a workspace on disk has.
+// claim marks the slot of a workspace on disk as taken.
 func (s *slots) claim(slot int) error {
 	if s.owners.Count == 0 {
 		return nil

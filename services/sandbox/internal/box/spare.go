@@ -12,15 +12,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
 
-// spareFolder holds the folders of workspaces in waiting.
+// spareFolder holds the folders of spares.
 const spareFolder = ".spare"
 
-// sparePause is how long after a failure the next one is tried.
+// sparePause is the pause between a failure and the next try.
 const sparePause = 10 * time.Second
 
-// spare is a workspace in waiting, with a sandbox that is ready: an empty folder,
-// a home directory and a user. A session takes it over by giving the folders their
-// names. The sandbox has them open, and does not know what they are called.
+// spare is a workspace kept ready, with a running sandbox: an empty folder, a home directory and a user. A
+// session takes it over by renaming the folders. The sandbox has them open and does not know their names.
 type spare struct {
 	slot    int
 	sandbox Sandbox
@@ -83,11 +82,9 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 	return sp, nil
 }
 
-// Warm makes a session's sandbox beside whatever comes next, so that its first
-// command need not wait for it. One is made at a time: in a burst of sessions those
-// behind it are left to their first commands, for many at once would take the
-// processors from everybody who works. What stands in the way is the first command's
-// to tell.
+// Warm makes a session's sandbox in the background, so that its first command need not wait. It makes one
+// at a time. In a burst of sessions the others are left to their first commands: many at once would take
+// the processors from running work. Errors are left to the first command.
 func (n *Node) Warm(ctx context.Context, c Call) {
 	if !n.reserveWarm() {
 		return
@@ -134,8 +131,8 @@ func (s *session) wanted(c Call) (Sandbox, error) {
 	return s.sandbox(mounts, c.User), err
 }
 
-// reserveWarm has Close wait for one more goroutine, unless there is one. releaseWarm
-// must be called after it was granted.
+// reserveWarm reserves the only place for a background warm-up; Close waits for it. If it is granted, the
+// caller must call releaseWarm.
 func (n *Node) reserveWarm() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -154,8 +151,8 @@ func (n *Node) releaseWarm() {
 	n.execs.Done()
 }
 
-// commonMounts are what everybody gets. A session that gets something else does not
-// keep the spare's sandbox.
+// commonMounts returns the mounts that all users get. A session with other mounts does not keep the spare's
+// sandbox.
 func (n *Node) commonMounts(s Sandbox) (string, error) {
 	if n.o.Mounts == nil {
 		return "", nil
@@ -175,7 +172,7 @@ func (n *Node) dropSpare(sp *spare) {
 	n.freeSlot(sp.slot)
 }
 
-// takeSpare returns a spare, or nil when there is none.
+// takeSpare returns a spare, or nil if there is none.
 func (n *Node) takeSpare() *spare {
 	select {
 	case sp := <-n.spares:
@@ -196,17 +193,17 @@ func (s *session) adopt(sp *spare) error {
 		}
 	}
 	if err := os.Rename(filepath.Join(sp.dir(), "covers"), s.path("covers")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // what a driver has made beside the workspace
+		return err // removes what a driver has made beside the workspace
 	}
 	return os.Remove(sp.dir())
 }
 
-// makeOwned makes a folder of an owner's.
+// makeOwned makes a folder with a given owner.
 func makeOwned(path string, o Owner) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // the folder above is closed; inside, all may look
+	if err := os.Chmod(path, 0o755); err != nil { //nolint:gosec // the parent folder is closed; inside, all may look
 		return err
 	}
 	if o == Self {

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// A command waits so long for one of the machine's terminals, and so long between two tries.
+// How long a command waits for one of the machine's terminals, and the pause between two tries.
 const (
 	terminalPatience = 2 * time.Second
 	terminalPause    = 100 * time.Millisecond
 )
 
-// Start starts a command, or finds the one that was started for the call before.
-// The command does not end with the context, which only bounds the start.
+// Start starts a command, or returns the one that the call started before. The command does not end with
+// the context, which only bounds the start.
 func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (e *Exec, attached bool, err error) {
 	for patience := terminalPatience; ; patience -= terminalPause {
 		e, attached, err = n.startNow(ctx, c, generation, spec, patience > 0)
@@ -37,7 +37,7 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 	}
 }
 
-// startNow is Start without a wait for a terminal, for which a patient one tries again.
+// startNow is Start without waiting for a terminal; a patient caller tries again.
 func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec, patient bool) (e *Exec, attached bool, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -74,7 +74,7 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 	return e, false, err
 }
 
-// start starts a command that was not started before. mu is held.
+// start starts a command that has not been started before. mu is held.
 func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*Exec, error) {
 	if err := s.meta.unsealed(); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	return e, nil
 }
 
-// follow is Network.Follow, also for a sandbox that has no network.
+// follow is Network.Follow; it also accepts a sandbox without a network.
 func (n *Node) follow(ctx context.Context, s Sandbox, callID string, note func(int64, Use)) Followed {
 	if s.Network == "" {
 		return unfollowed{}
@@ -160,14 +160,14 @@ func (n *Node) follow(ctx context.Context, s Sandbox, callID string, note func(i
 	return n.o.Network.Follow(ctx, s, callID, note)
 }
 
-// unfollowed is a command without a network.
+// unfollowed is the Followed of a command without a network.
 type unfollowed struct{}
 
 func (unfollowed) Enter(io.Closer) {}
 func (unfollowed) Uses() []Use     { return nil }
 func (unfollowed) Forget()         {}
 
-// begin lets the world know the process.
+// begin makes the process visible to other calls.
 func (e *Exec) begin(p Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,7 +177,7 @@ func (e *Exec) begin(p Process) {
 	}
 }
 
-// room refuses a command above the session's number. mu is held.
+// room refuses a command beyond the session's maximum number. mu is held.
 func (s *session) room() error {
 	if n := len(s.live()); n >= s.node.o.MaxSessionExecs {
 		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
@@ -185,35 +185,34 @@ func (s *session) room() error {
 	return nil
 }
 
-// live are the commands that are being started, or run. mu is held.
+// live returns the commands that are being started or run. mu is held.
 func (s *session) live() []*Exec {
 	s.started = slices.DeleteFunc(s.started, func(e *Exec) bool { return !e.active.Load() })
 	return s.started
 }
 
-// Slack of a workspace that is over its limits: what a command may add while it
-// makes room.
+// Slack of a workspace above its limits: what a command may add while it makes room.
 const (
 	slackBytes  = 1 << 20
 	slackInodes = 64
 )
 
-// What a quick command may write between two looks, beyond four times the limits.
-// A workspace that holds more is not counted any further.
+// The most that a quick command may write between two looks, beyond four times the limits. A workspace
+// above that is not counted any further.
 const (
 	farBytes  = 8 << 30
 	farInodes = 1_000_000
 )
 
-// far are limits up to which is counted what is over its own.
+// far returns the limits up to which a workspace above its own limits is counted.
 func (l Limits) far() Limits {
 	l.WorkspaceBytes, l.WorkspaceInodes = 4*l.WorkspaceBytes+farBytes, 4*l.WorkspaceInodes+farInodes
 	return l
 }
 
-// allowance lets a command start in a workspace that is over its limits, for it
-// may be the one that makes room; but it may hardly add to it. One that is far
-// over is refused. It says how many bytes there are, at most.
+// allowance lets a command start in a workspace above its limits, because the command may make room. But
+// the command may add hardly anything. It refuses a workspace that is far above. used is the most that it
+// holds.
 func (s *session) allowance(l Limits) (_ Limits, used int64, err error) {
 	u, err := s.usage.near(s.limits(), s.folders()...)
 	if err != nil {
@@ -234,7 +233,8 @@ func (s *session) allowance(l Limits) (_ Limits, used int64, err error) {
 	return l, u.Bytes, nil
 }
 
-// watch counts the workspace and says what is exceeded, with what a command holds in files without a name.
+// watch counts the workspace and returns what is exceeded, with the files without a name that a command
+// holds.
 func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 	u, err := s.usage.look(quick, l, s.folders()...)
 	if err != nil {
@@ -246,12 +246,11 @@ func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 	return h.exceed(u, l)
 }
 
-// longArgv is from how many bytes on the arguments of a command are left out of the
-// journal. They are in its record, soon.
+// longArgv is the size in bytes from which a command's arguments are not journaled. Its record has them
+// soon.
 const longArgv = 2048
 
-// newExec makes what is known of a command, with the entry that must be in the journal
-// before it starts. mu is held.
+// newExec makes the exec of a command, and the entry that must be journaled before it starts. mu is held.
 func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	if !callID.MatchString(c.ID) {
 		return nil, fmt.Errorf("call id %q is not valid", c.ID)
@@ -275,7 +274,7 @@ func length(argv []string) (bytes int) {
 
 func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []string) Command {
 	env = append(env, spec.environment()...)
-	if s.meta.Network != "" { // what was asked for wins
+	if s.meta.Network != "" { // the command's own variables win
 		env = append(s.node.o.Network.Environment(c.ID), env...)
 	}
 	return Command{
@@ -289,7 +288,7 @@ func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []stri
 	}
 }
 
-// sandbox is the one of the session's workspace, with some mounts, for a user. mu is held.
+// sandbox returns the sandbox of the session's workspace, with some mounts, for a user. mu is held.
 func (s *session) sandbox(mounts, user string) Sandbox {
 	id := sha256.Sum256([]byte(s.key.Tenant + "\x00" + s.key.Session))
 	return Sandbox{

@@ -38,16 +38,14 @@ func (w *Workspace) ReadSnapshots() (release func()) {
 	return w.s.kept.RUnlock
 }
 
-// RemoveSnapshots waits for those who read snapshots, and keeps them out until
-// release is called.
+// RemoveSnapshots waits for readers of snapshots, and keeps them out until release is called.
 func (w *Workspace) RemoveSnapshots() (release func()) {
 	w.s.kept.Lock()
 	return w.s.kept.Unlock
 }
 
-// PushSnapshots keeps others from copying the snapshots elsewhere until release is
-// called. The context ends with the workspace's deletion, which waits for release, so
-// that nothing is copied afterwards.
+// PushSnapshots keeps others from copying the snapshots elsewhere until release is called. The context ends
+// with the workspace's deletion. The deletion waits for release, so that nothing is copied afterwards.
 func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, release func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	forget, err := w.s.addTask(cancel)
@@ -71,8 +69,7 @@ func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, relea
 	return ctx, release, nil
 }
 
-// Admit returns a session's workspace to a caller who holds the session. release
-// must be called.
+// Admit returns a session's workspace to a caller that holds the session. The caller must call release.
 func (n *Node) Admit(c Call, generation int64) (w *Workspace, release func(), err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {

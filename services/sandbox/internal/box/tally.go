@@ -9,25 +9,25 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
-// tally remembers what some folders of one file system take between two countings.
+// tally remembers the size of some folders of one file system between two counts.
 type tally struct {
 	mu    sync.Mutex
-	known *counted // nil when it must be counted
+	known *counted // nil if it must be counted
 	rough bool     // commands may have written since
-	since int64    // bytes that those have which have ended, at most
-	told  int      // how often it was told of a change
+	since int64    // most bytes that commands which ended since have written
+	told  int      // how often a change was reported
 }
 
-// counted is what folders took once.
+// counted is the result of one count.
 type counted struct {
 	Usage
 	at   time.Time
 	took time.Duration
-	room room // of the file system, before
-	cut  bool // there is more: it was counted until a limit was exceeded
+	room room // of the file system, before the count
+	cut  bool // incomplete: it was counted until a limit was exceeded
 }
 
-// room is what a file system has room for. Some do not say for how many files.
+// room is the free space of a file system. Some do not report how many files fit.
 type room struct{ bytes, inodes int64 }
 
 func roomAt(path string) (r room, known bool) {
@@ -47,7 +47,7 @@ func take(l Limits, folders []string) (*counted, error) {
 	return c, err
 }
 
-// count counts now. Others may use the tally meanwhile.
+// count counts now. Other goroutines may use the tally meanwhile.
 func (t *tally) count(l Limits, folders ...string) (Usage, error) {
 	t.mu.Lock()
 	told := t.told
@@ -57,13 +57,12 @@ func (t *tally) count(l Limits, folders ...string) (Usage, error) {
 		t.forget()
 		return Usage{}, err
 	}
-	u := c.Usage // once it is kept, others change it
+	u := c.Usage // once it is kept, other goroutines change it
 	t.keep(c, told)
 	return u, nil
 }
 
-// keep has what was counted be known, unless there was word of a change since: that may have
-// been in time to be counted, or not.
+// keep stores a count, unless a change was reported since: the count may or may not include that.
 func (t *tally) keep(c *counted, told int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,12 +72,12 @@ func (t *tally) keep(c *counted, told int) {
 	t.known, t.rough, t.since = c, false, 0
 }
 
-// get returns what is known, and counts when nothing is for certain.
+// get returns the known size, and counts if that is uncertain.
 func (t *tally) get(l Limits, folders ...string) (Usage, error) {
 	return t.lookUp(l, folders, func() bool { return !t.rough })
 }
 
-// near is get for who can do with what is nearly so.
+// near is get for callers that need only an approximate size.
 func (t *tally) near(l Limits, folders ...string) (Usage, error) {
 	return t.lookUp(l, folders, func() bool { return !t.rough || t.known.stands(l, folders[0]) })
 }
@@ -96,8 +95,8 @@ func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, err
 	return t.known.Usage, nil
 }
 
-// look is what is taken while a command writes, and when it has ended. One that was quick did
-// not see anybody count: for it a count of before may do.
+// look returns the size while a command writes, and when it has ended. For a quick command, which ended
+// before any count, an earlier count may do.
 func (t *tally) look(quick bool, l Limits, folders ...string) (Usage, error) {
 	if !quick {
 		return t.count(l, folders...)
@@ -108,7 +107,7 @@ func (t *tally) look(quick bool, l Limits, folders ...string) (Usage, error) {
 	return t.near(l, folders...)
 }
 
-// reserve says which limit a change would exceed, and how. One that adds nothing exceeds none.
+// reserve returns which limit a change would exceed, and how. A change that adds nothing exceeds none.
 func (t *tally) reserve(l Limits, bytes, inodes int64, folders ...string) (why string, err error) {
 	if bytes <= 0 && inodes <= 0 {
 		return "", nil
@@ -127,7 +126,7 @@ func (t *tally) reserve(l Limits, bytes, inodes int64, folders ...string) (why s
 	return why, nil
 }
 
-// forget has it counted before it is used again.
+// forget forces a new count before the next use.
 func (t *tally) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,21 +134,21 @@ func (t *tally) forget() {
 	t.told++
 }
 
-// wrote notes what a command has written that has ended.
+// wrote records the bytes that an ended command has written.
 func (t *tally) wrote(bytes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.since = min(t.since+bytes, held.TooMuch)
 }
 
-// most is what there can be at most where something was counted, if that was near.
+// most returns the most bytes that there can be if counted was near.
 func (t *tally) most(counted int64) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return min(counted+t.since, held.TooMuch)
 }
 
-// add notes what a change of the service's own added.
+// add records what a change by the service added.
 func (t *tally) add(bytes, inodes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,11 +159,10 @@ func (t *tally) add(bytes, inodes int64) {
 	}
 }
 
-// A count stands for as long as a running command is left alone, or for so many times as long
-// as it took, if the file system has lost so little room meanwhile that what is counted would be
-// within its limits if it had got twice as much: most commands write nothing, and end in less
-// time than it takes to count some thousand files. Who else writes has it counted sooner, who
-// else deletes hides what was written, for that while. Further names of files take no room.
+// A count stands for the pause between two looks, or for standTimes as long as it took. The file system
+// must have lost little room meanwhile: twice the loss must still fit the limits. Most commands write
+// nothing and end in less time than a count of some thousand files takes. Writes by others cause an earlier
+// count. Deletions by others hide writes for that while. Hard links take no room.
 const (
 	standTimes = 60
 	standsFor  = 10 * time.Second // at most

@@ -22,9 +22,8 @@ type Task struct {
 	used int64 // bytes in the workspace before it started
 }
 
-// RunInside runs a command in the session's own sandbox, to its end: one of the service's
-// own, which is no exec and has no network of its own. It bears whatever the
-// workspace's files make of it. ctx ends it.
+// RunInside runs a command of the service in the session's own sandbox, to its end. The command is no exec
+// and has no network of its own. The workspace's files can influence it. The end of ctx ends it.
 func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) (Outcome, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -42,8 +41,8 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 	})
 }
 
-// inside is the sandbox of a task in the session's own, with what the workspace may hold
-// meanwhile, and who looks at that.
+// inside returns the sandbox of a task in the session's own, what the workspace may hold meanwhile, and a
+// watch for that.
 func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, used int64, w watch, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +58,8 @@ func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, u
 	return spec, room, used, w, err
 }
 
-// task starts a command and follows it to its end. over says which limit of the disk is
-// exceeded, and how, with what the command holds in deleted files; empty: none.
+// task starts a command and follows it to its end. over returns which limit of the disk is exceeded, and
+// how, with the deleted files that the command holds; empty strings mean none.
 func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(h nameless) (limit, why string)) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,7 +109,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	return out, nil
 }
 
-// startTask starts a task's command, unless the workspace is sealed by now.
+// startTask starts a task's command unless the workspace is sealed.
 func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 	s.starts.RLock()
 	defer s.starts.RUnlock()
@@ -120,8 +119,8 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 	return s.node.o.Runner.Start(ctx, c)
 }
 
-// beginTask refuses a task's command above the number that a session may have of commands:
-// besides those, for they shall not be in its way.
+// beginTask limits the commands of tasks to the number of commands that a session may have. It counts them
+// separately, so that tasks do not displace commands.
 func (s *session) beginTask() (done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +135,7 @@ func (s *session) beginTask() (done func(), err error) {
 	}, nil
 }
 
-// await follows a process that was started to its end, which limits and the
-// context's end bring about.
+// await follows a started process to its end, and ends it at its limits or with the context.
 func await(ctx context.Context, p Process, t Task, l Limits, a *account, over func(h nameless) (limit, why string)) Outcome {
 	var mu sync.Mutex // guards why until the end
 	var why Outcome
@@ -200,8 +198,8 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 	}
 }
 
-// awaitCopies waits until all output was read. Nothing of the command runs any more,
-// so this is short; the limit is for a kernel that thinks otherwise.
+// awaitCopies waits until all output is read. Nothing of the command runs any more, so this is short. The
+// limit guards against a kernel that does not report the end.
 func awaitCopies(p Process, copies *sync.WaitGroup) {
 	late := time.AfterFunc(outputTimeout, func() { closeOutputs(p) })
 	copies.Wait()
@@ -209,7 +207,7 @@ func awaitCopies(p Process, copies *sync.WaitGroup) {
 	closeOutputs(p)
 }
 
-// judgeTask is how a task ended, with why it was ended, if it was.
+// judgeTask returns the outcome of a task; why is the reason if it was ended.
 func judgeTask(exit Exit, why Outcome) Outcome {
 	e := Exec{}
 	if why.Reason != "" {
@@ -220,7 +218,7 @@ func judgeTask(exit Exit, why Outcome) Outcome {
 	return o
 }
 
-// drain reads to the end, whatever becomes of it.
+// drain reads to the end, even if writing fails.
 func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
 	if to == nil {
 		to = io.Discard
@@ -240,7 +238,7 @@ func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
 	}
 }
 
-// addTask notes that a task is about to run, for those who end the session.
+// addTask registers a task that is about to run, so that the session's end can stop it.
 func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,23 +261,23 @@ func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err er
 	}, nil
 }
 
-// endTasks ends the tasks that run; those who wait for them see why.
+// endTasks cancels the running tasks; their callers see why.
 func (s *session) endTasks(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancelTasks(why)
 }
 
-// cancelTasks is endTasks, where mu is held.
+// cancelTasks is endTasks, with mu held.
 func (s *session) cancelTasks(why error) {
 	for _, cancel := range s.tasks {
 		cancel(why)
 	}
 }
 
-// clearTasks ends the tasks and waits for those that reach beyond the node, and keeps
-// others from beginning until allow is called. All of them see why. Once void says so, where
-// mu is held, it does nothing to them any more.
+// clearTasks cancels the tasks and waits for those that reach beyond the node. It keeps new ones from
+// beginning until allow is called. All of them see why. Once void returns true, which is called with mu
+// held, it leaves tasks alone.
 func (s *session) clearTasks(why error, void func() bool) (allow func()) {
 	end := func() {
 		s.mu.Lock()
@@ -293,7 +291,7 @@ func (s *session) clearTasks(why error, void func() bool) (allow func()) {
 	end()
 	s.beside <- struct{}{}
 	s.pushes.Lock()
-	end() // another one may have allowed them meanwhile
+	end() // another call may have allowed them meanwhile
 	return func() {
 		s.mu.Lock()
 		s.barred = nil

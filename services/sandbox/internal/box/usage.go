@@ -10,23 +10,23 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// maxDepth is how deep folders may be nested. Deeper ones cannot be named in one
-// path, and would be a way to hide files from every count.
+// maxDepth is how deep folders may be nested. A deeper path exceeds the longest path name, and would hide
+// files from every count.
 const maxDepth = 1000
 
-// Usage is what a workspace and its home directory take on the disk.
+// Usage is the room that a workspace and its home directory take on disk.
 type Usage struct {
 	Bytes, Inodes int64
 	TooDeep       bool
 }
 
-// over says how a limit is exceeded; empty for none.
+// over returns how a limit is exceeded; empty if none is.
 func (u Usage) over(l Limits) string {
 	_, why := u.exceeds(l)
 	return why
 }
 
-// exceeds says which limit is exceeded and how; both empty for none.
+// exceeds returns which limit is exceeded and how; both are empty if none is.
 func (u Usage) exceeds(l Limits) (limit, why string) {
 	switch {
 	case u.TooDeep:
@@ -39,16 +39,15 @@ func (u Usage) exceeds(l Limits) (limit, why string) {
 	return "", ""
 }
 
-// meter counts what is below some folders, and stops as soon as a limit is
-// exceeded, so that a hostile tree costs no more than a full one.
+// meter counts what is below some folders. It stops as soon as a limit is exceeded, so that a hostile tree
+// costs no more than a full one.
 type meter struct {
 	limits Limits
 	usage  Usage
-	linked map[uint64]bool // files with several names whose bytes were counted
+	linked map[uint64]bool // files with several names whose bytes are counted
 }
 
-// measure counts what is in folders of the sandbox's own. It follows no link. What vanishes
-// meanwhile is not counted.
+// measure counts folders of the sandbox. It follows no link and ignores files that vanish meanwhile.
 func measure(l Limits, folders ...string) (Usage, error) {
 	m := &meter{limits: l}
 	for _, f := range folders {
@@ -63,11 +62,11 @@ func measure(l Limits, folders ...string) (Usage, error) {
 	return m.usage, nil
 }
 
-// entryBuffers are where folders' entries are read into. Folders are read past os.File:
-// most commands end in a workspace that is counted in less time than that takes to make.
+// entryBuffers are buffers for folders' entries. os.File is not used: most workspaces are counted in less
+// time than it takes to make one.
 var entryBuffers = sync.Pool{New: func() any { return new([8192]byte) }}
 
-// folder counts what is in a folder, and closes it.
+// folder counts the contents of a folder and closes it.
 func (m *meter) folder(fd, depth int) error {
 	defer func() { _ = unix.Close(fd) }()
 	if depth > maxDepth {
@@ -130,7 +129,7 @@ func (m *meter) entry(parent int, name string, depth int) error {
 	return nil
 }
 
-// Reserve refuses a change that would make the workspace larger than it may be.
+// Reserve refuses a change that would make the workspace exceed its limits.
 func (w *Workspace) Reserve(bytes, inodes int64) error {
 	why, err := w.s.usage.reserve(w.limits, bytes, inodes, w.s.folders()...)
 	if err != nil {
@@ -149,8 +148,8 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	return nil
 }
 
-// Takes refuses what would alone be more than the workspace may hold. What takes the
-// place of something else is measured by it, for it is written before that goes.
+// Takes refuses a change that alone exceeds the workspace's limits. A replacement counts in full, because
+// it is written before the old file is removed.
 func (w *Workspace) Takes(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits); why != "" {
 		return fmt.Errorf("%w: with this change alone %s", ErrWorkspaceFull, why)
@@ -159,8 +158,8 @@ func (w *Workspace) Takes(bytes, inodes int64) error {
 	return w.Room()
 }
 
-// Brings refuses what is more than a workspace can hold in which commands still start. One that
-// they have made larger than it may be arrives as it is: where else could files be deleted?
+// Brings refuses a change that is larger than a workspace in which commands still start. A workspace that
+// commands made larger than its limits is accepted: its files can be deleted only after it has arrived.
 func (w *Workspace) Brings(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits.far()); why != "" {
 		return fmt.Errorf("%w: it alone %s", ErrWorkspaceFull, why)
@@ -169,17 +168,17 @@ func (w *Workspace) Brings(bytes, inodes int64) error {
 	return w.Room()
 }
 
-// Limits are what bounds it and all that runs in it.
+// Limits returns the limits of the workspace and of all that runs in it.
 func (w *Workspace) Limits() Limits { return w.limits }
 
-// Room refuses what takes much of the disk while that is nearly full.
+// Room refuses work that takes much room while the disk is nearly full.
 func (w *Workspace) Room() error { return w.s.node.room() }
 
-// Changed notes what a change added; negative numbers are what it removed.
+// Changed records what a change added; negative numbers are removals.
 func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) }
 
-// Recount has the workspace counted anew before the next change.
+// Recount makes the workspace be counted again before the next change.
 func (w *Workspace) Recount() { w.s.usage.forget() }
 
-// folders are what a workspace's limits bound together.
+// folders returns the folders that a workspace's limits bound together.
 func (s *session) folders() []string { return []string{s.path("workspace"), s.path("home")} }

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 )
 
-// usesFile has what a command did with the network, a line each, while it runs: the rest of what
-// is known of it then is lost with the service.
+// usesFile records a running command's uses of the network, one to a line: if the service dies, other
+// records of them are lost.
 const usesFile = "network"
 
-// notedUse is a line. Of a use there is one when it is open to the outside, as if that were all,
-// and one with the same number when it has ended.
+// notedUse is a line. A use has one line when it is open to the outside, as if it were complete, and
+// another one with the same number when it has ended.
 type notedUse struct {
 	Number int64 `json:"number,omitempty"`
 	Use
 }
 
-// noteUse keeps a use. It is only for a crash: at the command's end the network tells of all. So
-// a disk that is full is no fault of a request's, and is told of once.
+// noteUse records a use, only for the case of a crash: at the command's end the network reports all uses.
+// So a full disk does not fail a request, and is logged once.
 func (e *Exec) noteUse(number int64, u Use) {
 	e.disk.Lock()
 	defer e.disk.Unlock()
@@ -41,7 +41,7 @@ func (e *Exec) appendUse(u notedUse) error {
 	if err != nil {
 		return err
 	}
-	if e.torn { // the one before may have no end
+	if e.torn { // the previous line may have no end
 		line = append([]byte{'\n'}, line...)
 	}
 	if err := e.makeFolder(); err != nil {
@@ -66,7 +66,7 @@ func readUses(dir string) ([]Use, error) {
 		return nil, err
 	}
 	var all []Use
-	known := map[int64]int{} // where in all
+	known := map[int64]int{} // index in all
 	for line := range bytes.Lines(raw) {
 		var u notedUse
 		if json.Unmarshal(line, &u) != nil {

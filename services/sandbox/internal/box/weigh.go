@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// weigh looks now and then at what a command's processes have in memory together, where nothing else bounds that, until it
-// has ended; it says when that is too much. It does so beside everything else that is looked at, for it takes long
-// where there is much of it. done waits for the last look, which is short once nothing runs any more.
+// weigh measures from time to time how much memory a command's processes use together, if nothing else
+// limits that. It calls over if that is too much, and stops when the command has ended. It runs beside all
+// other looks, because a measurement of much memory takes long. done waits for the last look, which is
+// short once nothing runs any more.
 func weigh(p Process, l Limits, over func(why string)) (done func()) {
 	look := p.Weigh()
 	if look == nil {

@@ -29,32 +29,30 @@ type Workspace struct {
 	s          *session
 }
 
-// Ensured says what Ensure found.
+// Ensured is the result of Ensure.
 type Ensured struct {
 	Created    bool
 	Generation int64
 }
 
-// Want is what a workspace is to be like from now on. What is nil stays as it is.
+// Want is how a workspace is to be configured. Nil fields leave their settings unchanged.
 type Want struct {
-	// Network is the policy of what its commands may reach; empty: nothing. The node
-	// must have been made with a Network.
+	// Network is the policy of what its commands may reach; if empty, nothing. The node must have a
+	// Network.
 	Network *string
 	// Limits lowers the operator's limits.
 	Limits *Lower
-	// Mounts names those that it gets besides what comes unasked.
+	// Mounts names its mounts besides those that it gets by default.
 	Mounts *[]string
-	// Environment is what the acting user has in the environment of commands.
+	// Environment is the acting user's variables for the environment of commands.
 	Environment *Environment
-	// Existing refuses with ErrNoWorkspace to make the workspace where there is none of
-	// the generation.
+	// Existing refuses with ErrNoWorkspace if no workspace of the generation exists, instead of making one.
 	Existing bool
 }
 
-// Ensure makes a session's workspace, or finds it, and remembers the epoch and what
-// it is to be like. seed puts the first files into a new one; when it fails, nothing
-// was made. Commands that run keep what they have: those to come have a sandbox of
-// their own when something changed.
+// Ensure makes or finds a session's workspace, and records the epoch and the configuration. seed puts the
+// first files into a new one; if seed fails, no workspace is made. Running commands keep their sandbox.
+// Later commands get a new one if the configuration changed.
 func (n *Node) Ensure(c Call, generation int64, w Want, seed func(*Workspace) error) (Ensured, error) {
 	if w.Limits != nil {
 		if err := n.o.Limits.check(*w.Limits); err != nil {
@@ -64,14 +62,13 @@ func (n *Node) Ensure(c Call, generation int64, w Want, seed func(*Workspace) er
 	return n.ensure(c, generation, w, seed, "")
 }
 
-// Import makes a session's workspace with what fill puts into it. It is there
-// whole, or not at all. ErrWorkspaceExists when there is one, unless the same call
-// made it.
+// Import makes a session's workspace with the files that fill puts into it, atomically. It returns
+// ErrWorkspaceExists if there is one, unless the same call made it.
 func (n *Node) Import(c Call, generation int64, fill func(*Workspace) error) (Ensured, error) {
 	return n.ensure(c, generation, Want{}, fill, c.ID)
 }
 
-// ensure is Ensure, and with the id of an import Import.
+// ensure is Ensure, or Import if importID is set.
 func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace) error, importID string) (Ensured, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
@@ -142,13 +139,13 @@ func (m *meta) want(w Want) (changed bool) {
 	return changed
 }
 
-// become remembers what the workspace is to be like from now on. mu is held.
+// become records the workspace's new configuration. mu is held.
 func (s *session) become(w Want) error {
 	m := *s.meta
 	if !m.want(w) {
 		return nil
 	}
-	if live := s.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are kept
+	if live := s.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are in use
 		return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
 	}
 	if err := s.keepSize(&m); err != nil {
@@ -158,12 +155,12 @@ func (s *session) become(w Want) error {
 		return fmt.Errorf("remember what the workspace is to be like: %w", err)
 	}
 	s.meta = &m
-	s.usage.forget() // it was counted up to the limits of then
+	s.usage.forget() // it was counted up to the old limits
 	return nil
 }
 
-// create makes the folders. The meta file comes last: a workspace without it does
-// not exist. It takes m, but for the slot. mu is held.
+// create makes the folders. The meta file comes last: without it, a workspace does not exist. It stores m
+// after it has set the slot. mu is held.
 func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err error) {
 	if err := s.node.room(); err != nil {
 		return err
@@ -172,7 +169,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 		return fmt.Errorf("clear what an interrupted start left: %w", err)
 	}
 	var sp *spare
-	if m.Import == "" { // what is imported may have something else in the places of mounts
+	if m.Import == "" { // imported files may lie in the places of mounts
 		sp = s.node.takeSpare()
 	}
 	var slot int
@@ -223,9 +220,9 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	return s.exists(m)
 }
 
-// exists says, on the disk, that there is a workspace.
+// exists records on disk that the workspace exists.
 func (s *session) exists(m *meta) error {
-	if m.Import != "" { // it counts from now on, and the next export removes what it was made from
+	if m.Import != "" { // it counts from now on, and the next export removes its source
 		if err := unix.Syncfs(int(s.node.lock.Fd())); err != nil {
 			return fmt.Errorf("sync the imported files: %w", err)
 		}
@@ -264,7 +261,7 @@ func (s *session) workspace() *Workspace {
 	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), created: s.meta.Created, limits: s.limits(), slot: s.meta.Slot, s: s}
 }
 
-// View returns a session's workspace, to read it. release must be called.
+// View returns a session's workspace for reading. The caller must call release.
 func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err error) {
 	s, leave, err := n.enter(k)
 	if err != nil {
@@ -279,8 +276,8 @@ func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err 
 	return s.workspace(), leave, nil
 }
 
-// Still refuses with ErrStaleGeneration when the workspace is not the one any more that View
-// returned: what was read of it meanwhile may be a part.
+// Still returns ErrStaleGeneration if the workspace is no longer the one that View returned: data read
+// meanwhile may be incomplete.
 func (w *Workspace) Still() error {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
