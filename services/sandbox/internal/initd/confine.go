@@ -10,11 +10,11 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
 )
 
-// confine does to init, and so to whatever it starts, what the program that made
-// the sandbox leaves to it: `limit:ID=VALUE` lowers a process limit, `filter`
-// installs the system call filter and `visible` the one that keeps commands from hiding
-// what they have open, `held:FOLDER` has init look at that, of the folder's file system,
-// `name:NAME` only tells whose it is to who looks at its processes; others are verify's.
+// confine restricts init, and so all that it starts, in ways that the maker of the sandbox cannot.
+// `limit:ID=VALUE` lowers a process limit. `filter` installs the system call filter, and `visible` the one
+// that keeps commands from hiding their open files. `held:FOLDER` makes init inspect those of the folder's
+// file system. `name:NAME` only shows the sandbox's owner in lists of processes. verify handles other
+// words.
 func confine(words []string) error {
 	for _, w := range words {
 		if err := obey(w); err != nil {

@@ -10,27 +10,26 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// Init collects its garbage itself, when it is not in anybody's way. The runtime would do it
-// every two minutes where nothing happens at all, and its first time takes a fifth of a
-// megabyte, which a sandbox without commands never needs. Where init carries what is said,
-// the runtime collects as well.
+// Init collects its garbage itself, when it is idle. The runtime would collect every two minutes in an idle
+// sandbox. Its first collection takes a fifth of a megabyte, which a sandbox without commands never needs.
+// Where init relays the stream, the runtime collects as well.
 
-// About how much becomes garbage between two collections, in bytes, when nothing runs and
-// when something does. The first waits longer for a time when nothing does: it takes threads,
-// for which what runs may have left no room.
+// Approximate bytes of garbage between two collections, when no command runs and when some do. In the
+// second case init waits longer for an idle time: a collection needs threads, and commands may have left no
+// room for these.
 const (
 	idleGarbage  = 1 << 20
 	busyGarbage  = 4 << 20
 	firstGarbage = 8 << 20
 )
 
-// commandGarbage is the garbage of a command besides the packet that asked for it, in bytes.
+// commandGarbage is a command's garbage in bytes, besides the packet that requested it.
 const commandGarbage = 8 << 10
 
-// collectByHand has the runtime leave garbage to init.
+// collectByHand turns off the runtime's own collections.
 func collectByHand() { debug.SetGCPercent(-1) }
 
-// noteGarbage notes that a packet was read. Of each string two words are kept, and where it is.
+// noteGarbage counts the garbage of a packet. Each string takes two words, and a pointer to it.
 func (s *starter) noteGarbage(r request, c *wire.Command) {
 	s.garbage += commandGarbage + 32*(len(c.Argv)+len(c.Env))
 	if !r.mapped {
@@ -38,14 +37,14 @@ func (s *starter) noteGarbage(r request, c *wire.Command) {
 	}
 }
 
-// collectAttempts bounds how often a collection is put off, and collectPause is how long, in
+// collectAttempts limits how often a collection is put off, and collectPause is for how long, in
 // milliseconds, unless there is something to do.
 const (
 	collectAttempts = 16
 	collectPause    = 1
 )
 
-// collect gives memory back if there is enough of it.
+// collect frees memory if there is enough garbage.
 func (s *starter) collect() error {
 	if s.garbage < s.mostGarbage() {
 		s.putOff = 0
@@ -73,9 +72,9 @@ func (s *starter) mostGarbage() int {
 	return firstGarbage
 }
 
-// freeMemory has another goroutine do it. A collection gives way hundreds of times, and this
-// goroutine keeps to its thread: each time another one would take over, and one more where
-// processors are short and that is not idle yet when it is to take over again.
+// freeMemory collects in another goroutine. A collection yields hundreds of times, and this goroutine is
+// locked to its thread: each time another thread would take over. If processors are short and that one is
+// not idle yet, one more thread would be made.
 func freeMemory() {
 	done := make(chan struct{})
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// listen opens the sandbox's way out and hands it over: a listener belongs to the
+// listen opens the sandbox's way out and passes the listener to the service. A listener belongs to the
 // network namespace that it was made in, wherever it is served.
 func listen() error {
 	fd, err := openListener()

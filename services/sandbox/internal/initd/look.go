@@ -12,10 +12,10 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// counter is nil where init is not told to look at what commands hold: where the service sees it.
+// counter is nil if init need not inspect what commands hold, because the service can.
 var counter *held.Counter
 
-// countIn has init look at what commands hold, of the files of a folder's file system.
+// countIn makes init count what commands hold in the file system of a folder.
 func countIn(folder string) error {
 	var err error
 	if counter, err = held.Of(folder); err != nil {
@@ -24,8 +24,8 @@ func countIn(folder string) error {
 	return nil
 }
 
-// begun are the first processes of commands, which are in init's memory until they have executed their
-// programs, and how many are being made.
+// begun are the first processes of commands, which share init's memory until they have executed their
+// programs, and the number of forks in progress.
 var begun struct {
 	sync.Mutex
 
@@ -33,7 +33,7 @@ var begun struct {
 	making int
 }
 
-// beginning notes that a process is about to be made, of whom made is told; zero: there is none.
+// beginning marks a fork in progress. The caller reports the child's pid with made(pid), or 0 if it failed.
 func beginning() (made func(pid int)) {
 	if counter == nil {
 		return func(int) {}
@@ -55,14 +55,15 @@ func beginning() (made func(pid int)) {
 	}
 }
 
-// over notes that a process has ended.
+// over records that a process has ended.
 func over(pid int) {
 	begun.Lock()
 	defer begun.Unlock()
 	delete(begun.pids, pid)
 }
 
-// beside are all processes but init. Who has begun is asked for after them: one that is listed is known then.
+// beside returns all processes but init. It reads begun last, so that every listed process is known by
+// then.
 func beside() held.Processes {
 	all := held.Beside()
 	begun.Lock()
@@ -71,10 +72,10 @@ func beside() held.Processes {
 	return all
 }
 
-// looks answers what commands hold. One question is answered at a time.
+// looks answers questions about what commands hold, one at a time.
 type looks struct {
 	mux   *stream.Mux
-	under sync.Mutex // held while one is
+	under sync.Mutex // held while a question is answered
 }
 
 // answer looks and sends what it has found, while the stream goes on. A second question before the answer

@@ -24,8 +24,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// All of init's work is done before main: there the runtime keeps to the first thread by
-// itself. Asked to by LockOSThread it makes one more thread, in every sandbox.
+// All of init's work happens before main: there the runtime stays on the first thread by itself.
+// LockOSThread would make one more thread in every sandbox.
 func init() {
 	if work != nil {
 		work()
@@ -45,20 +45,19 @@ func begin() {
 	os.Exit(0)
 }
 
-// usualSlack is the timer slack that the kernel gives to the first process, and so to
-// all others, in nanoseconds: prctl(2), PR_SET_TIMERSLACK.
+// usualSlack is the timer slack, in nanoseconds, that the kernel gives to the first process and so to all
+// others: prctl(2), PR_SET_TIMERSLACK.
 const usualSlack = 50_000
 
-// shortName is what lists of processes show, which else is a number: prctl(2), PR_SET_NAME.
+// shortName is the name in lists of processes, which is otherwise a number: prctl(2), PR_SET_NAME.
 var shortName = []byte("fairlead-init\x00")
 
 // link is init's end of its socket.
 var link = wire.FD
 
 func run() error {
-	// This thread starts the commands, which inherit how exact their pauses are. Its other
-	// threads may have it from who made the sandbox that theirs are not. Not every kernel
-	// knows of such a thing.
+	// This thread starts the commands, which inherit its timer slack. The maker of the sandbox may have set
+	// another one. Not every kernel supports timer slack.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("have the usual timer slack: %w", err)
 	}
@@ -105,8 +104,8 @@ func run() error {
 		}
 		link, long = socket, r.takeLong
 	}
-	// From here on it is the socket's end that tells of the service's: what made the sandbox
-	// is not needed any more, and its end not this one's.
+	// From here on the end of the socket shows the end of the service. The process that made the sandbox is
+	// no longer needed, so its end must not end init.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("outlive what made the sandbox: %w", err)
 	}
@@ -122,7 +121,7 @@ func run() error {
 	return s.serve()
 }
 
-// send tells the service something.
+// send sends a reply to the service.
 func send(p wire.Reply, files ...int) error {
 	var rights []byte
 	if len(files) > 0 {

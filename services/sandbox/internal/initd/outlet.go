@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// acceptPause is how long init waits when it cannot take a connection now.
+	// acceptPause is how long init waits when it cannot accept a connection.
 	acceptPause = 50 * time.Millisecond
-	// catchUpTimeout is how long the word of a command's end waits for connections that were made
-	// before, and catchUpAgain is how often it is looked whether there are any. What is left then
-	// is turned away, but no more than maxTurned: others may connect without end.
+	// catchUpTimeout is how long the report of a command's end waits for connections that were made before,
+	// and catchUpAgain is how often init checks for some. It then turns the rest away, at most maxTurned:
+	// connections may arrive without end.
 	catchUpTimeout = time.Second
 	catchUpAgain   = time.Millisecond
 	maxTurned      = 1 << 14
 )
 
-// outlet is the sandbox's way out where the service is elsewhere: init listens, and
-// carries each connection over the stream. What may be reached is the service's to say.
+// outlet is the sandbox's way out where the service is elsewhere: init listens and carries each connection
+// over the stream. The service decides what may be reached.
 type outlet struct {
 	mux      *stream.Mux
 	listener *os.File
 	raw      syscall.RawConn
-	room     chan struct{} // one for each connection that is carried
-	telling  sync.Mutex    // held from before a connection is accepted until it is told of
+	room     chan struct{} // one token for each connection that is carried
+	telling  sync.Mutex    // held from before a connection is accepted until it is reported
 }
 
-// listen opens the way out. It does so once: the stream's packets come one by one.
+// listen opens the way out. It is called once at a time: the stream's packets come one by one.
 func (r *relay) listen() error {
 	if r.wayOut() != nil {
 		return wire.ErrMalformed
@@ -87,8 +87,8 @@ func (o *outlet) serve() {
 	}
 }
 
-// next takes a connection, if there is one, and tells of it. What stands in the way of one is no
-// error, nor is it that there is no room for one: its turn comes.
+// next accepts a connection, if there is one, and reports it. A failure of one connection is no error. If
+// there is no room, the connection waits for its turn.
 func (o *outlet) next(listener uintptr, id uint64) (done bool) {
 	for {
 		o.telling.Lock()
@@ -109,18 +109,18 @@ func (o *outlet) next(listener uintptr, id uint64) (done bool) {
 	}
 }
 
-// carry tells of a connection and carries it. The stream's end is seen elsewhere.
+// carry reports a connection and carries it. The stream's end is seen elsewhere.
 func (o *outlet) carry(fd int, id uint64) {
 	from, to := stream.Split(os.NewFile(uintptr(fd), "connection"), func() { <-o.room })
 	channel := stream.Channel(id, stream.Connection)
-	o.mux.Drain(channel, to) // before the service knows of it and sends something
+	o.mux.Drain(channel, to) // before the service knows of it and sends data
 	p := wire.Reply{Kind: wire.Connected, ID: id}
 	_ = o.mux.Send(p.Encode())
-	o.mux.Pump(channel, from) // not before it is known
+	o.mux.Pump(channel, from) // only after the service knows of it
 }
 
-// catchUp returns when all is told of that has connected before, so that what is told of the end of a
-// command comes after all that it began.
+// catchUp returns when all earlier connections are reported, so that the report of a command's end comes
+// after all that the command began.
 func (o *outlet) catchUp() {
 	for begin := time.Now(); o.waits(); <-time.After(catchUpAgain) {
 		if time.Since(begin) >= catchUpTimeout {

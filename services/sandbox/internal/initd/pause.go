@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// visitTimeout is how long a sandbox stays open to which no service comes.
+// visitTimeout is how long a sandbox stays open without a service.
 const visitTimeout = 2 * time.Minute
 
-// hearing is the name of a process that keeps a sandbox open, once it hears signals.
+// hearing is the name of a process that keeps a sandbox open, once it handles signals.
 const hearing = "hearing"
 
-// pause keeps a sandbox open, as its first process, that init is then run in beside
-// it. It ends, and so does everything else, when init says so, or when none comes. words are as
-// of confine.
+// pause keeps a sandbox open as its first process; init then runs beside it. It ends when init tells it to,
+// or when no init comes, and all other processes end with it. words are as for confine.
 func pause(words []string) error {
 	if os.Getpid() != 1 {
 		return errors.New("`pause` is for the first process of a sandbox")

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// reapAtOnce bounds how many processes are waited for before init looks what else there is to
-// do, as whether the service is still there: a command may have some end as fast as it waits.
+// reapAtOnce limits how many processes init reaps before it does other work, such as noticing the service's
+// end: commands may fork and exit as fast as init reaps.
 const reapAtOnce = 16
 
 // reap waits for the processes that have ended since the last call.
@@ -39,12 +39,12 @@ func (s *starter) reap() error {
 	return err
 }
 
-// ended notes a process's end. With the last command everything else ends, too.
+// ended handles a process's end. With the last command all other processes end, too.
 func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) error {
 	noteWritten(usage)
 	c := s.commands[pid]
 	if c == nil {
-		// Orphans count for the command that runs, when there is one alone.
+		// Orphans count for the running command, if there is only one.
 		if len(s.commands) == 1 {
 			for _, only := range s.commands {
 				only.add(usage)

@@ -16,13 +16,11 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// deafTimeout is after what time init takes the service for gone from which it
-// hears nothing.
+// deafTimeout is the silence after which init takes the service for gone.
 const deafTimeout = 90 * time.Second
 
-// relay stands in for the service where that is elsewhere: it is at the other end
-// of init's socket, makes the files of commands, and carries everything over
-// standard input and output.
+// relay stands in for a service that is elsewhere. It serves the other end of init's socket, makes the
+// files of commands, and carries all data over standard input and output.
 type relay struct {
 	mux    *stream.Mux
 	socket int // the service's end
@@ -34,12 +32,12 @@ type relay struct {
 	// long are starts that are too long for a packet, by command.
 	long map[uint64][]byte
 
-	outlet *outlet // nil until it is asked for
+	outlet *outlet // nil until Listen
 	looks  looks
 }
 
-// startRelay makes the socket of an init whose service is elsewhere, and serves its
-// other end. With the stream, everything in the sandbox ends.
+// startRelay makes the socket of an init whose service is elsewhere, and serves its other end. When the
+// stream ends, all processes in the sandbox end.
 func startRelay() (socket int, r *relay, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -56,14 +54,14 @@ func startRelay() (socket int, r *relay, err error) {
 		if err := r.mux.Run(); !errors.Is(err, io.EOF) {
 			endAll(fmt.Sprint("the stream broke: ", err))
 		}
-		endAll("") // the service wants no more
+		endAll("") // the service has closed the stream
 	}()
 	go func() { endAll(fmt.Sprint("init cannot be heard: ", r.replies())) }()
 	return pair[0], r, nil
 }
 
-// endAll ends everything in the sandbox, and the program that keeps it open. It says
-// why, if there is something to say.
+// endAll ends all processes in the sandbox, and the program that keeps it open. It prints the reason if
+// there is one.
 func endAll(why string) {
 	if why != "" {
 		fmt.Fprintln(os.Stderr, "init:", why)
@@ -73,7 +71,7 @@ func endAll(why string) {
 	os.Exit(1)
 }
 
-// request passes what the service asks for on to init.
+// request passes a request of the service on to init.
 func (r *relay) request(p []byte) error {
 	if len(p) == 0 {
 		return wire.ErrMalformed
@@ -93,7 +91,7 @@ func (r *relay) request(p []byte) error {
 	return unix.Sendmsg(r.socket, p, nil, nil, unix.MSG_NOSIGNAL)
 }
 
-// start makes a command's files, and has init start it.
+// start makes a command's files and makes init start it.
 func (r *relay) start(p []byte) (err error) {
 	c, err := wire.DecodeCommand(p)
 	if err != nil {
@@ -117,7 +115,7 @@ func (r *relay) start(p []byte) (err error) {
 	if len(p) <= wire.MaxPacket {
 		return unix.Sendmsg(r.socket, p, unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
 	}
-	// Not by a file: those are bounded by the sandbox's limits.
+	// Not in a file: the sandbox's limits bound files.
 	r.mu.Lock()
 	r.long[c.ID] = p
 	r.mu.Unlock()
@@ -155,8 +153,7 @@ func (r *relay) pipes(id uint64) (theirs []*os.File, err error) {
 	return theirs, nil
 }
 
-// resize sets the size of a command's terminal. Without one, or with one that was
-// closed, it does nothing.
+// resize sets the size of a command's terminal. Without an open terminal it does nothing.
 func (r *relay) resize(p []byte) error {
 	id, rows, columns, err := wire.DecodeResize(p)
 	if err != nil {
@@ -170,8 +167,7 @@ func (r *relay) resize(p []byte) error {
 	return nil
 }
 
-// replies passes on what init says, without the files: those of terminals are
-// carried.
+// replies passes init's replies on, without the files: terminals are carried over the stream.
 func (r *relay) replies() error {
 	p, rights := make([]byte, wire.MaxReply), make([]byte, unix.CmsgSpace(2*4))
 	for {
@@ -208,7 +204,7 @@ func (r *relay) reply(reply wire.Reply, p []byte, files []int) error {
 		r.mu.Unlock()
 	}
 	if len(files) > 0 {
-		_ = unix.Close(files[0]) // the process: who is told of it cannot use that
+		_ = unix.Close(files[0]) // the pidfd: the service cannot use it
 	}
 	if len(files) < 2 {
 		return r.mux.Send(p)
@@ -220,7 +216,7 @@ func (r *relay) reply(reply wire.Reply, p []byte, files []int) error {
 	if err := r.mux.Send(p); err != nil {
 		return err
 	}
-	r.pump(reply.ID, stream.Output, out) // not before it is known
+	r.pump(reply.ID, stream.Output, out) // only after the start is reported
 	return nil
 }
 
@@ -231,9 +227,9 @@ func (r *relay) pump(id uint64, which int, from io.ReadCloser) {
 	r.outputs[id] = append(r.outputs[id], sent)
 }
 
-// exited tells of a command's end once all that it wrote is on its way, and the connections are
-// told of that it made: the service may end the sandbox then. Nothing of the command is left that could write more,
-// unless others run beside it.
+// exited reports a command's end after all its output is sent and its connections are reported, because the
+// service may end the sandbox then. Nothing is left that could write more, unless other commands run beside
+// it.
 func (r *relay) exited(id uint64, p []byte) {
 	r.mu.Lock()
 	outputs := r.outputs[id]
@@ -251,9 +247,8 @@ func (r *relay) exited(id uint64, p []byte) {
 	}()
 }
 
-// openTerminal takes what a terminal is to hear, and returns what it says. It has
-// three descriptors: each of the two ends as it likes, and the size is set by the
-// third.
+// openTerminal carries a terminal's input and returns its output. It uses three descriptors: each direction
+// can close its own, and the third sets the size.
 func (r *relay) openTerminal(id uint64, master int) (io.ReadCloser, error) {
 	var more [2]int
 	for i := range more {
@@ -273,7 +268,7 @@ func (r *relay) openTerminal(id uint64, master int) (io.ReadCloser, error) {
 	return hanging{terminal.Output{File: os.NewFile(uintptr(more[1]), "terminal")}, r, id}, nil
 }
 
-// hanging is a terminal's output: who does not want to read it any more hangs up.
+// hanging is a terminal's output: Close hangs up the terminal.
 type hanging struct {
 	terminal.Output
 	r  *relay

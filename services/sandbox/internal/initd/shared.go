@@ -9,27 +9,27 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// Requests of shmctl, semctl and msgctl that list what there is, by index: SHM_INFO and
-// SHM_STAT_ANY and the like. SHM_STAT does not show what its owner took the right to read from.
+// Requests of shmctl, semctl and msgctl that list objects by index: SHM_INFO, SHM_STAT_ANY and the like.
+// SHM_STAT does not show objects that their owner made unreadable.
 const (
 	shmInfo, shmStat = 14, 15
 	semInfo, semStat = 19, 20
 	msgInfo, msgStat = 12, 13
 )
 
-// What the kernel takes for each of them besides what is in them, about, in bytes: a set or a queue or a segment, a
-// semaphore, which has a line of the processor's cache to itself, and a message.
+// Approximate bytes that the kernel takes for each object besides its contents: a set, a queue or a
+// segment; a semaphore, which has its own cache line; and a message.
 const (
 	eachShared    = 512
 	eachSemaphore = 64
 	eachMessage   = 64
 )
 
-// kind is one of the three kinds of what is shared.
+// kind is one of the three kinds of shared objects.
 type kind struct {
 	info, stat uintptr
 	control    func(id, request, at uintptr) (uintptr, unix.Errno)
-	// memory is how much of it there is, in bytes, as the kernel's answer to info says.
+	// memory returns the bytes in use, from the kernel's answer to info.
 	memory func(info []byte) uint64
 }
 
@@ -56,18 +56,18 @@ var kinds = [...]kind{
 	}},
 }
 
-// number is one of the kernel's answer that is an array of int.
+// number returns one element of a kernel answer that is an array of int.
 func number(info []byte, index int) uint64 {
 	return uint64(binary.NativeEndian.Uint32(info[4*index:]))
 }
 
-// scratch is what the kernel answers, larger than any of its structures. It is no variable of a function: the kernel is
-// told where it is, and those may be moved. One thread does all of this.
+// scratch receives the kernel's answers and is larger than any of its structures. It is not a local
+// variable, because the kernel gets its address and locals may move. Only one thread uses it.
 var scratch [512]byte
 
 func scratchAddress() uintptr { return uintptr(unsafe.Pointer(&scratch[0])) } //nolint:gosec // the kernel takes an address
 
-// tellWeight says how much memory what is shared takes.
+// tellWeight reports how much memory the shared objects take.
 func tellWeight(question []byte) error {
 	id, err := wire.DecodeID(question)
 	if err != nil {
@@ -82,9 +82,8 @@ func tellWeight(question []byte) error {
 	return send(p)
 }
 
-// removeShared removes the System V shared memory, semaphores and message queues of
-// the sandbox, which outlive every process: their memory would stay taken. It costs
-// a system call for each kind when there are none.
+// removeShared removes the sandbox's System V shared memory, semaphores and message queues. They outlive
+// all processes and would keep their memory. If there are none, it costs one system call for each kind.
 func removeShared() {
 	at := scratchAddress()
 	for _, k := range kinds {

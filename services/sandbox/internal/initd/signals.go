@@ -66,13 +66,13 @@ type action struct {
 // ignore is the handler value that ignores a signal.
 const ignore = 1
 
-// handler is the address of a signal handler that does nothing.
+// handler returns the address of a signal handler that does nothing.
 func handler() uintptr
 
 // bell is an eventfd that is rung when a process has ended or stopped.
 var bell int32
 
-// childHandler is the address of a signal handler that rings the bell.
+// childHandler returns the address of a signal handler that rings the bell.
 func childHandler() uintptr
 
 // goes is Go's own signal handler, the same for every signal.

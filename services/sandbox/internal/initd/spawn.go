@@ -10,34 +10,32 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// A command is started past the package syscall, which has its caller stand still until
-// the program is executed, and stops a process that is to wait at its first instruction.
-// Here the new process waits by itself, before it executes anything, at a gate that the
-// service opens, and init goes on meanwhile.
+// Init does not start commands with package syscall, which blocks its caller until the program is executed,
+// and can hold a process only by stopping it at its first instruction. Here the new process itself waits,
+// before it executes the program, at a gate that the service opens. Init goes on meanwhile.
 //
-// Until then it runs in init's memory, on a stack of its own, and nothing but the
-// assembler's loop over a list of system calls. All signals are blocked: none of Go's
-// handlers runs in it.
+// Until then the process runs in init's memory, on a stack of its own. It runs only the assembler's loop
+// over a list of system calls. All signals are blocked, so none of Go's handlers runs in it.
 
 // call is a system call of a new process.
 type call struct {
 	number    uintptr
 	arguments [4]uintptr
-	// want is the result without which the process ends in silence; zero: whatever is no error.
+	// want is the required result, without which the process ends silently; zero: any success.
 	want uintptr
 }
 
 // failure is why a new process executed no program.
 type failure struct {
 	errno uintptr
-	left  uintptr // calls, from the one that failed on; zero: none failed
+	left  uintptr // number of calls left, including the failed one; zero: none failed
 }
 
-// child is what a new process reads and writes in init's memory. The kernel takes
-// addresses: whatever they are of is held here as well, until the process was waited for.
+// child is the memory of init that a new process reads and writes. The kernel gets addresses, so child
+// keeps their targets alive until the process is reaped.
 type child struct {
 	calls  []call
-	folder int // which call enters it
+	folder int // index of the call that enters it
 	failed failure
 	masks  [2]uint64 // all signals, and those that are blocked in the program
 	stack  [64]uint64
@@ -47,28 +45,27 @@ type child struct {
 	argv, env, shellArgv []*byte
 }
 
-// spawn starts a process that makes calls, the last of which execute the program: where
-// one fails for want of a format, the next is tried. It answers a negative errno when
-// there is no process.
+// spawn starts a process that makes calls. The last ones execute the program: if one fails with ENOEXEC,
+// the next is tried. It returns a negative errno if there is no process.
 func spawn(calls *call, n int, failed *failure, flags, stack uintptr, masks *[2]uint64) (pid int)
 
-// What starting takes.
+// Numbers that starting needs.
 const (
 	opened      = 1 // what is read at a gate that the service opens: one byte
 	cloneMemory = unix.CLONE_VM | uintptr(unix.SIGCHLD)
 )
 
-// A script without a first line is the shell's, whose path and name these are.
+// A script without a first line is run by the shell; these are its path and name.
 var (
 	shellPath = []byte("/bin/sh\x00")
 	shellName = []byte("sh\x00")
 	noText    = []byte{0}
 )
 
-// byDefault is the action of a signal that nothing was done about.
+// byDefault is the default action of a signal.
 var byDefault action
 
-// start starts the process. Its files are the caller's.
+// start starts the process. The caller keeps its own files.
 func (p *child) start() (pid int, err error) {
 	p.masks[0] = ^uint64(0)
 	top := uintptr(unsafe.Pointer(&p.stack[len(p.stack)-2])) //nolint:gosec // the kernel takes an address
@@ -79,8 +76,8 @@ func (p *child) start() (pid int, err error) {
 	return pid, nil
 }
 
-// newChild prepares a command's process, which reads the command's strings where they are. gate
-// is none where it need not wait.
+// newChild prepares a command's process, which reads the command's strings in place. gate is none if it
+// need not wait.
 func newChild(c *wire.Command, streams []int, gate int) (*child, error) {
 	p := &child{calls: make([]call, 0, lastSignal+16)}
 	if err := p.name(c); err != nil {
@@ -111,7 +108,7 @@ func newChild(c *wire.Command, streams []int, gate int) (*child, error) {
 	return p, nil
 }
 
-// none stands for no descriptor.
+// none means no descriptor.
 const none = -1
 
 func (p *child) add(number uintptr, arguments ...uintptr) {
@@ -120,10 +117,10 @@ func (p *child) add(number uintptr, arguments ...uintptr) {
 	p.calls = append(p.calls, c)
 }
 
-// at is what the kernel takes.
+// at returns the address that the kernel takes.
 func at[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) } //nolint:gosec // who calls it holds p
 
-// name finds the program as a shell would, and has all names as the kernel reads them.
+// name finds the program as a shell would, and prepares all names for the kernel.
 func (p *child) name(c *wire.Command) error {
 	path, err := find(c)
 	if err != nil {
@@ -145,8 +142,7 @@ func (p *child) name(c *wire.Command) error {
 	return nil
 }
 
-// pointer is a string as the kernel reads it: one behind which there is a zero byte, as there
-// is in a packet.
+// pointer returns a string as the kernel reads it. A zero byte follows the string, as in a packet.
 func pointer(s string) (*byte, error) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return nil, unix.EINVAL
@@ -157,7 +153,7 @@ func pointer(s string) (*byte, error) {
 	return unsafe.StringData(s), nil //nolint:gosec // the kernel takes a pointer
 }
 
-// pointers are strings as the kernel reads them, with the end that it looks for.
+// pointers returns strings as the kernel reads them, with a nil at the end.
 func pointers(all []string) ([]*byte, error) {
 	list := make([]*byte, len(all)+1)
 	for i, s := range all {
@@ -170,15 +166,15 @@ func pointers(all []string) ([]*byte, error) {
 	return list, nil
 }
 
-// find is where a program is: in the folders of PATH, unless it is named by a path. There is a
-// zero byte behind what it answers, as behind what it is given.
+// find returns the path of a program: in the folders of PATH, unless its name is a path. A zero byte
+// follows the result, as it follows the name.
 func find(c *wire.Command) (path string, err error) {
 	name := c.Argv[0]
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
 	err = unix.ENOENT
-	var buffer [unix.PathMax]byte // there may be many folders, and little memory
+	var buffer [unix.PathMax]byte // there may be many folders and little memory
 	for dir := range strings.SplitSeq(lookup(c.Env, "PATH"), ":") {
 		if len(c.Dir)+len(dir)+len(name)+4 > len(buffer) {
 			continue
@@ -215,7 +211,7 @@ func lookup(env []string, key string) string {
 	return value
 }
 
-// limit lowers the limits of the process itself. That of open files may be lower already.
+// limit lowers the limits of the process itself. The limit of open files may be lower already.
 func (p *child) limit(c *wire.Command) {
 	var files unix.Rlimit
 	if c.OpenFiles > 0 && unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
@@ -232,8 +228,8 @@ func (p *child) limit(c *wire.Command) {
 	}
 }
 
-// fault is why no program was executed, and whether it was for the folder. Nil: one was,
-// or its gate was not opened.
+// fault returns why no program was executed, and whether the folder was the reason. It returns nil if a
+// program was executed or the gate was not opened.
 func (p *child) fault() (err error, folder bool) { //nolint:revive // it is the result
 	if p.failed.left == 0 {
 		return nil, false

@@ -31,18 +31,18 @@ type command struct {
 	maxRSS   int64
 }
 
-// starter starts commands and knows those that run.
+// starter starts commands and tracks those that run.
 type starter struct {
-	long     func(packet []byte) ([]byte, error) // what a Long is about that has no file; nil where all have
+	long     func(packet []byte) ([]byte, error) // returns the Start of a Long without a file; nil where all have one
 	commands map[int]*command
-	unsaid   int       // commands of which it has not been said that they were started
-	sayAt    time.Time // when that is to be said
-	garbage  int       // bytes, about, since it was last collected
-	putOff   int       // how often that was put off since
-	threads  int       // of the runtime, made before it needs them
+	unsaid   int       // commands whose start is not reported yet
+	sayAt    time.Time // when to report it
+	garbage  int       // approximate bytes since the last collection
+	putOff   int       // how often the collection was put off
+	threads  int       // threads of the runtime, made before it needs them
 }
 
-// serve does what the service asks for, until it is gone.
+// serve handles the service's requests until it is gone.
 func (s *starter) serve() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(5*4))
 	poll := []unix.PollFd{{Fd: int32(link), Events: unix.POLLIN}, {Fd: bell, Events: unix.POLLIN}}
@@ -54,7 +54,7 @@ func (s *starter) serve() error {
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
 		}
-		if err != nil || poll[1].Revents != 0 { // the bell interrupts, too
+		if err != nil || poll[1].Revents != 0 { // the bell interrupts the read, too
 			if err := s.reap(); err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (s *starter) serve() error {
 	}
 }
 
-// patience is how long to wait at most, in milliseconds.
+// patience returns the longest wait, in milliseconds.
 func (s *starter) patience() int {
 	switch {
 	case s.unsaid > 0:
@@ -91,7 +91,7 @@ func (s *starter) patience() int {
 	return -1
 }
 
-// sayStarted says what has been left unsaid. What it cannot say it says later.
+// sayStarted reports the starts that are not reported yet. If that fails, it retries later.
 func (s *starter) sayStarted() error {
 	s.sayAt = time.Now().Add(sayAfter)
 	for pid, c := range s.commands {
@@ -104,11 +104,10 @@ func (s *starter) sayStarted() error {
 	return nil
 }
 
-// say says that a command was started, and hands over its process and its terminal. It says
-// nothing while that cannot be done: a user may have so many files under way in sockets, and
-// a command may see to it that there are as many.
+// say reports a command's start and passes its pidfd and terminal. It does nothing while that is
+// impossible: a user's files in transit in sockets are limited, and commands may use up the limit.
 func (s *starter) say(pid int, c *command) error {
-	pidfd, err := unix.PidfdOpen(pid, 0) // it was not waited for
+	pidfd, err := unix.PidfdOpen(pid, 0) // it is not reaped yet
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	if err != nil {
 		return err
 	}
-	held := false // by a command that runs
+	held := false // whether a running command holds the request
 	defer func() {
 		if !held {
 			r.release()
@@ -190,7 +189,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	return err
 }
 
-// request is a Start's packet. A command reads its strings there.
+// request is a Start's packet. A command reads its strings in it.
 type request struct {
 	packet []byte
 	mapped bool // its memory is its own
@@ -248,8 +247,8 @@ func parseFiles(rights []byte) ([]int, error) {
 	return unix.ParseUnixRights(&messages[0])
 }
 
-// mapAll is what a file holds, in memory of its own: it is no garbage afterwards, and the file's
-// memory, which is the service's, is not kept.
+// mapAll returns a file's contents in memory of its own. So they become no garbage, and the file's memory,
+// which is the service's, is released.
 func mapAll(fd int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -272,8 +271,8 @@ func mapAll(fd int) ([]byte, error) {
 	return b, nil
 }
 
-// start starts a command that was requested, and holds the request if there is a process. What
-// stands in the way of one command is no error.
+// start starts a requested command; held reports whether its process uses the request. A failure of one
+// command is no error.
 func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (held bool, err error) {
 	if err := s.haveThreads(ownThreads); err != nil { // no command runs yet that could use up the memory
 		return false, err
@@ -299,7 +298,7 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 		return false, send(failed(c.ID, err, false))
 	}
 	started := &command{id: c.ID, request: r, child: child, terminal: master, line: slave}
-	master, slave = none, none // it has them
+	master, slave = none, none // the child has them
 	s.commands[pid] = started
 	if s.unsaid == 0 {
 		s.sayAt = time.Now().Add(sayAfter)

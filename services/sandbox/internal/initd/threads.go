@@ -9,23 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How many threads the runtime may need beside main's, its monitor, and another that there is
-// once main has waited, when it has one processor. One takes over from either, and one from
-// that: ownThreads. A collection of garbage gives way hundreds of times, and one that has given
-// way is not idle at once: collectThreads. relayThreads are for what reads and writes the stream
-// and the socket, what looks at the processes, each processor's, and some to take over from any of them.
+// How many threads the runtime may need besides main's, its monitor, and the one that exists once main has
+// waited, on one processor. One more may take over from each of these, and one from that: ownThreads. A
+// collection yields hundreds of times, and a thread that has yielded is not idle at once: collectThreads.
+// relayThreads serve the stream and the socket, inspect the processes, serve each processor, and take over
+// from any of these.
 const (
 	ownThreads     = 2
 	collectThreads = 3
 	relayThreads   = 12
 )
 
-// threadPauses bounds how long the runtime may take to make threads: it does when its monitor
-// sees that one is needed, in less than a millisecond where a processor is free. While the
-// sandbox is frozen none counts.
+// threadPauses limits how long the runtime may take to make threads. It makes one when its monitor sees the
+// need, in less than a millisecond on a free processor. Time while the sandbox is frozen does not count.
 const threadPauses = 100_000
 
-// haveThreads has the runtime have threads, unless it has as many.
+// haveThreads makes the runtime have at least n threads.
 func (s *starter) haveThreads(n int) error {
 	if s.threads >= n {
 		return nil
@@ -37,11 +36,11 @@ func (s *starter) haveThreads(n int) error {
 	return nil
 }
 
-// makeThreads has the runtime make threads before it needs them, while there is room for
-// them: it ends the process when it cannot have one, and a command may use up the processes
-// that the sandbox is allowed. Threads are not given back.
+// makeThreads makes the runtime create threads in advance, while there is room. The runtime ends the
+// process if it cannot create one, and a command may use up the sandbox's processes. Threads are not
+// released.
 //
-// As many goroutines wait in the kernel at once, each in a thread.
+// n goroutines wait in the kernel at once, each in its own thread.
 func makeThreads(n int) error {
 	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil {
@@ -67,7 +66,7 @@ func makeThreads(n int) error {
 	return err
 }
 
-// awaitThreads waits until there are so many.
+// awaitThreads waits until there are n threads.
 func awaitThreads(n int) error {
 	pause := unix.NsecToTimespec(int64(20 * time.Microsecond))
 	for range threadPauses {
@@ -80,7 +79,7 @@ func awaitThreads(n int) error {
 	return errors.New("its runtime makes no threads")
 }
 
-// threads is how many there are.
+// threads returns the number of threads.
 func threads() (int, error) {
 	var st unix.Stat_t
 	err := unix.Stat("/proc/self/task", &st)

@@ -44,8 +44,8 @@ func alone() error {
 	return unix.Kill(1, unix.SIGUSR1)
 }
 
-// awaitFirst waits until the first process, whose folder it is given, is the one that
-// was asked for and hears signals: an earlier one would be lost.
+// awaitFirst waits until the first process, whose folder is proc, is the requested program and handles
+// signals: an earlier signal would be lost.
 func awaitFirst(proc string) error {
 	for end := time.Now().Add(firstTimeout); ; {
 		raw, err := os.ReadFile(proc + "/cmdline")
@@ -193,14 +193,13 @@ func verifyUnreachable(argument string) error {
 	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", name)
 }
 
-// address is an IP and a port. It stands for net/netip, whose beginning takes memory in
-// every sandbox.
+// address is an IP and a port. It replaces net/netip, whose initialization takes memory in every sandbox.
 type address struct {
 	ip   [16]byte
 	port int
 }
 
-// mapped is what an IPv4 address begins with.
+// mapped is the prefix of an IPv4 address.
 const mapped = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff"
 
 func parseAddress(code string) (a address, err error) {
@@ -219,7 +218,7 @@ func parseAddress(code string) (a address, err error) {
 	return a, err
 }
 
-// socket is the family of an address and how the kernel is told it.
+// socket returns the family of an address and its form for the kernel.
 func (a address) socket() (family int, to unix.Sockaddr, loopback bool) {
 	if rest, ok := strings.CutPrefix(string(a.ip[:]), mapped); ok {
 		return unix.AF_INET, &unix.SockaddrInet4{Port: a.port, Addr: [4]byte([]byte(rest))}, rest[0] == 127
@@ -252,7 +251,7 @@ func (a address) answers() (bool, error) {
 		}
 		break
 	}
-	// A refusal that comes at once may be the policy's own, so it counts as none.
+	// An immediate refusal may be the policy's own, so it does not count as an answer.
 	fault, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	return fault == 0, err
 }

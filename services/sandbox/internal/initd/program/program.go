@@ -1,5 +1,5 @@
-// Package program carries the program that is the first process of every sandbox,
-// made from the folder above.
+// Package program embeds the program that is the first process of every sandbox, built from the parent
+// folder.
 package program
 
 import (
@@ -16,8 +16,7 @@ import (
 //go:embed all:bin
 var bin embed.FS
 
-// Load returns the program: the file at path, or the one that this program was
-// built with when path is empty.
+// Load returns the program: the file at path or, if path is empty, the embedded one.
 func Load(path string) ([]byte, error) {
 	if path != "" {
 		b, err := os.ReadFile(path)

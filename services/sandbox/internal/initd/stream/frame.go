@@ -20,17 +20,16 @@ const (
 	Window = 256 << 10
 	// ConnectionWindow is the Window of a connection; there may be many connections.
 	ConnectionWindow = 64 << 10
-	// MaxConnections is how many connections init carries at once. Others wait to be
-	// accepted.
+	// MaxConnections is how many connections init carries at once. Others wait to be accepted.
 	MaxConnections = 256
-	// MaxData bounds a frame's bytes of a channel.
+	// MaxData limits the bytes of a channel in a frame.
 	MaxData = 32 << 10
-	// MaxRequest bounds a packet from the service to init: a command's arguments and
-	// environment, of which the kernel takes about 6 MiB at most.
+	// MaxRequest limits a packet from the service to init: a command's arguments and environment, of which
+	// the kernel takes about 6 MiB at most.
 	MaxRequest = 8 << 20
 )
 
-// ErrMalformed is a stream that does not keep to what is agreed.
+// ErrMalformed means that the stream violates the protocol.
 var ErrMalformed = errors.New("malformed stream")
 
 type kind byte
@@ -38,14 +37,14 @@ type kind byte
 const (
 	packet kind = iota + 1
 	data        // bytes of a channel
-	end         // the sender has no more
+	end         // the sender has no more data
 	grant       // the receiver takes so many more bytes
-	stop        // the receiver takes nothing any more
-	ping        // the peer is there
+	stop        // the receiver takes no more data
+	ping        // the peer is alive
 )
 
-// Channels of a command. A terminal's are the first and second. A connection has one
-// number for both directions.
+// Channels of a command. A terminal has the first and second. A connection has one number for both
+// directions.
 const (
 	Input = iota
 	Output
@@ -53,10 +52,10 @@ const (
 	Connection
 )
 
-// Channel is the number of one of a command's channels, or of a connection's.
+// Channel returns the number of one of a command's channels, or of a connection's.
 func Channel(id uint64, which int) uint64 { return id<<2 | uint64(which) }
 
-// window is how many bytes of a channel may be under way.
+// window returns how many bytes of a channel may be in transit.
 func window(channel uint64) int {
 	if channel&3 == Connection {
 		return ConnectionWindow
@@ -81,7 +80,7 @@ func writeFrame(w io.Writer, f frame) error {
 	return err
 }
 
-// readFrame reads a frame whose packet has at most so many bytes.
+// readFrame reads a frame; its packet has at most maxPacket bytes.
 func readFrame(r io.Reader, maxPacket int) (frame, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

@@ -8,24 +8,22 @@ import (
 	"time"
 )
 
-// drainTimeout is how long what was received may wait to be taken once the stream
-// has ended.
+// drainTimeout is how long received data may wait to be written once the stream has ended.
 const drainTimeout = 10 * time.Second
 
 // Options of a Mux.
 type Options struct {
 	Read  io.Reader
 	Write io.Writer
-	// MaxPacket bounds what the other side sends.
+	// MaxPacket limits the packets of the other side.
 	MaxPacket int
-	// Packet takes a packet, which is its own to keep. An error ends the stream.
+	// Packet handles a packet and may keep it. An error ends the stream.
 	Packet func([]byte) error
-	// Heard is called at each frame; nil for none.
+	// Heard is called at each frame; may be nil.
 	Heard func()
 }
 
-// Mux is one end of a stream. Its methods may be called by several goroutines, Run
-// by one.
+// Mux is one end of a stream. Several goroutines may call its methods, but only one may call Run.
 type Mux struct {
 	o    Options
 	work sync.WaitGroup
@@ -38,13 +36,13 @@ type Mux struct {
 	receivers map[uint64]*receiver
 }
 
-// New makes one end. Run must be called.
+// New makes one end. The caller must call Run.
 func New(o Options) *Mux {
 	return &Mux{o: o, senders: map[uint64]*sender{}, receivers: map[uint64]*receiver{}}
 }
 
-// Run reads the stream to its end, and returns why it ended. Nothing more is read
-// from files then; what was received goes on to be written for a while.
+// Run reads the stream to its end and returns why it ended. Then the mux reads no more from files, but
+// writes received data for a while.
 func (m *Mux) Run() error {
 	r := bufio.NewReaderSize(m.o.Read, MaxData+headerSize)
 	var err error
@@ -61,13 +59,13 @@ func (m *Mux) Run() error {
 	return err
 }
 
-// Wait waits until nothing of the mux runs any more, once Run has returned.
+// Wait waits until all goroutines of the mux have ended, after Run has returned.
 func (m *Mux) Wait() { m.work.Wait() }
 
 // Send sends a packet.
 func (m *Mux) Send(p []byte) error { return m.send(frame{kind: packet, body: p}) }
 
-// Ping tells the other side that this one is there.
+// Ping tells the other side that this one is alive.
 func (m *Mux) Ping() error { return m.send(frame{kind: ping}) }
 
 func (m *Mux) send(f frame) error {
@@ -105,7 +103,7 @@ func (m *Mux) take(f frame) error {
 	return nil
 }
 
-// finish has senders stop and receivers come to their end.
+// finish stops senders and lets receivers reach their end.
 func (m *Mux) finish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,8 +119,8 @@ func (m *Mux) finish() {
 	}
 }
 
-// Pump sends what is read from a file, to its end, and then closes it. The channel
-// that it returns is closed when all is sent.
+// Pump sends a file's data to its end and then closes the file. The returned channel is closed when all is
+// sent.
 func (m *Mux) Pump(channel uint64, from io.ReadCloser) <-chan struct{} {
 	s := &sender{m: m, channel: channel, from: from, credit: window(channel)}
 	sent := make(chan struct{})
@@ -144,7 +142,7 @@ func (m *Mux) Pump(channel uint64, from io.ReadCloser) <-chan struct{} {
 	return sent
 }
 
-// Drain writes what comes on a channel to a file, to its end, and then closes it.
+// Drain writes a channel's data to a file, to its end, and then closes the file.
 func (m *Mux) Drain(channel uint64, to io.WriteCloser) {
 	r := &receiver{m: m, channel: channel, to: to}
 	r.changed = sync.NewCond(&r.mu)
@@ -180,7 +178,7 @@ func (m *Mux) Stop(channel uint64) {
 	})
 }
 
-// sender is a channel's end that sends.
+// sender is the sending end of a channel.
 type sender struct {
 	m       *Mux
 	channel uint64
@@ -215,12 +213,11 @@ func (s *sender) run() {
 	s.m.mu.Lock()
 	delete(s.m.senders, s.channel)
 	s.m.mu.Unlock()
-	_ = s.m.send(frame{kind: end, channel: s.channel}) // who cannot hear it is gone
+	_ = s.m.send(frame{kind: end, channel: s.channel}) // on failure the other side is gone
 	_ = s.from.Close()
 }
 
-// await waits until something may be sent, and says how much; zero: nothing any
-// more.
+// await waits until data may be sent and returns how many bytes; zero means no more.
 func (s *sender) await() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +241,7 @@ func (s *sender) grant(n int) error {
 	return nil
 }
 
-// stop ends a reading that waits, too.
+// stop also ends a waiting read.
 func (s *sender) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -253,7 +250,7 @@ func (s *sender) stop() {
 	_ = s.from.Close()
 }
 
-// receiver is a channel's end that receives.
+// receiver is the receiving end of a channel.
 type receiver struct {
 	m       *Mux
 	channel uint64
@@ -263,7 +260,7 @@ type receiver struct {
 	told chan struct{} // closed when Stop was sent; nil if Stop was not called. The mux's mu guards it
 
 	mu    sync.Mutex // guards what follows
-	kept  []byte     // received, and not yet written
+	kept  []byte     // received and not yet written
 	busy  int        // bytes that are being written
 	ended bool
 }
@@ -316,7 +313,7 @@ func (r *receiver) run() {
 	_ = r.to.Close()
 }
 
-// next takes what was received, and leaves a buffer in its place; false at the end.
+// next returns the received data and leaves a buffer in its place; false at the end.
 func (r *receiver) next(spare []byte) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

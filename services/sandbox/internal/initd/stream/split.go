@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Split makes two files of a socket that does not block, one for each direction, for
-// Pump and Drain: each ends by itself, as those of a connection do. With both the
-// socket is closed, and then ended is called.
+// Split makes two files of a non-blocking socket, one for each direction, for Pump and Drain: each
+// direction ends by itself, as on a connection. When both are closed it closes the socket and calls ended.
 func Split(f *os.File, ended func()) (io.ReadCloser, io.WriteCloser) {
 	s := &socket{file: f, ended: ended}
 	s.left.Store(2)
@@ -21,7 +20,7 @@ func Split(f *os.File, ended func()) (io.ReadCloser, io.WriteCloser) {
 
 type socket struct {
 	file  *os.File
-	left  atomic.Int32 // directions that are open
+	left  atomic.Int32 // open directions
 	ended func()
 }
 
@@ -35,7 +34,7 @@ func (d *direction) Read(b []byte) (int, error)         { return d.s.file.Read(b
 func (d *direction) Write(b []byte) (int, error)        { return d.s.file.Write(b) }
 func (d *direction) SetWriteDeadline(t time.Time) error { return d.s.file.SetWriteDeadline(t) }
 
-// Close ends the direction, and a reading that waits. Only the first time counts.
+// Close ends the direction and a waiting read. Only the first call counts.
 func (d *direction) Close() (err error) {
 	d.once.Do(func() {
 		if raw, e := d.s.file.SyscallConn(); e == nil {

@@ -1,8 +1,8 @@
-// Package wire is what the service and a sandbox's init say to each other: one
-// message to a packet of a sequenced socket, with files beside it.
+// Package wire defines the messages between the service and a sandbox's init: one message per packet of a
+// sequenced socket, with files beside it.
 //
-// The service believes nothing that it reads here: a command may have taken its
-// init over. Reading is bounded, and never panics.
+// The service trusts nothing that it reads here: a command may have taken its init over. Decoding is
+// bounded and never panics.
 package wire
 
 import (
@@ -15,13 +15,13 @@ import (
 // FD is the socket's descriptor in init.
 const FD = 3
 
-// Port is where the listener of the sandbox's way out is, at 127.0.0.1.
+// Port is the port of the sandbox's way out, at 127.0.0.1.
 const Port = 3128
 
-// MaxPacket bounds a message. A larger start lies in a file of its own.
+// MaxPacket limits a message. A larger Start is sent in a file.
 const MaxPacket = 64 << 10
 
-// MaxReply bounds what init says.
+// MaxReply limits a reply of init.
 const MaxReply = 4096
 
 // ErrMalformed reports an undecodable message.
@@ -32,42 +32,41 @@ type Kind byte
 
 // From the service to init.
 const (
-	// Start starts a command. Beside it lie its standard input, output and error;
-	// none for a command with a terminal; and then its gate, for one that has one.
+	// Start starts a command. Its files are its standard input, output and error, or none for a command
+	// with a terminal, and then its gate if it has one.
 	Start Kind = iota + 1
-	// Long is a Start that lies in a file, which comes first.
+	// Long is a Start in a file, which is the first file.
 	Long
 	// Listen asks for the listener of the sandbox's way out, with id zero.
 	Listen
-	// Signal sends a signal to a command's process group, and Resize sets its
-	// terminal's size: for a service that init can hand no files to.
+	// Signal sends a signal to a command's process group, and Resize sets its terminal's size. A service
+	// uses them if init cannot pass files to it.
 	Signal
 	Resize
-	// Unlisten closes the listener of a sandbox's way out that init serves itself, with
-	// id zero. Connections that there are go on.
+	// Unlisten, with id zero, closes the listener of a way out that init serves itself. Open connections
+	// continue.
 	Unlisten
-	// Look asks what commands hold of which init alone knows, and what those have had written that have ended. The id
-	// is the question's.
+	// Look asks what commands hold that only init can see, and what ended commands have written. The id is
+	// the question's.
 	Look
-	// Weigh asks how much memory System V's segments and the like take, of which init alone knows. The id is the
-	// question's.
+	// Weigh asks how much memory System V segments and the like take, which only init can see. The id is
+	// the question's.
 	Weigh
 )
 
 // From init to the service.
 const (
-	// Ready says that init runs: the sandbox is complete.
+	// Ready reports that init runs: the sandbox is complete.
 	Ready Kind = iota + 16
-	// Started says that a command has a process, which executes it once it is let
-	// through its gate. Beside it lies a descriptor of the process, and then the terminal's
-	// master. Of a command that ends soon it is not said, unless it was asked for.
+	// Started reports that a command has a process, which executes it once it passes its gate. Its files
+	// are the pidfd and then the terminal's master. It is omitted for a short command, unless requested.
 	Started
-	// Failed says that a command could not be executed, instead of how it ended.
+	// Failed reports that a command could not be executed. It replaces Exited.
 	Failed
-	// Exited says how a command ended.
+	// Exited reports how a command ended.
 	Exited
-	// Listening answers Listen. Beside it lies the listener, of which init keeps
-	// nothing; but where init can hand no files over it serves the listener itself.
+	// Listening answers Listen. Its file is the listener, which init does not keep. If init cannot pass
+	// files, it serves the listener itself.
 	Listening
 	// Connected reports a connection to the listener that init serves. The id is the connection's, larger
 	// than any earlier one.
@@ -83,40 +82,39 @@ const (
 // Command is a Start.
 type Command struct {
 	ID uint64
-	// Gate has the process wait before it executes the command until it reads a byte. At the
-	// end of the file it ends instead.
+	// Gate makes the process wait for a byte before it executes the command. At the end of the file the
+	// process ends instead.
 	Gate          bool
-	Tell          bool // say Started at once
+	Tell          bool // report Started at once
 	Terminal      bool
 	Rows, Columns uint16
 	AddressSpace  uint64 // bytes that each process may map; zero for no limit
-	Processes     uint64 // processes of the sandbox's user; zero for no limit
+	Processes     uint64 // of the sandbox's user; zero for no limit
 	FileSize      uint64 // bytes of a file that it writes; zero for the sandbox's limit
 	OpenFiles     uint64 // of each process; zero for as many as init may have
 	Dir           string
 	Argv, Env     []string
 }
 
-// Reply is what init says of a command.
+// Reply is a message of init about a command.
 type Reply struct {
 	Kind Kind
 	ID   uint64
-	// Of Failed: why, and whether it was the folder that could not be entered.
+	// Of Failed: the reason, and whether entering the folder failed.
 	Errno uint32
 	Dir   bool
 	// Of Exited.
 	Status uint32        // as of wait(2)
-	CPU    time.Duration // of the command, and of what it left when it ran alone
+	CPU    time.Duration // of the command, and of its remains if it ran alone
 	MaxRSS int64         // the largest of its processes, in bytes
-	// Swept says that nothing of the command is left. It is not said while another
-	// command runs.
+	// Swept means that no process of the command is left. It is not set while another command runs.
 	Swept bool
-	// Of Held: bytes in deleted files, and terminals, of an init that alone can see them.
+	// Of Held: bytes in deleted files, and terminals, if only init can see them.
 	Deleted   uint64
 	Terminals uint32
 	Unsure    uint32 // how many of the files may be larger
-	// Of Exited: bytes that those have had written to disks who have ended since it was said before. Of Held: those,
-	// and of an init that looks, others.
+	// Of Exited: bytes written to disks by processes that ended since the last report. Of Held: these
+	// bytes, and those of live processes if init inspects them.
 	Written uint64
 	// Of Weight: bytes.
 	Shared uint64
@@ -128,7 +126,7 @@ const (
 	flagTell     = 4
 )
 
-// Encode makes a Start's packet.
+// Encode returns the packet of a Start.
 func (c *Command) Encode() []byte {
 	b := []byte{byte(Start), 0}
 	if c.Gate {
@@ -157,8 +155,8 @@ func (c *Command) Encode() []byte {
 	return b
 }
 
-// DecodeCommand reads a Start's packet. The command's strings lie in there, each with a zero
-// byte behind it, as the kernel reads strings, and are good as long as the packet is.
+// DecodeCommand reads a Start's packet. The command's strings stay in the packet, each followed by a zero
+// byte, as the kernel reads strings. They are valid as long as the packet.
 func DecodeCommand(b []byte) (*Command, error) {
 	r := reader{b: b}
 	if Kind(r.byte()) != Start {
@@ -183,12 +181,12 @@ func DecodeCommand(b []byte) (*Command, error) {
 	return c, nil
 }
 
-// EncodeSignal makes a Signal's packet.
+// EncodeSignal returns the packet of a Signal.
 func EncodeSignal(id uint64, number uint32) []byte {
 	return binary.LittleEndian.AppendUint32(EncodeID(Signal, id), number)
 }
 
-// DecodeSignal reads what EncodeSignal made.
+// DecodeSignal decodes a Signal.
 func DecodeSignal(b []byte) (id uint64, number uint32, err error) {
 	r := reader{b: b}
 	r.byte()
@@ -196,12 +194,12 @@ func DecodeSignal(b []byte) (id uint64, number uint32, err error) {
 	return id, number, r.whole()
 }
 
-// EncodeResize makes a Resize's packet.
+// EncodeResize returns the packet of a Resize.
 func EncodeResize(id uint64, rows, columns uint16) []byte {
 	return binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(EncodeID(Resize, id), rows), columns)
 }
 
-// DecodeResize reads what EncodeResize made.
+// DecodeResize decodes a Resize.
 func DecodeResize(b []byte) (id uint64, rows, columns uint16, err error) {
 	r := reader{b: b}
 	r.byte()
@@ -209,12 +207,12 @@ func DecodeResize(b []byte) (id uint64, rows, columns uint16, err error) {
 	return id, rows, columns, r.whole()
 }
 
-// EncodeID makes a packet of a kind and a command's id alone.
+// EncodeID returns a packet with only a kind and an id.
 func EncodeID(k Kind, id uint64) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{byte(k)}, id)
 }
 
-// DecodeID reads what EncodeID made.
+// DecodeID decodes a packet of EncodeID.
 func DecodeID(b []byte) (uint64, error) {
 	if len(b) != 9 {
 		return 0, ErrMalformed
@@ -222,7 +220,7 @@ func DecodeID(b []byte) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[1:]), nil
 }
 
-// Encode makes a reply's packet.
+// Encode returns the packet of a reply.
 func (p *Reply) Encode() []byte {
 	b := EncodeID(p.Kind, p.ID)
 	switch p.Kind {
@@ -281,7 +279,7 @@ func appendText(b []byte, s string) []byte {
 	return append(append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...), 0)
 }
 
-// reader takes values off the front of a packet. Once it is bad, all are zero.
+// reader takes values off the front of a packet. Once it is bad, it returns zeros.
 type reader struct {
 	b   []byte
 	bad bool
@@ -320,7 +318,7 @@ func (r *reader) count() int {
 	return n
 }
 
-// text is what appendText has appended, where it is.
+// text returns a string of appendText, in place.
 func (r *reader) text() string {
 	n := int(r.uint32())
 	if r.bad || n >= len(r.b) || r.b[n] != 0 {
