@@ -22,19 +22,19 @@ const (
 	ReadWrite = "rw"
 )
 
-// Rule is a mount of the operator's.
+// Rule is a mount that the operator configures.
 type Rule struct {
 	// Name is what agents and sessions ask for.
 	Name string `key:"name"`
 	// Source is the folder on the host, by an absolute path without links.
 	Source string `key:"source"`
-	// Mode is ReadOnly, which empty means, or ReadWrite.
+	// Mode is ReadOnly, the default, or ReadWrite.
 	Mode string `key:"mode"`
-	// Alias is where commands find it below the workspace; empty: nowhere there.
+	// Alias is its path below the workspace. If empty, it has none there.
 	Alias string `key:"alias"`
-	// Original shows it where it is on the host, too.
+	// Original also shows it at its path on the host.
 	Original bool `key:"original"`
-	// For says who gets it, as `tenant/user` or `tenant/*`; none means everybody.
+	// For lists the users that get it, as `tenant/user` or `tenant/*`. If empty, all users get it.
 	For []string `key:"for"`
 	// OnRequest gives it only to agents and sessions that ask for it.
 	OnRequest bool `key:"on-request"`
