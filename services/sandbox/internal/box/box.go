@@ -299,8 +299,7 @@ func (n *Node) leavePlace(s *session) {
 	}
 }
 
-// enter returns a session, read from disk, and keeps it in memory until leave is
-// called.
+// enter returns a session, read from disk if needed, and keeps it in memory until leave is called.
 func (n *Node) enter(k Key) (s *session, leave func(), err error) {
 	if err := k.check(); err != nil {
 		return nil, nil, err

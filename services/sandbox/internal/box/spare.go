@@ -193,7 +193,7 @@ func (s *session) adopt(sp *spare) error {
 		}
 	}
 	if err := os.Rename(filepath.Join(sp.dir(), "covers"), s.path("covers")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // removes what a driver has made beside the workspace
+		return err // covers is a driver's folder beside the workspace
 	}
 	return os.Remove(sp.dir())
 }
