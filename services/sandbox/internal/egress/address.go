@@ -2,9 +2,9 @@ package egress
 
 import "net/netip"
 
-// special are the addresses that are not simply somewhere on the internet: the
-// registries of special-purpose addresses (RFC 6890 and its successors), and the
-// few public ones at which a cloud answers its own machines.
+// special are the addresses that are not ordinary internet addresses: the registries of special-purpose
+// addresses (RFC 6890 and its successors), and the few public addresses at which a cloud answers its own
+// machines.
 var special = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24",
@@ -13,8 +13,8 @@ var special = prefixes(
 	"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
 )
 
-// metadata are the addresses at which clouds hand out credentials. Only a rule for
-// the very address opens one.
+// metadata are the addresses at which clouds hand out credentials. Only a rule for exactly that address
+// opens one.
 var metadata = prefixes(
 	"169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
 	"fd00:ec2::/32", "fd20:ce::254/128",
@@ -33,8 +33,7 @@ func prefixes(all ...string) []netip.Prefix {
 	return p
 }
 
-// plain takes an address out of its wrappings: IPv4 in IPv6, and what a NAT64
-// would send to IPv4.
+// plain unwraps an address: IPv4 in IPv6, and addresses that a NAT64 would send to IPv4.
 func plain(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {
@@ -71,12 +70,12 @@ func opens(p netip.Prefix, a netip.Addr) bool {
 		return p.IsSingleIP()
 	}
 	if p.Addr().Is6() && p.Bits() >= 7 && !p.Overlaps(unicast6) {
-		return true // fc00::/7 is the widest that is in use
+		return true // fc00::/7 is the widest range in use
 	}
 	for _, s := range special {
 		if s.Bits() <= p.Bits() && s.Contains(p.Addr()) {
 			return true
 		}
 	}
-	return p.IsSingleIP() // an address of the node's own
+	return p.IsSingleIP() // an address of the node itself
 }

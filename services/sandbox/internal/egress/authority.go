@@ -20,19 +20,18 @@ import (
 
 const (
 	authorityFor = 365 * 24 * time.Hour
-	renewBefore  = 30 * 24 * time.Hour // also the longest a program may go by what it has read
+	renewBefore  = 30 * 24 * time.Hour // also the longest time a program may use what it has read
 	leafFor      = 24 * time.Hour
 	maxLeaves    = 1024 // that are kept
 	clockSlack   = time.Hour
 )
 
-// Authority issues certificates of the hosts whose TLS the proxy ends. It is one
-// node's: its key never leaves the node's data directory, and only the node's
-// sandboxes trust it. It is safe for concurrent use.
+// Authority issues certificates for hosts whose TLS the proxy ends. It belongs to one node: its key never
+// leaves the node's data directory, and only the node's sandboxes trust it. It is safe for concurrent use.
 type Authority struct {
-	file string // that keeps it
+	file string // holds the certificate and the key
 	now  func() time.Time
-	leaf *ecdsa.PrivateKey // of all the certificates, made at each start
+	leaf *ecdsa.PrivateKey // of all leaves, made at each start
 
 	mu     sync.Mutex // guards what follows
 	cert   *x509.Certificate
@@ -69,7 +68,7 @@ func OpenAuthority(dir string, now func() time.Time) (*Authority, error) {
 
 func (a *Authority) endsSoon() bool { return !a.now().Add(renewBefore).Before(a.cert.NotAfter) }
 
-// replace writes a file that is there whole or not at all.
+// replace writes a file atomically.
 func replace(file string, content []byte) error {
 	if err := os.WriteFile(file+".new", content, 0o600); err != nil { //nolint:gosec // in the operator's directory
 		return err
@@ -77,7 +76,7 @@ func replace(file string, content []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// read takes the certificate and the key out of one file.
+// read parses the certificate and the key from one file.
 func (a *Authority) read(both []byte) error {
 	certPart, rest := pem.Decode(both)
 	keyPart, _ := pem.Decode(rest)
@@ -99,8 +98,7 @@ func (a *Authority) read(both []byte) error {
 	return nil
 }
 
-// issue makes the authority's certificate and keeps it: under a subject that is given, or
-// under one of its own.
+// issue makes the authority's certificate and stores it, under the given subject or a new one.
 func (a *Authority) issue(key *ecdsa.PrivateKey, subject []byte) error {
 	serial, err := serialNumber()
 	if err != nil {
@@ -131,8 +129,8 @@ func (a *Authority) issue(key *ecdsa.PrivateKey, subject []byte) error {
 	return a.read(both)
 }
 
-// keep renews the certificate in time for a sandbox that begins. A fault is told when a
-// certificate is asked for.
+// keep renews the certificate in time for a new sandbox. An error is reported when a certificate is
+// requested.
 func (a *Authority) keep() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,14 +159,14 @@ func serialNumber() (*big.Int, error) {
 	return new(big.Int).SetBytes(b), err
 }
 
-// PEM is the authority's certificate, which sandboxes are to trust.
+// PEM returns the authority's certificate, which sandboxes are to trust.
 func (a *Authority) PEM() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.pem
 }
 
-// certificate is one for a host, made at its first use and again before it ends.
+// certificate returns a certificate for a host, made at its first use and renewed before it expires.
 func (a *Authority) certificate(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

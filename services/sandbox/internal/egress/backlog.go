@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// backlogTimeout bounds how long a command's end waits until all is accepted that has
-	// connected before, of which the kernel keeps some thousands at most.
+	// backlogTimeout limits how long a command's end waits until all earlier connections are accepted; the
+	// kernel holds some thousands at most.
 	backlogTimeout = 10 * time.Second
 	backlogAgain   = time.Millisecond
 	// filesPause is how long a listener without descriptors waits for a connection, or for its spare
@@ -43,21 +43,21 @@ func backlogOf(l net.Listener) backlog {
 	return nil
 }
 
-// polled is a listener of the kernel's.
+// polled is a listener of the kernel.
 type polled interface {
 	net.Listener
 	syscall.Conn
 	SetDeadline(t time.Time) error
 }
 
-// socket is a backlog of the kernel's. It goes on to accept where the service has no descriptor
-// left: connections are lost then, but known.
+// socket is a backlog of the kernel. It still accepts when the service has no descriptor left: these
+// connections are lost, but counted.
 type socket struct {
 	polled
 
 	mu     sync.Mutex // guards what follows
-	spare  int        // a descriptor to accept with; -1 for none
-	late   bool       // the deadline is over
+	spare  int        // a descriptor for accepting; -1 for none
+	late   bool       // the deadline has passed
 	closed bool
 }
 
@@ -67,7 +67,7 @@ func newSocket(l polled) *socket {
 	return s
 }
 
-// save has a spare descriptor, if it can. mu is held.
+// save opens a spare descriptor if possible. mu is held.
 func (s *socket) save() bool {
 	if s.spare < 0 {
 		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -79,7 +79,7 @@ func (s *socket) save() bool {
 	return true
 }
 
-// spend gives the spare descriptor back. mu is held.
+// spend closes the spare descriptor. mu is held.
 func (s *socket) spend() error {
 	if s.spare < 0 {
 		return nil
@@ -89,7 +89,7 @@ func (s *socket) spend() error {
 	return unix.Close(fd)
 }
 
-// Close implements net.Listener. Only the first time counts.
+// Close implements net.Listener. Only the first call counts.
 func (s *socket) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -98,7 +98,7 @@ func (s *socket) Close() error {
 	if again {
 		return nil
 	}
-	err := s.polled.Close() // which waits for lose
+	err := s.polled.Close() // waits for lose
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(err, s.spend())
@@ -112,7 +112,7 @@ func (s *socket) SetDeadline(t time.Time) error {
 	return s.polled.SetDeadline(t)
 }
 
-// Accept implements net.Listener. A connection may be lost.
+// Accept implements net.Listener. It may return a lost connection.
 func (s *socket) Accept() (net.Conn, error) {
 	for {
 		sound, late := s.sound()
@@ -172,11 +172,11 @@ func (s *socket) loseNext(listener int) (done bool) {
 	return err == nil
 }
 
-// noFiles is what a client of a lost connection reads.
+// noFiles is the answer to the client of a lost connection.
 const noFiles = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"the sandbox service has as many files open as it may: try again later\n"
 
-// lostHere is a connection that is closed already.
+// lostHere is a lost connection, already closed.
 type lostHere struct{ net.Conn }
 
 // Lost implements lost.
@@ -192,7 +192,7 @@ func (s *socket) Waiting() (n int) {
 		return 0
 	}
 	err = raw.Control(func(fd uintptr) {
-		// Of one that listens, this is the queue's length (tcp_get_info in the kernel).
+		// For a listener, this is the queue's length (tcp_get_info in the kernel).
 		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 			n = int(info.Unacked)
 		} else if readable(fd) {
@@ -210,8 +210,8 @@ func readable(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-// CatchUp returns when what has connected before is accepted, but in a while in any case: who ends
-// a command must know of all that it began. It does nothing where the listener does not tell.
+// CatchUp waits, for a limited time, until all earlier connections are accepted: the end of a command must
+// include all that it began. It does nothing if the listener does not report waiting connections.
 func (s *Server) CatchUp() {
 	if s.backlog == nil {
 		return
@@ -219,7 +219,7 @@ func (s *Server) CatchUp() {
 	late := time.NewTimer(backlogTimeout)
 	defer late.Stop()
 	if n := s.backlog.Waiting(); n > 0 {
-		s.awaitAccepted(s.accepted.Load()+uint64(n)+1, late.C) // one may be accepted, and not be counted yet
+		s.awaitAccepted(s.accepted.Load()+uint64(n)+1, late.C) // one may be accepted but not counted yet
 	}
 	admitted := make(chan struct{})
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (s *Server) CatchUp() {
 		return
 	}
 	s.behind = append(s.behind, admitted)
-	_ = s.backlog.SetDeadline(time.Unix(1, 0)) // who accepts has admitted the one before when it sees that, or that it is closed
+	_ = s.backlog.SetDeadline(time.Unix(1, 0)) // when Accept sees that, or a closed listener, the connection before is admitted
 	s.mu.Unlock()
 	select {
 	case <-admitted:
@@ -253,13 +253,12 @@ func (s *Server) awaitAccepted(most uint64, late <-chan time.Time) {
 	}
 }
 
-// caughtUp tells those who wait that what was accepted is admitted; with deaf, that nothing else
-// will be.
+// caughtUp tells waiters that all accepted connections are admitted. deaf means that no more will be.
 func (s *Server) caughtUp(deaf bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deaf = deaf; !deaf {
-		_ = s.backlog.SetDeadline(time.Time{}) // an error says that it is closed
+		_ = s.backlog.SetDeadline(time.Time{}) // an error means that it is closed
 	}
 	for _, admitted := range s.behind {
 		close(admitted)

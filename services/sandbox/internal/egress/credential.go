@@ -15,17 +15,17 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Credential is a secret of the operator's that the proxy puts into requests.
+// Credential is a secret that the operator configures and the proxy puts into requests.
 type Credential struct {
-	// Hosts are where it may be sent: names, or `*.` and a name.
+	// Hosts are the hosts that may get it: names, or `*.` and a name.
 	Hosts []string `key:"hosts"`
-	// Header is the header that brings it; empty means Authorization.
+	// Header is the header that carries it; empty means Authorization.
 	Header string `key:"header"`
-	// Prefix stands before it, such as `Bearer ` with its space.
+	// Prefix precedes it, such as `Bearer ` with its space.
 	Prefix string `key:"prefix"`
 	// Username makes it the password of basic authentication.
 	Username string `key:"username"`
-	// Secret is the secret itself; otherwise it is in File.
+	// Secret is the secret itself. If empty, File holds it.
 	Secret config.Secret `key:"secret"`
 	// File holds the secret. It is read at each use, so it may be changed.
 	File string `key:"file"`
@@ -87,7 +87,7 @@ func compileCredential(name string, c Credential) (*credential, error) {
 	return made, errors.Join(faults...)
 }
 
-// reserved headers say how a request is framed or where it goes.
+// reserved headers define how a request is framed or where it goes.
 var reserved = []string{
 	"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade",
@@ -101,7 +101,7 @@ func (c *credential) fits(t target) bool {
 	return slices.ContainsFunc(c.hosts, func(h pattern) bool { return h.matches(t) })
 }
 
-// value is what the header says. An error never has a part of the secret.
+// value returns the header's value. An error never contains a part of the secret.
 func (c *credential) value() (string, error) {
 	secret := string(c.Secret)
 	if c.File != "" {
@@ -122,11 +122,11 @@ func (c *credential) value() (string, error) {
 	return c.Prefix + secret, nil
 }
 
-// injection is a header with a credential; the zero value is none.
+// injection is a header with a credential; the zero value means none.
 type injection struct{ name, value string }
 
-// put sets the header, in place of whatever the client sent under that name, or under one
-// that a server may take for it.
+// put sets the header. It replaces the client's header of that name, and of names that a server may confuse
+// with it.
 func (i injection) put(h http.Header) {
 	if i.name == "" {
 		return
@@ -136,7 +136,7 @@ func (i injection) put(h http.Header) {
 	h[i.name] = []string{i.value}
 }
 
-// secretFor is the credential that a rule puts into requests to a target.
+// secretFor returns the credential that a rule puts into requests to a target.
 func (p *Proxy) secretFor(r *rule, t target) (injection, error) {
 	if r.Credential == "" {
 		return injection{}, nil

@@ -13,12 +13,11 @@ import (
 const (
 	resolveTimeout = 10 * time.Second
 	dialTimeout    = 10 * time.Second // of one address
-	maxAddresses   = 8                // of a name that are tried
+	maxAddresses   = 8                // tried of a name
 )
 
-// resolve asks for the whole name first, and only then below the machine's own domains:
-// those must not take a name away from the one who has it everywhere else. The machine's
-// file of hosts, which is the operator's, comes before both.
+// resolve looks up the absolute name first, and only then below the machine's own domains, which must not
+// shadow a public name. The machine's hosts file, which is the operator's, comes before both.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 	var dns *net.DNSError
@@ -28,8 +27,8 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	return found, err
 }
 
-// dial connects to a target: it finds the addresses, drops those that may not be
-// reached, and dials the others. Nothing is resolved after the check.
+// dial connects to a target: it resolves the name, drops the forbidden addresses, and dials the others. It
+// resolves nothing after that check.
 func (p *Proxy) dial(ctx context.Context, policy *Policy, t target) (*net.TCPConn, error) {
 	addrs := []netip.Addr{t.addr}
 	if !t.addr.IsValid() {
@@ -73,7 +72,7 @@ func connect(ctx context.Context, addrs []netip.Addr, t target) (*net.TCPConn, e
 	for _, a := range addrs {
 		c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, t.port).String())
 		if err == nil {
-			return c.(*net.TCPConn), nil //nolint:forcetypeassert // what tcp is
+			return c.(*net.TCPConn), nil //nolint:forcetypeassert // the network is tcp
 		}
 		if last = err; ctx.Err() != nil {
 			break
@@ -87,15 +86,15 @@ func connect(ctx context.Context, addrs []netip.Addr, t target) (*net.TCPConn, e
 	return nil, &RefusalError{Outcome: Failed, Message: fmt.Sprintf("cannot connect to %s: %s", t.authority(), why)}
 }
 
-// ownAddresses are the node's: what listens there is often meant for the node alone,
-// and may be at a public address.
+// ownAddresses are the node's addresses. Servers there are often meant for the node alone, and may listen
+// at a public address.
 type ownAddresses struct {
 	mu   sync.Mutex
 	read time.Time
 	all  map[netip.Addr]bool
 }
 
-// ownFor is how long the list is good.
+// ownFor is how long the list is valid.
 const ownFor = 10 * time.Second
 
 func (o *ownAddresses) has(a netip.Addr) bool {
@@ -107,7 +106,7 @@ func (o *ownAddresses) has(a netip.Addr) bool {
 	return o.all == nil || o.all[plain(a)]
 }
 
-// interfaceAddresses is nil when they cannot be read: then every address may be one.
+// interfaceAddresses returns nil if they cannot be read: then any address may be the node's.
 func interfaceAddresses() map[netip.Addr]bool {
 	nets, err := net.InterfaceAddrs()
 	if err != nil {

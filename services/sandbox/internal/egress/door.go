@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// door accepts connections, up to the sandbox's number.
+// door accepts connections, up to the sandbox's maximum number.
 type door struct {
 	net.Listener
 	s *Server
 }
 
-// busy is what a client beyond the number reads.
+// busy is the answer to a client beyond the maximum.
 const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"this sandbox has as many connections as it may: close some first\n"
 
-// lost is a connection that its listener could not keep. It is over: all there is to do is to
-// tell of it.
+// lost is a connection that its listener could not keep. It is closed and only reported.
 type lost interface {
 	net.Conn
 	Lost() (why string)
@@ -44,7 +43,7 @@ func (d door) Accept() (net.Conn, error) {
 	}
 }
 
-// admit takes a connection in, or refuses it, and tells of that.
+// admit accepts a connection or refuses it, and reports that.
 func (d door) admit(c net.Conn) *meter {
 	if l, ok := c.(lost); ok {
 		_ = c.Close()
@@ -61,7 +60,7 @@ func (d door) admit(c net.Conn) *meter {
 	return nil
 }
 
-// refuse tells of a connection that there is no room for.
+// refuse reports a connection for which there is no room.
 func (s *Server) refuse(why string) {
 	r := s.begin(nil, KindTunnel, "", "")
 	r.Outcome, r.Message = Limited, why

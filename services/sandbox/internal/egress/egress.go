@@ -1,25 +1,20 @@
-// Package egress lets sandboxes out, by name and by rule. A sandbox has no network:
-// all it has is a listener in its own network namespace, whose connections are
-// served out here by a forward proxy.
+// Package egress lets sandboxes reach the outside by name and by rule. A sandbox has no network, only a
+// listener in its own network namespace. A forward proxy outside serves the listener's connections.
 //
 // The proxy promises:
 //
-//   - It decides by the address of the request (the URI, or what CONNECT names),
-//     never by a Host header, and lets nothing out that no rule names, in the
-//     workspace's policy and in the operator's ceiling.
-//   - It resolves names itself and dials the very address that it checked. Private,
-//     local and otherwise special addresses, and those of the node itself, need a
-//     rule that names their range. This holds for each connection, so redirects and
-//     names that change their address find the same door.
-//   - It passes on no request as it came: each is written anew, so there is nothing
-//     to smuggle.
-//   - Credentials are put in here, at the destinations the operator has said, over
-//     TLS alone. They are in no event, span, log or error.
-//   - Every connection is bounded in time, idleness and bytes, and every request and
-//     tunnel is told to an observer, the refused ones too.
+//   - It decides by the address of the request (the URI, or the target of CONNECT), never by a Host header. A
+//     request leaves only if a rule of the workspace's policy and one of the operator's ceiling allow it.
+//   - It resolves names itself and dials exactly the address that it checked. Private, local and other special
+//     addresses, and the node's own, need a rule that names their range. Each connection is checked, so
+//     redirects, and names that change their address, are checked too.
+//   - It writes each request anew, which prevents request smuggling.
+//   - It adds credentials only at the destinations that the operator configured, and only over TLS. They appear
+//     in no event, span, log or error.
+//   - Every connection is limited in time, idleness and bytes. Every request and tunnel is reported to an
+//     observer, including refused ones.
 //
-// It knows neither workspaces nor commands: a Server serves one listener under one
-// policy.
+// The proxy knows neither workspaces nor commands: a Server serves one listener under one policy.
 package egress
 
 import (
@@ -35,9 +30,9 @@ import (
 var (
 	// ErrPolicy is the cause of every error of Policy: the rules are not valid.
 	ErrPolicy = errors.New("the network policy is not valid")
-	// ErrCeiling says that the operator allows less than a rule asks for.
+	// ErrCeiling means that the operator allows less than a rule asks for.
 	ErrCeiling = errors.New("above what the operator allows (sandbox.egress.ceiling)")
-	// ErrCredential says that there is no such credential, or not for this host.
+	// ErrCredential means that the credential does not exist or is not for this host.
 	ErrCredential = errors.New("no such credential of the operator (sandbox.egress.credentials)")
 )
 
@@ -51,17 +46,17 @@ type Limits struct {
 
 // Options of a Proxy.
 type Options struct {
-	Ceiling     []Rule // what any policy may allow; empty: nothing
+	Ceiling     []Rule // the most that any policy may allow; empty: nothing
 	Credentials map[string]Credential
 	Authority   *Authority // issues the certificates of intercepted hosts
 	Limits      Limits
 	Roots       *x509.CertPool // trusted outside; nil: the machine's
-	// Resolve finds the addresses of a name; nil: as the machine does.
+	// Resolve finds the addresses of a name; nil: the machine's resolver.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	Log     *slog.Logger
 }
 
-// Proxy is what the servers of one node share. It is safe for concurrent use.
+// Proxy is the shared state of the servers of one node. It is safe for concurrent use.
 type Proxy struct {
 	o           Options
 	ceiling     []*rule
@@ -70,7 +65,7 @@ type Proxy struct {
 	observer    *observer
 }
 
-// New checks the operator's configuration. Every fault is told.
+// New checks the operator's configuration and reports all its faults.
 func New(o Options) (*Proxy, error) {
 	ceiling, err := compileCeiling(o.Ceiling)
 	if err != nil {
@@ -90,8 +85,8 @@ func New(o Options) (*Proxy, error) {
 	return &Proxy{o: o, ceiling: ceiling, credentials: credentials, own: &ownAddresses{}, observer: told}, nil
 }
 
-// Policy checks the rules of a workspace. The error wraps ErrPolicy and tells every
-// fault. Without rules nothing leaves.
+// Policy checks the rules of a workspace. The error wraps ErrPolicy and reports all faults. Without rules
+// nothing leaves.
 func (p *Proxy) Policy(rules []Rule) (*Policy, error) {
 	policy, err := newPolicy(rules, p.ceiling, p.credentials)
 	if err != nil {

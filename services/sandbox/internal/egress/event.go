@@ -16,41 +16,40 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outcome says what became of a request or a tunnel.
+// Outcome is how a request or a tunnel ended.
 type Outcome string
 
 // The outcomes.
 const (
 	Done           Outcome = "done"            // answered, whatever the status; or a tunnel that ended by itself
 	Denied         Outcome = "denied"          // no rule allows it
-	RefusedAddress Outcome = "refused_address" // a rule allows it, but not the address it is at
-	BadRequest     Outcome = "bad_request"     // not a request for a proxy, or one that can be read in two ways
-	Failed         Outcome = "failed"          // the other side does not answer, or not properly
+	RefusedAddress Outcome = "refused_address" // a rule allows it, but not its address
+	BadRequest     Outcome = "bad_request"     // not a proxy request, or an ambiguous one
+	Failed         Outcome = "failed"          // the other side did not answer, or not properly
 	Limited        Outcome = "limited"         // a limit ended it
-	Opened         Outcome = "opened"          // TLS that the proxy ends was begun: what is inside is told one by one
+	Opened         Outcome = "opened"          // the proxy ended TLS: the requests inside are reported one by one
 	Aborted        Outcome = "aborted"         // one side, or the end of the sandbox, cut it off
 )
 
-// Kinds of what is told.
+// Kinds of events.
 const (
 	KindHTTP      = "http"      // a request, in plain HTTP or upgraded
 	KindIntercept = "intercept" // a request inside TLS that the proxy ended
-	KindTunnel    = "tunnel"    // bytes that pass
+	KindTunnel    = "tunnel"    // bytes passed through
 )
 
-// Event tells of one request or tunnel. It has neither path nor query nor headers:
-// they may hold secrets.
+// Event reports one request or tunnel. It has no path, query or headers, because they may hold secrets.
 type Event struct {
 	Start      time.Time
 	Duration   time.Duration
-	Exec       string // of the command, as the client says, or who counts; empty when neither does
+	Exec       string // of the command, from the client or from Use; empty if neither names it
 	Kind       string
 	Method     string
-	Host       string // in its normal form; as it was asked for when there is none
+	Host       string // in its normal form; as requested if it has none
 	Port       uint16
-	Address    netip.Addr // that was dialed, if one was
-	Rule       string     // that allowed it
-	Credential string     // the name of what was put in
+	Address    netip.Addr // the dialed address, if any
+	Rule       string     // the rule that allowed it
+	Credential string     // the name of the credential that was added
 	Status     int        // of the answer, zero without one
 	Sent       int64      // bytes of bodies, or of a tunnel, to the outside
 	Received   int64
@@ -58,7 +57,7 @@ type Event struct {
 	Message    string // why, unless Done
 }
 
-// Client is who is served.
+// Client identifies the sandbox that is served.
 type Client struct {
 	Tenant, Session string
 	// Begin is called for each request and tunnel, and, with asked false, for each connection that waits
@@ -104,17 +103,17 @@ func newObserver() (*observer, error) {
 	return o, nil
 }
 
-// record is an event that is not over. One goroutine fills it.
+// record is an event in progress. One goroutine fills it.
 type record struct {
 	Event
 	ctx  context.Context //nolint:containedctx // only for the span and its metrics
-	span trace.Span      // nil until the end of a connection that waits: it may turn out to be none
+	span trace.Span      // nil until the end of a waiting connection, which may bring no event
 	s    *Server
 	use  Use
-	keep func() bool // has the command's end not cut the connection any more; nil: it does not anyway
-	// inside says that the requests inside the connection are told one by one.
+	keep func() bool // stops the command's end from cutting the connection; nil: it does not anyway
+	// inside means that the requests inside the connection are reported one by one.
 	inside bool
-	// banned is why it is refused, whatever it is; nil: it is not.
+	// banned is why it is refused regardless of its content; nil: it is not.
 	banned error
 }
 
@@ -126,8 +125,8 @@ func (s *Server) begin(m *meter, kind, method, exec string) *record {
 	return r
 }
 
-// newRecord has who counts know of one. The command's end cuts the connection off, so that
-// nothing of the command goes on, and all of it can be told.
+// newRecord reports a new use to Begin. The command's end cuts the connection, so that nothing of the
+// command goes on and all of it can be reported.
 func (s *Server) newRecord(m *meter, kind, exec string, asked bool) *record {
 	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Outcome: Done}, ctx: context.Background(), s: s}
 	if s.client.Begin != nil {
@@ -150,14 +149,14 @@ func (r *record) startSpan() {
 	))
 }
 
-// dialed tells that there is a connection to the outside.
+// dialed reports a connection to the outside.
 func (r *record) dialed() {
 	if r.use.Dialed != nil {
 		r.use.Dialed(r.Event)
 	}
 }
 
-// drop ends the record of a connection over which requests came: they have their own.
+// drop ends the record of a connection that carried requests: they have their own records.
 func (r *record) drop() {
 	r.Outcome = Opened
 	r.tell()
@@ -174,11 +173,10 @@ func (r *record) tell() {
 
 func (r *record) to(t target) { r.Host, r.Port = t.host(), t.port }
 
-// maxMessage is how long an event's message may be, in bytes: it may quote the client,
-// who may say a lot.
+// maxMessage is the maximum size of an event's message in bytes: it may quote the client.
 const maxMessage = 1024
 
-// fail sets how it went wrong.
+// fail records an error.
 func (r *record) fail(err error) {
 	var no *RefusalError
 	if !errors.As(err, &no) {
@@ -190,7 +188,7 @@ func (r *record) fail(err error) {
 	}
 }
 
-// end tells of it.
+// end reports the event.
 func (r *record) end() {
 	r.Duration = time.Since(r.Start)
 	if r.span == nil {

@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// route is where a request was decided to go.
+// route is the decision about a request.
 type route struct {
 	*record
 	to       target
@@ -29,14 +29,14 @@ type route struct {
 	sent     atomic.Int64
 	received atomic.Int64
 	address  atomic.Pointer[netip.Addr]
-	life     context.Context //nolint:containedctx // ends with the request, also for what the transport does without it
+	life     context.Context //nolint:containedctx // ends with the request, also for detached work of the transport
 }
 
 type routeKey struct{}
 
 func routeOf(ctx context.Context) *route { return ctx.Value(routeKey{}).(*route) } //nolint:forcetypeassert // every forwarded request has one
 
-// plain answers what comes over a sandbox's connection.
+// plain handles requests over a sandbox's connection.
 func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		s.connect(w, r)
@@ -46,7 +46,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	defer rec.end()
 	t, err := address(r)
 	if err == nil {
-		rec.to(t) // told also of one that is turned away
+		rec.to(t) // also reported if it is turned away
 	}
 	if rec.turnAway(w, r) {
 		return
@@ -58,8 +58,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, rec, t, false)
 }
 
-// address is where a request in the form for proxies goes. Its Host header does not
-// count.
+// address returns the target of a request in proxy form. The Host header does not count.
 func address(r *http.Request) (target, error) {
 	switch {
 	case r.URL.Host == "" || r.URL.Opaque != "":
@@ -72,16 +71,16 @@ func address(r *http.Request) (target, error) {
 	return parseAuthority(r.URL.Host, 80)
 }
 
-// intercepted answers what comes out of TLS that was ended here.
+// intercepted handles requests inside TLS that the proxy ended.
 func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
-	c := r.Context().Value(connKey{}).(*intercept) //nolint:forcetypeassert // nothing else is handed over
+	c := r.Context().Value(connKey{}).(*intercept) //nolint:forcetypeassert // only these are handed over
 	rec := s.ask(r, KindIntercept, "")
 	defer rec.end()
 	rec.to(c.to)
 	if rec.turnAway(w, r) {
 		return
 	}
-	if r.URL.Opaque != "" { // it would be the request's target outside, host and all
+	if r.URL.Opaque != "" { // it would become the request's target outside, including the host
 		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the address is none of this host: ask for a path, such as /x"})
 		return
 	}
@@ -128,7 +127,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 		},
 	})
 	complete := false
-	defer func() { // also when the forwarder panics, which is how it cuts an answer off
+	defer func() { // also if the forwarder panics, which is how it aborts an answer
 		out.Sent, out.Received = out.sent.Load(), out.received.Load()
 		if a := out.address.Load(); a != nil {
 			out.Address = *a
@@ -150,7 +149,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 		complete = true
 		return
 	}
-	_ = http.NewResponseController(w).EnableFullDuplex() // else an early answer throws away what has not been sent on of the request
+	_ = http.NewResponseController(w).EnableFullDuplex() // else an early answer discards the unsent rest of the request
 	s.forwarder.ServeHTTP(final{w}, r)
 	complete = true
 }
@@ -174,7 +173,7 @@ func (f final) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
-// limitOf is why the connection of a request was ended, if a limit did.
+// limitOf returns the limit that ended a request's connection, or nil.
 func limitOf(r *http.Request) error {
 	if m := meterOf(r.Context().Value(connKey{})); m != nil {
 		if why := m.why.Load(); why != nil {
@@ -184,13 +183,13 @@ func limitOf(r *http.Request) error {
 	return nil
 }
 
-// rewrite writes the request anew. What belongs to the client's connection has been
-// taken out, before the credential comes in.
+// rewrite writes the request anew. Headers of the client's connection are removed before the credential is
+// added.
 func rewrite(p *httputil.ProxyRequest) {
 	to := routeOf(p.In.Context())
 	u := p.Out.URL
-	u.Scheme, u.Host, u.User, u.Opaque = to.scheme, to.to.header(to.scheme), nil, "" // what is opaque would stand in the place of all others
-	u.RawQuery = p.In.URL.RawQuery                                                   // as it came: nothing is decided by it
+	u.Scheme, u.Host, u.User, u.Opaque = to.scheme, to.to.header(to.scheme), nil, "" // an opaque part would replace all others
+	u.RawQuery = p.In.URL.RawQuery                                                   // unchanged: no decision depends on it
 	p.Out.Host = u.Host
 	p.Out.Trailer = nil
 	for _, h := range []string{"Connection", "Upgrade", "Http2-Settings"} { // after an upgrade the proxy could not check requests
@@ -203,14 +202,14 @@ func rewrite(p *httputil.ProxyRequest) {
 	}
 	maps.DeleteFunc(p.Out.Header, func(name string, values []string) bool { return overrides(name, values, to.looked) })
 	if _, set := p.In.Header["User-Agent"]; !set {
-		p.Out.Header["User-Agent"] = nil // none, rather than ours
+		p.Out.Header["User-Agent"] = nil // none, rather than Go's default
 	}
 	to.secret.put(p.Out.Header)
 }
 
-// answered looks at an answer before it goes in.
+// answered checks an answer before it is passed on.
 func (s *Server) answered(r *http.Response) error {
-	if r.StatusCode < http.StatusOK { // the protocol was changed unasked, or it is no status: the server of HTTP would panic
+	if r.StatusCode < http.StatusOK { // an unrequested upgrade, or an invalid status, on which the HTTP server would panic
 		return errors.New("the answer has no final status")
 	}
 	out := routeOf(r.Request.Context())
@@ -224,7 +223,7 @@ func (s *Server) answered(r *http.Response) error {
 
 var errGone = &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
 
-// failed answers a request that got no answer.
+// failed answers a request whose forwarding failed.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	out := routeOf(r.Context())
 	var no *RefusalError
@@ -246,7 +245,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	out.refuse(w, no)
 }
 
-// statuses are what the proxy itself answers.
+// statuses are the answers of the proxy itself.
 var statuses = map[Outcome]struct {
 	code  int
 	error string // of RFC 9209
@@ -259,7 +258,7 @@ var statuses = map[Outcome]struct {
 	Aborted:        {http.StatusBadGateway, "connection_terminated"},
 }
 
-// refuse answers for the proxy itself, and remembers it.
+// refuse sends an answer of the proxy itself and records it.
 func (r *record) refuse(w http.ResponseWriter, err error) {
 	r.fail(err)
 	r.answer(w, statuses[r.Outcome].code)
@@ -272,7 +271,7 @@ func (r *record) answer(w http.ResponseWriter, code int) {
 	_, _ = io.WriteString(w, r.Message+"\n")
 }
 
-// turnAway refuses a request that is not looked at: one too many, or with too many header fields.
+// turnAway refuses a request unseen: one too many, or with too many header fields.
 func (r *record) turnAway(w http.ResponseWriter, req *http.Request) bool {
 	if r.banned != nil {
 		w.Header().Set("Connection", "close")
@@ -283,7 +282,7 @@ func (r *record) turnAway(w http.ResponseWriter, req *http.Request) bool {
 	if n <= maxFields {
 		return false
 	}
-	req.Header = nil // the server of HTTP keeps the request until its body has ended
+	req.Header = nil // the HTTP server keeps the request until its body has ended
 	r.fail(&RefusalError{Outcome: BadRequest, Message: fmt.Sprintf("the request has %d header fields, more than %d", n, maxFields)})
 	w.Header().Set("Connection", "close")
 	r.answer(w, http.StatusRequestHeaderFieldsTooLarge)
@@ -297,8 +296,8 @@ func fields(h http.Header) (n int) {
 	return n
 }
 
-// execOf is the command that a client says it belongs to: the user name of its
-// proxy's address. It decides only for whom it is counted, and under which call it is told.
+// execOf returns the command that a client names: the user name of its proxy's address. It decides only
+// where the request is counted and reported.
 func execOf(r *http.Request) string {
 	as := http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}
 	name, _, _ := as.BasicAuth()
@@ -310,7 +309,7 @@ func execOf(r *http.Request) string {
 
 func method(r *http.Request) string { return r.Method[:min(len(r.Method), 32)] }
 
-// countedBody counts what is sent, which the transport reads in a goroutine of its own, or received.
+// countedBody counts the bytes of a body. The transport reads a sent body in its own goroutine.
 type countedBody struct {
 	io.ReadCloser
 	n *atomic.Int64
@@ -322,7 +321,7 @@ func (c *countedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// sentBody is what is sent. That it cannot be read is no fault of the host's.
+// sentBody is the body of a request. A failure to read it is not the host's fault.
 type sentBody struct{ countedBody }
 
 func (s *sentBody) Read(b []byte) (int, error) {

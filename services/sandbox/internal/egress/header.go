@@ -7,12 +7,12 @@ import (
 
 // Some servers, and frameworks behind them, take a part of the request from a header instead.
 var (
-	// overridesHost are for the host, of which there is one alone: the address's.
+	// overridesHost override the host; only the address's host counts.
 	overridesHost = []string{"forwarded", "x-forwarded-host", "x-forwarded-server", "x-host", "x-http-host-override", "x-original-host"}
-	// overridesMethod are for the method.
+	// overridesMethod override the method.
 	overridesMethod = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-forwarded-method"}
-	// overridesPath are for the path, or for how much of it leads to the program that answers
-	// (the last ones, of gateways): the rest is the path then.
+	// overridesPath override the path, or the part of it that leads to the program that answers (the last
+	// ones, of gateways), so that the rest becomes the path.
 	overridesPath = []string{
 		"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path",
 		"x-forwarded-prefix", "x-script-name", "script-name", "path-info",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// meter is a client's connection that is ended when it is idle, old or too busy. All that
-// is done for it ends with it.
+// meter is a client's connection that is closed when it is idle, old or too busy. All work for it ends with
+// it.
 type meter struct {
 	net.Conn
 	s     *Server
@@ -40,10 +40,10 @@ func (m *meter) limit(why string) {
 	_ = m.Close()
 }
 
-// errCut is why a connection ended that was still open when its command had ended.
+// errCut is why a connection was closed that was still open when its command had ended.
 var errCut = &RefusalError{Outcome: Aborted, Message: "the command ended while it was open"}
 
-// cut ends the connection because its command has ended.
+// cut closes the connection because its command has ended.
 func (m *meter) cut() {
 	m.why.CompareAndSwap(nil, errCut)
 	_ = m.Close()
@@ -54,7 +54,7 @@ func (m *meter) count(n int) {
 		return
 	}
 	m.idle.Reset(m.s.proxy.o.Limits.Idle)
-	if m.ctx.Err() != nil { // it was closed meanwhile, and would be kept until then
+	if m.ctx.Err() != nil { // it was closed meanwhile; without this it would be kept until the timeout
 		m.idle.Stop()
 	}
 	if m.left.Add(-int64(n)) < 0 {
@@ -75,7 +75,7 @@ func (m *meter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. Only the first time counts.
+// Close closes the connection. Only the first call counts.
 func (m *meter) Close() (err error) {
 	m.once.Do(func() {
 		err = m.Conn.Close()
@@ -85,22 +85,23 @@ func (m *meter) Close() (err error) {
 	return err
 }
 
-// stop ends the work for it. The end comes first, so that count sees it or is before it.
+// stop ends the work for the connection. It ends the context first, so that count sees that or comes before
+// it.
 func (m *meter) stop() {
 	m.end()
 	m.idle.Stop()
 	m.total.Stop()
 }
 
-// during is a context that ends with the connection, too. The server of HTTP sees the end
-// of a connection only when it has read all of a request.
+// during returns a context that also ends with the connection. The HTTP server notices the end of a
+// connection only after it has read a whole request.
 func (m *meter) during(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(m.ctx, cancel)
 	return ctx
 }
 
-// CloseWrite says that no more bytes come, as TCP can.
+// CloseWrite ends the writing side, as TCP can.
 func (m *meter) CloseWrite() error {
 	if c, ok := m.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -108,7 +109,7 @@ func (m *meter) CloseWrite() error {
 	return m.Close()
 }
 
-// handoff is a listener of connections that are at hand already.
+// handoff is a listener of connections that already exist.
 type handoff struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -120,7 +121,7 @@ func newHandoff(addr net.Addr) *handoff {
 	return &handoff{conns: make(chan net.Conn), done: make(chan struct{}), addr: addr}
 }
 
-// give hands a connection on; false: it is closed.
+// give passes a connection on; it returns false if the handoff is closed.
 func (h *handoff) give(c net.Conn) bool {
 	select {
 	case h.conns <- c:

@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// Policy is what the sandboxes of a workspace may reach: what one of its rules
-// lets out, and one of the operator's does too. Nothing else leaves. It does not
-// change.
+// Policy is what the sandboxes of a workspace may reach: what both one of its rules and one of the
+// operator's allow. It does not change.
 type Policy struct {
 	rules   []*rule
 	ceiling []*rule
 	ranges  []netip.Prefix // special addresses that its names may be at
 }
 
-// RefusalError says why a request was not sent.
+// RefusalError is why a request was not sent.
 type RefusalError struct {
 	Outcome Outcome
-	Message string // for the one who asked: what, why, what to do
+	Message string // for the client: what, why, what to do
 }
 
-// Error is the message.
+// Error returns the message.
 func (r *RefusalError) Error() string { return r.Message }
 
 func deny(format string, args ...any) *RefusalError {
@@ -45,7 +44,7 @@ func compileAll(rules []Rule) ([]*rule, error) {
 	return all, errors.Join(faults...)
 }
 
-// compileCeiling checks the operator's rules, which say where, never how.
+// compileCeiling checks the operator's rules, which define destinations only.
 func compileCeiling(rules []Rule) ([]*rule, error) {
 	all, err := compileAll(rules)
 	faults := []error{err}
@@ -57,8 +56,7 @@ func compileCeiling(rules []Rule) ([]*rule, error) {
 	return all, errors.Join(faults...)
 }
 
-// newPolicy checks rules against the ceiling, as far as that can be said before
-// there are requests.
+// newPolicy checks rules against the ceiling, as far as that is possible without requests.
 func newPolicy(rules []Rule, ceiling []*rule, credentials map[string]*credential) (*Policy, error) {
 	all, err := compileAll(rules)
 	if err != nil {
@@ -90,7 +88,7 @@ func newPolicy(rules []Rule, ceiling []*rule, credentials map[string]*credential
 	return &Policy{rules: all, ceiling: ceiling}, errors.Join(faults...)
 }
 
-// connect decides on CONNECT: which rule lets a stream of bytes to a host out.
+// connect decides on CONNECT and returns the rule that lets a stream of bytes to a host out.
 func (p *Policy) connect(t target) (*rule, error) {
 	why := unknownHost(t)
 	for _, r := range p.rules {
@@ -103,7 +101,7 @@ func (p *Policy) connect(t target) (*rule, error) {
 		case r.TLS == Pass && r.sees():
 			why = deny("rule %q allows some methods or paths, which cannot be seen in TLS that passes: use http://, or set the rule's tls to intercept", r.Name)
 		case r.TLS == Intercept:
-			return r, nil // the requests inside are measured against the ceiling
+			return r, nil // the requests inside are checked against the ceiling
 		case !p.below(t, "", "", false):
 			why = deny("%s is allowed by rule %q, but not by the operator", t.authority(), r.Name)
 		default:
@@ -113,8 +111,8 @@ func (p *Policy) connect(t target) (*rule, error) {
 	return nil, why
 }
 
-// request decides on a request: which rule lets it out, and where it goes. secret
-// says that it came in by TLS that the proxy ended.
+// request decides on a request. It returns the rule that allows it and its target. secret means that the
+// request came over TLS that the proxy ended.
 func (p *Policy) request(t target, method, escaped, decoded string, secret bool) (*rule, target, error) {
 	why := unknownHost(t)
 	for _, r := range p.rules {

@@ -16,16 +16,15 @@ import (
 
 // How a rule treats TLS.
 const (
-	// Pass lets plain HTTP and TLS through as they are. TLS must name the host that
-	// was asked for.
+	// Pass lets plain HTTP and TLS through unchanged. TLS must name the requested host.
 	Pass = "pass"
 	// Raw lets any bytes through to the host and port, such as SSH.
 	Raw = "raw"
-	// Intercept ends the client's TLS at the proxy, with a certificate of the node's
-	// own authority, and begins it anew to the outside.
+	// Intercept ends the client's TLS at the proxy, with a certificate of the node's own authority, and
+	// opens a new TLS connection to the outside.
 	Intercept = "intercept"
-	// Upgrade takes plain HTTP from the client and goes out by TLS. A request for
-	// port 80 goes to port 443.
+	// Upgrade takes plain HTTP from the client and sends it over TLS. A request for port 80 goes to port
+	// 443.
 	Upgrade = "upgrade"
 )
 
@@ -37,9 +36,9 @@ const (
 	maxStars  = 16   // of one path, because matching tries them all
 )
 
-// Rule lets some requests out.
+// Rule allows some requests.
 type Rule struct {
-	// Name is shown in events and refusals; empty takes the host.
+	// Name appears in events and refusals; if empty, the host does.
 	Name string `json:"name,omitempty" key:"name"`
 	// Host is a name, `*.` and a name for all below it, `*` for every name, an
 	// address or a range of addresses.
@@ -50,9 +49,9 @@ type Rule struct {
 	Methods []string `json:"methods,omitempty" key:"methods"`
 	// Paths of HTTP as globs, `**` for any number of segments; none means all.
 	Paths []string `json:"paths,omitempty" key:"paths"`
-	// TLS is one of Pass, which empty means, Raw, Intercept and Upgrade.
+	// TLS is Pass, the default, Raw, Intercept or Upgrade.
 	TLS string `json:"tls,omitempty" key:"tls"`
-	// Credential names one of the operator's to put into the requests.
+	// Credential names a credential of the operator to add to the requests.
 	Credential string `json:"credential,omitempty" key:"credential"`
 }
 
@@ -89,7 +88,7 @@ func merged(p string) string {
 	return strings.Join(kept, "/")
 }
 
-// compile checks a rule. Every fault is told.
+// compile checks a rule and reports all its faults.
 func compile(r Rule) (*rule, error) {
 	c := &rule{Rule: r}
 	var faults []error
@@ -250,11 +249,11 @@ func (p pattern) covers(q pattern) bool {
 	return p.matches(target{name: q.name})
 }
 
-// twoWays are the characters of a path that servers read in different ways: encoded
-// separators, dots and per cent signs.
+// twoWays are parts of a path that servers read in different ways: encoded separators, dots and per cent
+// signs.
 var twoWays = []string{"%2f", "%5c", "%00", "%2e", "%25", "\\"}
 
-// checkPath refuses paths that a server may read as another one than the rule did.
+// checkPath refuses paths that a server may read differently from the rule.
 func checkPath(escaped, decoded string) error {
 	low := strings.ToLower(escaped)
 	for _, s := range twoWays {
@@ -262,7 +261,7 @@ func checkPath(escaped, decoded string) error {
 			return fmt.Errorf("the path has %s, which servers read in different ways", s)
 		}
 	}
-	if !utf8.ValidString(decoded) { // such as a dot in more bytes than it needs
+	if !utf8.ValidString(decoded) { // such as a dot in an overlong encoding
 		return errors.New("the path is not UTF-8")
 	}
 	if plain := norm.NFKC.String(decoded); structure(plain) != structure(decoded) {
@@ -276,7 +275,7 @@ func checkPath(escaped, decoded string) error {
 	return nil
 }
 
-// structure is what of a path says where it leads, whatever the names are.
+// structure returns the characters of a path that define its structure, without the names.
 func structure(path string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune("./\\;%", c) {

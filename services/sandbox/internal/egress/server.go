@@ -16,38 +16,38 @@ import (
 const (
 	headerTimeout  = 30 * time.Second
 	maxHeader      = 64 << 10 // bytes
-	maxFields      = 256      // of a header: small ones take up many times their length
+	maxFields      = 256      // of a header: small ones take many times their length
 	upstreamIdle   = 30 * time.Second
 	upstreamUnused = 8 // connections to one host
 	placeTimeout   = 10 * time.Second
 	placeAgain     = 10 * time.Millisecond
 )
 
-// Server serves one sandbox's listener. Connections to the outside are never shared
-// between servers: what one policy has opened is not there for another.
+// Server serves one sandbox's listener. Servers never share connections to the outside: what one policy has
+// opened is not available to another.
 type Server struct {
 	proxy  *Proxy
 	policy *Policy
 	client Client
 
-	backlog      backlog       // of the listener; nil: it does not tell
+	backlog      backlog       // of the listener; nil if it does not report waiting connections
 	accepted     atomic.Uint64 // connections, refused ones as well
-	outer, inner *http.Server  // the sandbox's connections; what is inside TLS that was ended
+	outer, inner *http.Server  // the sandbox's connections; the content of TLS that the proxy ended
 	secret       *handoff      // from outer to inner
 	forwarder    *httputil.ReverseProxy
 	transport    *http.Transport
 
-	// places are taken by connections to the outside, from before they are dialed until they are closed.
+	// places are taken by connections to the outside, from before dialing until they are closed.
 	places chan struct{}
 
-	ctx    context.Context //nolint:containedctx // the server's life, for what it dials
+	ctx    context.Context //nolint:containedctx // the server's life, for its dials
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup // listeners and connections
 
 	mu     sync.Mutex // guards what follows
 	conns  map[*meter]struct{}
-	behind []chan struct{} // closed once all that was accepted is among conns
-	deaf   bool            // none is accepted any more, and all that was is
+	behind []chan struct{} // closed once all accepted connections are among conns
+	deaf   bool            // no more are accepted, and all accepted ones are admitted
 	closed bool
 }
 
@@ -71,7 +71,7 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	}
 	s.forwarder = &httputil.ReverseProxy{
 		Rewrite: rewrite, Transport: s.transport, FlushInterval: -1, ModifyResponse: s.answered, ErrorHandler: s.failed,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what goes wrong is in the events
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // errors are in the events
 	}
 	s.outer = s.http(s.plain)
 	s.inner = s.http(s.intercepted)
@@ -104,11 +104,11 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 			switch state {
 			case http.StateNew:
 				s.tasks.Add(1)
-			case http.StateActive: // a request has come, or what is none, which no handler sees
-				c.(line).state().unseen.Store(true) //nolint:forcetypeassert // nothing else is served
+			case http.StateActive: // a request, or invalid data that no handler sees, has come
+				c.(line).state().unseen.Store(true) //nolint:forcetypeassert // only lines are served
 			case http.StateIdle:
 				s.await(c.(line)) //nolint:forcetypeassert // as above
-			case http.StateClosed: // who hijacks a connection says so itself
+			case http.StateClosed: // the hijacker of a connection calls this itself
 				s.silent(c.(line)) //nolint:forcetypeassert // as above
 				s.tasks.Done()
 			case http.StateHijacked:
@@ -117,7 +117,7 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 	}
 }
 
-// meterOf is the sandbox's connection below what one of the servers of HTTP serves, nil for others.
+// meterOf returns the sandbox's connection below one that an HTTP server serves, or nil.
 func meterOf(c any) *meter {
 	switch c := c.(type) {
 	case *meter:
@@ -136,7 +136,7 @@ func (s *Server) run(h *http.Server, l net.Listener) {
 	}()
 }
 
-// Close ends every connection and waits for that.
+// Close closes all connections and waits for their end.
 func (s *Server) Close() error {
 	s.cancel()
 	err := errors.Join(s.outer.Close(), s.inner.Close(), s.secret.Close())
@@ -155,7 +155,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// admit takes a new connection in; nil: there is no room.
+// admit admits a new connection, or returns nil if there is no room.
 func (s *Server) admit(c net.Conn) *meter {
 	m := newMeter(c, s)
 	s.mu.Lock()
@@ -178,8 +178,8 @@ func (s *Server) forget(m *meter) {
 	delete(s.conns, m)
 }
 
-// dialUpstream is the only way to the outside. It ends with the server, too, and with the
-// request that asked for it: the transport would go on, for others, but those dial as well.
+// dialUpstream is the only way to the outside. It also ends with the server and with the request that
+// started it. The transport would continue it for other requests, but those dial as well.
 func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, error) {
 	t, err := parseAuthority(addr, 0)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) dialUpstream(ctx context.Context, _, addr string) (net.Conn, er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // both end it: the caller, and the server
+	defer context.AfterFunc(s.ctx, cancel)() //nolint:contextcheck // both the caller and the server end it
 	if out, ok := ctx.Value(routeKey{}).(*route); ok {
 		defer context.AfterFunc(out.life, cancel)() //nolint:contextcheck // and the request
 	}

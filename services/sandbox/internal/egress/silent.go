@@ -6,25 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// line is a connection that a server of HTTP serves.
+// line is a connection that an HTTP server serves.
 type line interface {
 	net.Conn
 	state() *requests
 }
 
-// requests is what is known of those over a connection. It is used by who accepts the
-// connection, and after that by who serves it.
+// requests is the state of the requests over a connection. First the accepting goroutine uses it, then the
+// serving one.
 type requests struct {
-	exec    string  // whose the connection is, or is said to be
+	exec    string  // the command that the connection belongs to, or names
 	asked   bool    // whether a request has come
-	waiting *record // of the connection while there is no request; nil: there is one
+	waiting *record // of the connection while there is no request; nil if there is one
 
 	quiet  atomic.Bool // while waiting is set
-	unseen atomic.Bool // whether something came that no handler has seen, since it is no request
+	unseen atomic.Bool // whether invalid data has come that no handler sees
 }
 
-// written notes an answer: while no handler answers a request it is the server of HTTP's own, to
-// what it does not take for one.
+// written notes an answer. While no handler is active, the answer is the HTTP server's own, to invalid
+// data.
 func (r *requests) written() {
 	if r.quiet.Load() {
 		r.unseen.Store(true)
@@ -33,8 +33,8 @@ func (r *requests) written() {
 
 func (r *requests) state() *requests { return r }
 
-// await begins the record of a connection that waits for a request: it is the command's that
-// runs now, and not the one's that runs when it turns out that nothing comes.
+// await begins the record of a connection that waits for a request. The record belongs to the command that
+// runs now, not to the one that runs when the connection ends without a request.
 func (s *Server) await(c line) {
 	l := c.state()
 	l.waiting = s.newRecord(meterOf(c), KindTunnel, l.exec, false)
@@ -45,7 +45,7 @@ func (s *Server) await(c line) {
 
 // ask begins the record of a request, in place of that of its connection.
 func (s *Server) ask(r *http.Request, kind, exec string) *record {
-	c := r.Context().Value(connKey{}).(line) //nolint:forcetypeassert // nothing else is served
+	c := r.Context().Value(connKey{}).(line) //nolint:forcetypeassert // only lines are served
 	l := c.state()
 	if exec == "" {
 		exec = l.exec

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// target is where a request goes: a name in its one normal form, or an address.
+// target is the destination of a request: a name in its normal form, or an address.
 type target struct {
 	name string     // lower case, ASCII, without a trailing dot; empty for an address
 	addr netip.Addr // valid for an address; never IPv4 in IPv6
 	port uint16
 }
 
-// host is the name or the address, as in a URL but without brackets.
+// host returns the name or the address, without brackets.
 func (t target) host() string {
 	if t.addr.IsValid() {
 		return t.addr.String()
@@ -28,10 +28,10 @@ func (t target) host() string {
 	return t.name
 }
 
-// authority is host:port, with brackets where they belong.
+// authority returns host:port, with brackets where needed.
 func (t target) authority() string { return net.JoinHostPort(t.host(), strconv.Itoa(int(t.port))) }
 
-// header is what the Host header says: without the port when it is the scheme's.
+// header returns the value of the Host header: without the port if that is the scheme's default.
 func (t target) header(scheme string) string {
 	if t.port != defaultPort(scheme) {
 		return t.authority()
@@ -49,8 +49,7 @@ func defaultPort(scheme string) uint16 {
 	return 80
 }
 
-// parseAuthority reads host:port. Without a port it is the given one; zero means
-// that there must be one.
+// parseAuthority parses host:port. A missing port is replaced by port; if that is zero, it is an error.
 func parseAuthority(s string, port uint16) (target, error) {
 	u := url.URL{Host: s}
 	host, digits := u.Hostname(), u.Port()
@@ -79,9 +78,8 @@ func parseAuthority(s string, port uint16) (target, error) {
 	return t, err
 }
 
-// parseHost brings a host into its one normal form. Forms of addresses other than
-// the usual ones (octal, hexadecimal, one number, too few parts) are refused: some
-// program would read them as an address, and another one as a name.
+// parseHost returns the normal form of a host. It refuses unusual forms of addresses (octal, hexadecimal,
+// one number, too few parts): some programs read them as addresses, and others as names.
 func parseHost(s string) (target, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		if a.Zone() != "" {
@@ -93,7 +91,7 @@ func parseHost(s string) (target, error) {
 	return target{name: name}, err
 }
 
-// names maps as a browser does, then holds to what a name in the DNS may be.
+// names maps names as a browser does, and applies the rules of the DNS.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 
 func normalName(s string) (string, error) {
@@ -107,7 +105,7 @@ func normalName(s string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q is not a host name", s)
 	}
-	// A name that changes when it is read again would be another one to the next reader.
+	// If a second pass changes the name, the next reader would see another name.
 	if again, err := names.ToASCII(name); err != nil || again != name || name != strings.ToLower(name) {
 		return "", fmt.Errorf("%q is not a host name", s)
 	}
@@ -117,7 +115,7 @@ func normalName(s string) (string, error) {
 	return name, nil
 }
 
-// endsInNumber tells names that some programs take for an IPv4 address.
+// endsInNumber reports whether some programs take the name for an IPv4 address.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {

@@ -18,13 +18,13 @@ const helloTimeout = 10 * time.Second
 // established is the answer after which a connection belongs to the tunnel.
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 
-// connect answers CONNECT.
+// connect handles CONNECT.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	rec := s.ask(r, KindTunnel, execOf(r))
 	defer rec.end()
 	t, err := connectAddress(r)
 	if err == nil {
-		rec.to(t) // told also of one that is turned away
+		rec.to(t) // also reported if it is turned away
 	}
 	if rec.turnAway(w, r) {
 		return
@@ -40,7 +40,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	rec.Rule = rule.Name
 	if rule.TLS == Intercept {
-		s.intercept(w, rec, t) //nolint:contextcheck // what is inside outlives the request
+		s.intercept(w, rec, t) //nolint:contextcheck // the content outlives the request
 		return
 	}
 	out, err := s.dialUpstream(r.Context(), "tcp", t.authority())
@@ -72,21 +72,21 @@ func connectAddress(r *http.Request) (target, error) {
 	return parseAuthority(r.URL.Host, 0)
 }
 
-// hijack takes the connection over and tells the client so. When it is true, the
-// caller owns the connection, and a task of the server's.
+// hijack takes the connection over and tells the client. If it returns true, the caller owns the connection
+// and a task of the server.
 func (s *Server) hijack(w http.ResponseWriter, rec *record) (*taken, bool) {
 	c, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		rec.refuse(w, err)
 		return nil, false
 	}
-	m := c.(*meter) //nolint:forcetypeassert // the door lets in nothing else
+	m := c.(*meter) //nolint:forcetypeassert // the door admits only meters
 	t := &taken{meter: m}
 	if n := buffered.Reader.Buffered(); n > 0 {
 		early, _ := buffered.Peek(n)
 		t.early = append(t.early, early...)
 	}
-	// The server of HTTP has set deadlines for its own purposes.
+	// The HTTP server has set deadlines for its own purposes.
 	if err = c.SetDeadline(time.Time{}); err == nil {
 		_, err = io.WriteString(c, established)
 	}
@@ -102,7 +102,7 @@ func (s *Server) hijack(w http.ResponseWriter, rec *record) (*taken, bool) {
 	return t, true
 }
 
-// taken is a connection that was taken over, with what had been read of it.
+// taken is a hijacked connection, with the data already read from it.
 type taken struct {
 	*meter
 	early []byte
@@ -117,8 +117,8 @@ func (t *taken) Read(b []byte) (int, error) {
 	return t.meter.Read(b)
 }
 
-// tunnel moves bytes until both sides have ended, or the client's connection does: a side
-// that does not read keeps nothing.
+// tunnel copies bytes until both sides have ended, or the client's connection has: a side that does not
+// read blocks nothing.
 func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn) {
 	defer context.AfterFunc(in.ctx, func() { _ = in.Close(); _ = out.Close() })()
 	if r.TLS == Pass {
@@ -143,14 +143,13 @@ func (s *Server) tunnel(rec *record, r *rule, t target, in *taken, out net.Conn)
 	rec.Sent, rec.Received = sent, received
 	if why := in.why.Load(); why != nil {
 		rec.fail(why)
-	} else if s.ctx.Err() != nil { // a side that resets has just ended: many do so when they have read enough
+	} else if s.ctx.Err() != nil { // a reset is a normal end: many programs reset when they have read enough
 		rec.Outcome, rec.Message = Aborted, "the connection was cut off"
 	}
 }
 
-// checkHello reads the beginning of TLS: it must name the host that was asked for.
-// Otherwise a server of many hosts would answer for one that no rule names. What was
-// read is read again.
+// checkHello reads the beginning of TLS, which must name the requested host. Otherwise a server of many
+// hosts could answer for a host that no rule names. The data is then read again.
 func (s *Server) checkHello(in *taken, t target, r *rule) error {
 	_ = in.SetReadDeadline(time.Now().Add(helloTimeout))
 	tape := &tape{taken: in}
@@ -177,7 +176,7 @@ func (s *Server) checkHello(in *taken, t target, r *rule) error {
 	return nil
 }
 
-// cut is why a tunnel ended before TLS was begun in it, nil when that is for what the client sent.
+// cut returns why a tunnel ended before TLS began, or nil if the reason is the client's data.
 func (s *Server) cut(in *taken, gone bool) error {
 	if why := in.why.Load(); why != nil {
 		return why
@@ -191,7 +190,7 @@ func (s *Server) cut(in *taken, gone bool) error {
 	return nil
 }
 
-// tape remembers what is read, and lets nothing be written.
+// tape records what is read and discards what is written.
 type tape struct {
 	*taken
 	read []byte
@@ -206,7 +205,7 @@ func (t *tape) Read(b []byte) (int, error) {
 // Write implements net.Conn.
 func (t *tape) Write(b []byte) (int, error) { return len(b), nil }
 
-// intercept ends the client's TLS and hands what is inside to the inner server.
+// intercept ends the client's TLS and passes the content to the inner server.
 func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 	cert, err := s.proxy.certificate(t)
 	if err != nil {
@@ -251,7 +250,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 
 var errOtherHost = errors.New("another host")
 
-// intercept is what was inside TLS.
+// intercept is the content of a TLS connection.
 type intercept struct {
 	net.Conn
 	meter *meter
@@ -266,7 +265,7 @@ func (i *intercept) Write(b []byte) (int, error) {
 	return i.Conn.Write(b)
 }
 
-// handOver hands a connection to the inner server.
+// handOver passes a connection to the inner server.
 func (s *Server) handOver(i *intercept) bool {
 	s.await(i)
 	if s.secret.give(i) {
