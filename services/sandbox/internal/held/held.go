@@ -1,7 +1,7 @@
-// Package held adds up what the processes of a sandbox hold and no look at its folders finds:
-// files that were deleted, and terminals.
+// Package held counts what the processes of a sandbox hold and a count of its folders misses: deleted files
+// and terminals.
 //
-// Init has it, too, where the sandbox's processes are not the service's machine's.
+// Init uses it too, if the sandbox's processes are not on the service's machine.
 package held
 
 import (
@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// LookTime bounds each half of a look: who looks also ends commands whose time is up.
+	// LookTime limits each half of a look: the caller also enforces time limits.
 	LookTime = 50 * time.Millisecond
-	// TooMuch is how many bytes a sandbox holds, or seems to, of which not all can be looked at:
-	// more than any may.
+	// TooMuch stands for a sandbox that holds too much, or that cannot be inspected completely: more bytes
+	// than any limit.
 	TooMuch = 1 << 60
 
-	// maxHeld is how many open files and mappings there may be in a sandbox, of all its processes
-	// together. More would take too long to look at: something could be hidden among them.
+	// maxHeld is how many open files and mappings the processes of a sandbox may have together. More would
+	// take too long to inspect, and could hide something.
 	maxHeld = 1 << 20
-	// maxFiles is how many deleted files and terminals may be found there: they are remembered.
+	// maxFiles is how many deleted files and terminals are remembered.
 	maxFiles = 1 << 16
-	// maxHidden is in how many rounds, one after the other, a process may keep others from looking
-	// at it. What init starts does so until it is known.
+	// maxHidden is in how many consecutive rounds a process may be uninspectable. Processes that init
+	// starts are so until they are known.
 	maxHidden = 2
-	// maxLists is how often processes are listed in a round: again at its end, for those that have come
-	// since. There is no end of them where something is built.
+	// maxLists is how often processes are listed in a round: again at its end, for new ones. A build makes
+	// new ones without end.
 	maxLists = 4
 )
 
-// Processes are those of a sandbox.
+// Processes are the processes of a sandbox.
 type Processes struct {
 	Space string // their process namespace, as links of /proc say it
 	All   []int
@@ -60,56 +60,56 @@ type Sum struct {
 	Written int64
 }
 
-// Counter adds up the files of a file system that have no name any more and are in use by
-// the processes of a sandbox, and its terminals. It goes round the processes, and on in the next
-// look where the time for one is over. It is safe for concurrent use.
+// Counter counts the deleted files of a file system that the processes of a sandbox use, and the sandbox's
+// terminals. It goes round the processes and continues in the next look when the time is over. It is safe
+// for concurrent use.
 //
-// It believes that all threads of a process have the same files open, and are in the same folder, which the
-// filter of sandboxes sees to. A file that is only mapped into memory, and not open, counts with its size on
-// the disk where root looks, and otherwise with as much of it as one has mapped, and as one that it is not sure
-// of. One that is under way in a local socket is not seen, nor is one terminal of each process that it has open
-// as its own. A process that does not let others look at it, three rounds long, counts as holding too much.
+// It assumes that all threads of a process share their open files and their folder, which the sandbox
+// filter ensures. A file that is only mapped counts with its size on disk if the service is root. Otherwise
+// its mapped part counts, and the file is Unsure. The counter misses files in transit in a local socket,
+// and one terminal per process that is open as its controlling terminal. A process that is uninspectable
+// for three rounds counts as holding too much.
 type Counter struct {
 	mu     sync.Mutex
 	device uint64
-	number string // of the device, as a process's maps have it
+	number string // of the device, as in a process's maps
 	most   int    // open files and mappings
 	files  int    // deleted ones, and terminals
 	closed bool
-	sure   bool // it may look at files that are only mapped
-	silent bool // the kernel does not note what is written to the device
+	sure   bool // it may inspect files that are only mapped
+	silent bool // the kernel does not count writes to the device
 
-	written  int64            // as the last look found
-	unwaited map[int]struct{} // processes that had ended then, and were not waited for
+	written  int64            // result of the last look
+	unwaited map[int]struct{} // processes that had ended but were not reaped then
 
-	found  Sum           // that the last whole round found
-	hidden int           // rounds until then, one after the other, in which a process was hidden
+	found  Sum           // result of the last full round
+	hidden int           // consecutive rounds until then in which a process was hidden
 	at     time.Time     // when the last look ended
 	took   time.Duration // and how long it took
 
-	// Of the round. seen is nil when none is under way.
-	rest      []string            // processes to look at yet, by their folders
+	// Of the round. seen is nil if none is in progress.
+	rest      []string            // processes that are still to be inspected, by their folders
 	lists     int                 // how often they were listed
-	listed    map[int]struct{}    // all that were
-	of        Processes           // as they were listed last
-	process   string              // the one that is being looked at; empty: none is
-	dir       string              // and the thread of it
-	open      *os.File            // the folder of what it has open; nil when that was looked at
-	maps      *os.File            // what it has mapped; nil when that was looked at
+	listed    map[int]struct{}    // all that were listed
+	of        Processes           // as listed last
+	process   string              // the one being inspected; empty: none
+	dir       string              // and its thread
+	open      *os.File            // the folder of its open files; nil when done
+	maps      *os.File            // its mappings; nil when done
 	lines     *bufio.Reader       // of maps
-	seen      map[uint64]int64    // bytes that were counted, by inode
-	mapped    map[uint64]mapping  // files in memory that were not counted yet, by inode
+	seen      map[uint64]int64    // counted bytes, by inode
+	mapped    map[uint64]mapping  // mapped files that are not counted yet, by inode
 	unsure    map[uint64]struct{} // files counted by their mapped part, because they may not be inspected, by inode
 	terminals map[uint32]struct{} // by number
-	others    int                 // terminals whose number is not known
-	owns      bool                // the process has its own terminal open
-	looked    int                 // at so many
+	others    int                 // terminals of unknown number
+	owns      bool                // the process has its controlling terminal open
+	looked    int                 // number of inspected files and mappings
 	hides     bool                // one of the processes cannot be inspected
 	blind     bool                // a look failed for a reason outside the processes
 	total     int64               // bytes
 }
 
-// New makes one, for the deleted files of a device. Close must be called.
+// New makes a Counter for the deleted files of a device. The caller must call Close.
 func New(device uint64) *Counter {
 	return &Counter{
 		device: device, most: maxHeld, files: maxFiles, sure: SeesMapped(),
@@ -117,7 +117,7 @@ func New(device uint64) *Counter {
 	}
 }
 
-// Of makes one for the file system of a folder, as New does.
+// Of makes a Counter for the file system of a folder.
 func Of(folder string) (*Counter, error) {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -201,7 +201,7 @@ func (c *Counter) list(p Processes) (some bool) {
 	return some
 }
 
-// sum is what is known now.
+// sum returns the current result.
 func (c *Counter) sum() Sum {
 	now := c.now()
 	return Sum{
@@ -210,12 +210,12 @@ func (c *Counter) sum() Sum {
 	}
 }
 
-// now is what this round has found so far.
+// now returns the result of this round so far.
 func (c *Counter) now() Sum {
 	return Sum{Deleted: c.total, Terminals: len(c.terminals) + c.others, Unsure: len(c.unsure)}
 }
 
-// conclude ends a whole round. One in which not all could be looked at finds no less than the one before.
+// conclude ends a full round. An incomplete inspection never lowers the result of the round before.
 func (c *Counter) conclude() {
 	if c.blind {
 		c.found = c.sum()
@@ -233,7 +233,7 @@ func (c *Counter) conclude() {
 	c.end()
 }
 
-// Close gives back what it holds. Nothing is looked at any more.
+// Close releases the counter's files. It must not be used afterwards.
 func (c *Counter) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,14 +256,14 @@ func (c *Counter) begin(p Processes) {
 	c.list(p)
 }
 
-// end ends a round, whole or not.
+// end ends a round, full or not.
 func (c *Counter) end() {
 	c.endProcess()
 	c.rest, c.process, c.seen, c.mapped, c.unsure, c.terminals, c.listed, c.of = nil, "", nil, nil, nil, nil, nil, Processes{}
 	c.lists, c.others, c.looked, c.hides, c.blind, c.total = 0, 0, 0, false, false, 0
 }
 
-// endProcess ends the look at one process.
+// endProcess ends the inspection of one process.
 func (c *Counter) endProcess() {
 	if c.open != nil {
 		_ = c.open.Close()
@@ -274,7 +274,7 @@ func (c *Counter) endProcess() {
 	c.open, c.maps, c.lines = nil, nil, nil
 }
 
-// count counts a file. Of one that is counted again the later size holds.
+// count counts a file. If a file is counted again, the later size holds.
 func (c *Counter) count(inode uint64, bytes int64) {
 	c.total += bytes - c.seen[inode]
 	c.seen[inode] = bytes
@@ -282,8 +282,8 @@ func (c *Counter) count(inode uint64, bytes int64) {
 	delete(c.unsure, inode)
 }
 
-// weigh counts for a time what was found in memory. A file whose size is not to be had waits for
-// the end of the round: one that is looked at later may have it open.
+// weigh counts mapped files for a time. A file of unknown size waits for the end of the round: a process
+// inspected later may have it open.
 func (c *Counter) weigh(within time.Duration) {
 	begin := time.Now()
 	for inode, m := range c.mapped {

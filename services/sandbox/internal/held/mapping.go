@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readLine reads a line of any length: a name in it may be as long as folders are deep. Of one that
-// the reader cannot hold it answers the beginning and the end.
+// readLine reads a line of any length: a name in it may be as long as folders are deep. If the reader
+// cannot hold the line, it returns the beginning and the end.
 func readLine(r *bufio.Reader) (line []byte, length int, err error) {
 	const ends = 1024
 	line, err = r.ReadSlice('\n')
@@ -36,19 +36,20 @@ func readLine(r *bufio.Reader) (line []byte, length int, err error) {
 // mapping is a deleted file that is mapped into memory.
 type mapping struct {
 	dir      string // of the process
-	from, to uint64 // the part that is mapped
+	from, to uint64 // the mapped part
 	inode    uint64
 }
 
 func (m mapping) length() int64 { return int64(m.to - m.from) }
 
-// errMoved says that something else is mapped by now.
+// errMoved means that something else is mapped by now.
 var errMoved = errors.New("another file is mapped there")
 
-// size is the file's on the disk, or else, when that is not to be had, that of the mapping, and why.
+// size returns the file's size on disk. If that is unavailable, it returns the mapping's size and the
+// reason.
 func (m mapping) size() (bytes int64, err error) {
 	var st unix.Stat_t
-	// Only root may look there. The kernel names it without leading zeroes, and says first whether it is there.
+	// Only root may look there. The kernel omits leading zeroes, and checks existence first.
 	path := fmt.Sprintf("%s/map_files/%x-%x", m.dir, m.from, m.to)
 	if err := unix.Stat(path, &st); err != nil {
 		return m.length(), err
@@ -56,7 +57,7 @@ func (m mapping) size() (bytes int64, err error) {
 	switch {
 	case st.Ino != m.inode:
 		return m.length(), errMoved
-	case st.Nlink > 0 || readOnly(path): // the first: what its name says, and not the kernel
+	case st.Nlink > 0 || readOnly(path): // in the first case the name itself ends in that text
 		return 0, nil
 	}
 	return st.Blocks * 512, nil
@@ -78,8 +79,8 @@ var SeesMapped = sync.OnceValue(func() bool {
 	return false
 })
 
-// parseMapping reads a line of a process's maps; ok when it is a deleted file of the
-// device, as maps have its number.
+// parseMapping parses a line of a process's maps; ok reports whether it is a deleted file of the device,
+// given by its number in maps.
 func parseMapping(line []byte, device string) (m mapping, ok bool) {
 	if !bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte(" (deleted)")) {
 		return m, false

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Weigher says what the processes of a sandbox have in memory together. A look takes as long as it takes: some
-// hundreds of processes with some gigabytes take seconds.
+// Weigher measures how much memory the processes of a sandbox use together. A measurement of some hundreds
+// of processes with some gigabytes takes seconds.
 type Weigher struct {
 	As        func(func() error) error // runs a function with the rights to inspect the processes
 	Processes func() Processes         // returns the processes of the sandbox
@@ -19,13 +19,13 @@ type Weigher struct {
 	Limit     int64                    // bytes that they may have
 }
 
-// Weigh is how many bytes the processes have in memory: what is their own, also what of it is swapped out, with the tables
-// of their pages; what they have mapped of files in memory; and such files that have no name and are open. The last two, and
-// segments, may be the same: of the two counts the larger one holds.
+// Weigh returns how many bytes of memory the processes use. It counts their own memory, including swapped
+// pages and page tables, their mapped files in memory, and such files that have no name and are open. The
+// last two, and segments, may be the same memory: the larger of the two counts holds.
 //
-// While all is within the limit, a page that several processes have counts for each: that is quick to learn. Beyond, such
-// a page counts once. Processes are looked at one after the other, and go on meanwhile: so it is only too much what was
-// so twice. With an error nothing is known: it is no command's doing.
+// While the sum is within the limit, a shared page counts for each process, which is quick. Beyond the
+// limit, such a page counts once. Processes are measured one after the other while they run. So the result
+// is too much only if two measurements are. After an error nothing is known, and no command is to blame.
 func (w Weigher) Weigh() (int64, error) {
 	first, err := w.once()
 	if err != nil || first <= w.Limit {
@@ -43,7 +43,7 @@ func (w Weigher) once() (int64, error) {
 	all := make(map[int]inMemory, len(p.All))
 	for _, pid := range p.All {
 		if space, err := spaceOf(strconv.Itoa(pid)); err == nil && space != p.Space {
-			continue // it has ended; another one has its number
+			continue // it has ended, and its pid was reused
 		}
 		if m, ok := memoryOf("/proc/" + strconv.Itoa(pid)); ok {
 			all[pid] = m
@@ -71,12 +71,12 @@ func (w Weigher) once() (int64, error) {
 	return own + max(mapped, unnamed+min(before, w.Segments())), nil
 }
 
-// inMemory is what a process has in memory, in bytes: its own, and what it has mapped of files in memory.
+// inMemory is the memory of a process, in bytes: its own, and its mapped files in memory.
 type inMemory struct {
 	own, shared int64
-	tables      int64 // of own: those of its pages
+	tables      int64 // the page tables, part of own
 	parent      int
-	dir         string // of the thread that tells
+	dir         string // of the thread that was read
 }
 
 func total(all map[int]inMemory) (own, shared int64) {
@@ -86,8 +86,9 @@ func total(all map[int]inMemory) (own, shared int64) {
 	return own, shared
 }
 
-// shares adds up what processes have in memory, where a page that several have counts once. They are looked at one after
-// the other: what one had a part of that ended meanwhile, or executed something, counts with those that have all of it since.
+// shares sums the memory of processes, with each shared page counted once. Processes are measured one after
+// the other. If a process ends or executes a program meanwhile, its part counts for the processes that
+// still share it.
 func shares(all map[int]inMemory) (own, shared int64, err error) {
 	found, err := parts(all)
 	if err != nil {
@@ -97,10 +98,10 @@ func shares(all map[int]inMemory) (own, shared int64, err error) {
 	return own, shared, nil
 }
 
-// part is what a process has in memory, with its part of what it shares.
+// part is the memory of a process, with its part of shared memory.
 type part struct {
 	own, shared int64
-	stack       string // where that begins, which is elsewhere in each program that it executes; empty: not to be known
+	stack       string // where the stack begins, which differs between executed programs; empty: unknown
 }
 
 // parts returns the part of each process. For a process that cannot be inspected, all memory counts. An
@@ -111,7 +112,7 @@ func parts(all map[int]inMemory) (map[int]part, error) {
 		if parent, known := all[m.parent]; known && sameMemory(pid, m, m.parent, parent) {
 			continue // it is about to execute a program: vfork(2)
 		}
-		p := part{own: m.own, shared: m.shared, stack: stack(pid)} // before the look: it may execute something in that
+		p := part{own: m.own, shared: m.shared, stack: stack(pid)} // read first: the process may execute a program meanwhile
 		sum, err := fields(m.dir+"/smaps_rollup", "Pss_Anon:", "SwapPss:", "Pss_Shmem:")
 		switch {
 		case err == nil:
@@ -126,7 +127,7 @@ func parts(all map[int]inMemory) (map[int]part, error) {
 	return found, nil
 }
 
-// still adds up the parts of processes that have that memory still.
+// still sums the parts of processes that still have the same memory.
 func still(found map[int]part) (own, shared int64) {
 	for pid, p := range found {
 		if _, lives := memoryOf("/proc/" + strconv.Itoa(pid)); lives && stack(pid) == p.stack {
@@ -136,7 +137,7 @@ func still(found map[int]part) (own, shared int64) {
 	return own, shared
 }
 
-// stack is where a process's stack begins.
+// stack returns where a process's stack begins.
 func stack(pid int) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -149,8 +150,8 @@ func stack(pid int) string {
 	return string(all[25])
 }
 
-// memoryOf is what a process has in memory, as everybody may know. The first of its threads may have ended, with
-// which went what is known of it.
+// memoryOf returns the memory of a process from world-readable files. If its first thread has ended, it
+// reads another one.
 func memoryOf(dir string) (m inMemory, ok bool) {
 	if m, ok = threadMemory(dir); ok {
 		return m, true
@@ -175,8 +176,8 @@ func threadMemory(dir string) (m inMemory, ok bool) {
 	return inMemory{own: sum[0] + sum[1] + sum[2], tables: sum[2], shared: sum[3], parent: int(sum[4]), dir: dir}, true
 }
 
-// fields are numbers of a file of a process's that has one in a line, behind its name. Those in kB are
-// in bytes then. It is an error that one is missing.
+// fields returns numbers from lines of a process's file, by name. It converts kB to bytes. A missing name
+// is an error.
 func fields(path string, names ...string) (all []int64, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -215,8 +216,7 @@ func sameMemory(a int, of inMemory, b int, other inMemory) bool {
 	return errors.Join(err, err2) == nil && bytes.Equal(one, two)
 }
 
-// openInMemory is how many bytes the files have that processes have open, and that are in memory without a name:
-// memfd_create(2).
+// openInMemory returns the size of the processes' open, unnamed files in memory: memfd_create(2).
 func openInMemory(all map[int]inMemory) (sum int64, err error) {
 	device, err := memoryDevice()
 	if err != nil {
@@ -246,7 +246,7 @@ func openInMemory(all map[int]inMemory) (sum int64, err error) {
 	return sum, nil
 }
 
-// memoryDevice is the number of the file system in which those files are.
+// memoryDevice returns the device number of the file system of such files.
 func memoryDevice() (uint64, error) {
 	fd, err := unix.MemfdCreate("device", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Namespace is the processes in the process namespace that one is in, of which the caller may know
-// that they are; none if it has ended.
+// Namespace returns the processes visible to the caller in the process namespace of a process; none if that
+// process has ended.
 func Namespace(of int) Processes {
 	space, err := spaceOf(strconv.Itoa(of))
 	if err != nil {

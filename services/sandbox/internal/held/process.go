@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step looks at a little more.
+// step inspects a little more.
 func (c *Counter) step() {
 	switch {
 	case c.open != nil:
@@ -27,7 +27,7 @@ func (c *Counter) step() {
 	}
 }
 
-// next begins to look at the next process.
+// next begins to inspect the next process.
 func (c *Counter) next() {
 	c.looked++
 	process := c.rest[0]
@@ -38,7 +38,7 @@ func (c *Counter) next() {
 	}
 	space, err := os.Readlink(dir + "/ns/pid")
 	if err == nil && space != c.of.Space {
-		return // it has ended; another one has its number
+		return // it has ended, and its pid was reused
 	}
 	var err2, err3 error
 	c.open, err2 = os.Open(dir + "/fd")
@@ -48,7 +48,7 @@ func (c *Counter) next() {
 	if err := errors.Join(err, err2, err3); err != nil && c.lives(dir) {
 		c.unseen(process, err)
 	}
-	for _, kept := range []string{"/exe", "/cwd", "/root"} { // whether it has them open or not
+	for _, kept := range []string{"/exe", "/cwd", "/root"} { // these are held even if they are not open
 		var st unix.Stat_t
 		if unix.Stat(dir+kept, &st) == nil {
 			c.some(&st, dir+kept)
@@ -82,8 +82,8 @@ func (c *Counter) starts(process string) bool {
 	return c.of.Starting >= 0
 }
 
-// leave ends the look at a process. It looks again by another thread if the one that it looked at
-// has ended meanwhile, with which went what it had open.
+// leave ends the inspection of a process. If the inspected thread has ended meanwhile, with its open files,
+// it repeats the inspection through another thread.
 func (c *Counter) leave() {
 	if !c.lives(c.dir) && c.living(c.process) != "" {
 		c.rest = append(c.rest, c.process)
@@ -91,8 +91,8 @@ func (c *Counter) leave() {
 	c.process = ""
 }
 
-// living is the folder of a thread of a process that lives: the first one may end before the
-// others. Empty: the process has ended.
+// living returns the folder of a live thread of a process: the first thread may end before the others. It
+// is empty if the process has ended.
 func (c *Counter) living(process string) string {
 	if c.lives(process) {
 		return process
@@ -118,9 +118,9 @@ func (c *Counter) living(process string) string {
 	return ""
 }
 
-// Flags of threads, as the kernel names them: PF_EXITING of one that is on its way to its end, which can
-// neither open anything any more nor turn back, and PF_FORKNOEXEC of one that has executed nothing
-// yet, which cannot be had again.
+// Flags of threads, by the kernel's names. PF_EXITING marks a thread on its way to its end, which can open
+// nothing more and cannot turn back. PF_FORKNOEXEC marks a thread that has executed nothing yet; it is
+// never set again.
 const ending, unexecuted = 0x4, 0x40
 
 // lives reports whether a thread has not begun to end. A thread whose state is unreadable counts as live.
@@ -175,7 +175,7 @@ func (c *Counter) someOpen() {
 	}
 }
 
-// some counts a file, or a folder, if it is a deleted one of the device, which a process has by a path.
+// some counts a deleted file or folder of the device that a process holds by a path.
 func (c *Counter) some(st *unix.Stat_t, path string) {
 	if kind := st.Mode & unix.S_IFMT; (kind == unix.S_IFREG || kind == unix.S_IFDIR) && st.Nlink == 0 && uint64(st.Dev) == c.device && !readOnly(path) { //nolint:unconvert // the type is the architecture's
 		c.count(st.Ino, st.Blocks*512)
@@ -214,7 +214,7 @@ func (c *Counter) someTerminal(name string, device uint64) {
 	}
 }
 
-// master is the number of the pseudo-terminal that a descriptor is the master of.
+// master returns the number of the pseudo-terminal whose master a descriptor is.
 func (c *Counter) master(name string) (number uint32, ok bool) {
 	info, err := os.ReadFile(c.dir + "/fdinfo/" + name)
 	c.blind = c.blind || unrelated(err)
@@ -227,13 +227,13 @@ func (c *Counter) master(name string) (number uint32, ok bool) {
 	return uint32(n), ok && err == nil
 }
 
-// oneMapped notes one part of a file that a process has mapped, unless the file is known.
+// oneMapped records one mapping of a process, unless the file is known.
 func (c *Counter) oneMapped() {
 	raw, length, err := readLine(c.lines)
 	c.looked += 1 + length/1024 // long names take time
 	if m, ok := parseMapping(raw, c.number); ok {
 		if _, known := c.seen[m.inode]; !known && m.length() > c.mapped[m.inode].length() {
-			m.dir = "/proc/" + filepath.Base(c.dir) // threads have no such folder below their process's
+			m.dir = "/proc/" + filepath.Base(c.dir) // a thread has no such folder below its process's
 			c.mapped[m.inode] = m
 		}
 	}

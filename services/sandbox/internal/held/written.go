@@ -81,7 +81,7 @@ func (c *Counter) writtenBy(pid int, before map[int]struct{}) (int64, error) {
 
 func (c *Counter) noteUnwaited(pid int, before map[int]struct{}) error {
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid)); err != nil {
-		return nil //nolint:nilerr // it was waited for
+		return nil //nolint:nilerr // it was reaped
 	}
 	c.unwaited[pid] = struct{}{}
 	if _, known := before[pid]; known {
