@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// smallPack is a pack that is worth merging with others, once there are many.
+	// smallPack is the size below which packs are merged, once there are many.
 	smallPack  = 1 << 20
 	manySmalls = 64
 )
@@ -31,7 +31,7 @@ func (s *Store) Delete(ids ...string) error {
 			return err
 		}
 	}
-	// The objects must not go before the names that lead to them.
+	// Names must be removed durably before the objects that they lead to.
 	if err := durable.SyncDir(filepath.Join(s.dir, recordsDir)); err != nil {
 		return err
 	}
@@ -64,14 +64,13 @@ func (s *Store) Compact() error {
 
 // reach is what the snapshots lead to.
 //
-// An object has no kind of its own. The same bytes can be a file's contents, a large
-// file's list of chunks and a list of files, and commands can make them so. What an
-// object leads to depends on what names it: one is left out because it was followed
-// already as what it is named as, never because it is live.
+// An object has no kind of its own. The same bytes can be a file's contents, a large file's list of chunks
+// and a list of files, and commands can cause that. The reference to an object determines its kind. So an
+// object is skipped only if it was followed as that kind already, never because it is live.
 type reach struct {
-	live   map[Hash]bool // result alone: nothing is decided by it
-	lists  map[Hash]bool // lists of files that were followed
-	chunks map[Hash]bool // lists of chunks that were followed
+	live   map[Hash]bool // the result; no decision depends on it
+	lists  map[Hash]bool // lists of files already followed
+	chunks map[Hash]bool // lists of chunks already followed
 }
 
 // live returns every object that a snapshot holds.
@@ -89,7 +88,7 @@ func (s *Store) live() (map[Hash]bool, error) {
 	return to.live, nil
 }
 
-// follow notes the objects of a list of files, and of the files.
+// follow records the objects of a list of files, and of the files.
 func (s *Store) follow(root Hash, to reach) error {
 	entries, err := s.readList(root, func(h Hash) bool {
 		to.live[h] = true
@@ -140,7 +139,7 @@ func (p *packs) wasteful(useful map[*pack]int64) []*pack {
 	return old
 }
 
-// dropDamaged removes damaged packs of which all that is held was stored again.
+// dropDamaged removes damaged packs whose needed objects have all been stored again.
 func (s *Store) dropDamaged() error {
 	if s.packs.whole() == nil {
 		return nil
@@ -155,7 +154,7 @@ func (s *Store) dropDamaged() error {
 	return s.packs.remove(s.packs.useless(live))
 }
 
-// useless returns the damaged packs, unless something that is held may be in them.
+// useless returns the damaged packs, unless a needed object may be in them.
 func (p *packs) useless(live map[Hash]bool) []*pack {
 	for h := range live {
 		if !p.has(h) {
@@ -165,7 +164,7 @@ func (p *packs) useless(live map[Hash]bool) []*pack {
 	return slices.Clone(p.damaged)
 }
 
-// rewrite stores what is of use in packs that are to go in new ones, as it is.
+// rewrite copies the live objects of old packs into new ones, unchanged.
 func (p *packs) rewrite(old []*pack, live map[Hash]bool) error {
 	w := p.writer()
 	defer w.discard()
@@ -184,7 +183,7 @@ func (p *packs) rewrite(old []*pack, live map[Hash]bool) error {
 	return w.finish()
 }
 
-// remove removes packs. What was of use in them lies in others.
+// remove removes packs whose live objects are in other packs.
 func (p *packs) remove(old []*pack) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +195,7 @@ func (p *packs) remove(old []*pack) error {
 		if k.file != nil {
 			faults = append(faults, k.file.Close())
 		}
-		if !slices.ContainsFunc(p.all, func(o *pack) bool { return o.path == k.path }) { // the same again
+		if !slices.ContainsFunc(p.all, func(o *pack) bool { return o.path == k.path }) { // an identical new pack has that path
 			faults = append(faults, os.Remove(k.path))
 		}
 	}

@@ -14,23 +14,21 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// chunkSize is the most of a file that one object holds. Of a larger file only the
-// chunks are stored that changed.
+// chunkSize is the largest part of a file in one object. Of a larger file only changed chunks are stored.
 const chunkSize = 1 << 20
 
-// readAttempts bounds how often a file is read again that changed while it was
-// read.
+// readAttempts limits how often a file is read again that changed while it was read.
 const readAttempts = 3
 
-// errNotRegular says that a file is not, or is not any more, a regular one.
+// errNotRegular means that a file is not, or no longer, a regular one.
 var errNotRegular = errors.New("it is not a regular file")
 
-// sink takes objects: it stores them, or only says their hashes.
+// sink takes objects: it stores them, or only computes their hashes.
 type sink func([]byte) (Hash, error)
 
 func justHash(b []byte) (Hash, error) { return sha256.Sum256(b), nil }
 
-// openRegular opens a regular file of the workspace to read it.
+// openRegular opens a regular file of the workspace for reading.
 func (t *Tree) openRegular(name string) (f *os.File, shut func(), err error) {
 	const flags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	shut = func() {}
@@ -55,8 +53,8 @@ func (t *Tree) openRegular(name string) (f *os.File, shut func(), err error) {
 	return f, shut, nil
 }
 
-// openClosed opens a file to which, or to whose directories, the owner has taken
-// its own rights. They are taken away again by shut.
+// openClosed opens a file although its owner lacks rights to it or to its directories. shut takes the
+// rights away again.
 func (t *Tree) openClosed(name string) (_ *os.File, shut func(), err error) {
 	var undo []func()
 	undoAll := func() {
@@ -100,15 +98,15 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 	return st, unix.Fstat(int(f.Fd()), &st)
 }
 
-// seen is what a file was when the reading of it began.
+// seen is the state of a file when its reading began.
 type seen struct {
 	st     unix.Stat_t
-	steady bool // it held still while it was read
-	told   bool // whatever is stored to it later shows in its times
+	steady bool // it did not change while it was read
+	told   bool // every later store changes its times
 }
 
-// contents reads a file into a sink: as long as it was when the reading began, and
-// again when it changed meanwhile.
+// contents reads a file into a sink, up to its size when the reading began. It repeats that if the file
+// changed meanwhile.
 func (t *Tree) contents(e *Entry, to sink, buffer []byte) (now seen, err error) {
 	for range readAttempts {
 		now, err = t.once(e, to, buffer)
@@ -140,8 +138,8 @@ func (t *Tree) once(e *Entry, to sink, buffer []byte) (now seen, err error) {
 	return now, err
 }
 
-// digest hands a file's first size bytes on, a chunk at a time, and returns the
-// hash that an entry of them has. What is missing at the end reads as zeros.
+// digest passes a file's first size bytes to a sink, a chunk at a time, and returns the hash for their
+// entry. Missing bytes at the end read as zeros.
 func digest(f *os.File, size int64, holes bool, to sink, buffer []byte) (Hash, error) {
 	if size <= chunkSize {
 		b, err := chunk(f, 0, buffer[:size])
@@ -175,8 +173,8 @@ func digest(f *os.File, size int64, holes bool, to sink, buffer []byte) (Hash, e
 	return to(list)
 }
 
-// storeChunk hands a chunk on, unless it is all zeros: then it is a hole to us, and
-// becomes one again in a file that has holes.
+// storeChunk passes a chunk on. A chunk of zeros is a hole instead, and a restore makes it one again in a
+// sparse file.
 func storeChunk(b []byte, to sink) (Hash, error) {
 	if zero(b) {
 		return Hash{}, nil
@@ -184,7 +182,7 @@ func storeChunk(b []byte, to sink) (Hash, error) {
 	return to(b)
 }
 
-// data is where a sparse file's next bytes are, at or after an offset.
+// data returns the offset of a sparse file's next data, at or after an offset.
 func data(f *os.File, at, size int64) int64 {
 	next, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) {
@@ -196,18 +194,18 @@ func data(f *os.File, at, size int64) int64 {
 	return next
 }
 
-// chunk reads a piece of a file.
+// chunk reads a part of a file.
 func chunk(f *os.File, at int64, b []byte) ([]byte, error) {
 	n, err := f.ReadAt(b, at)
 	if errors.Is(err, io.EOF) {
-		clear(b[n:]) // it became shorter: it is read again
+		clear(b[n:]) // it became shorter and is read again
 		err = nil
 	}
 	return b, err
 }
 
-// write writes a regular file's contents. Chunks that are holes stay holes; in a
-// sparse file so do blocks of zeros. takes is asked before bytes are written.
+// write writes a regular file's contents. Holes stay holes; in a sparse file blocks of zeros become holes.
+// It calls takes before it writes bytes.
 func (s *Store) write(e Entry, f *os.File, takes func(bytes int) error) error {
 	if e.Size <= chunkSize {
 		b, err := s.packs.read(e.Hash)
@@ -239,7 +237,7 @@ func (s *Store) write(e Entry, f *os.File, takes func(bytes int) error) error {
 	return f.Truncate(e.Size)
 }
 
-// chunks are the hashes of a large file's chunks; zero stands for a hole.
+// chunks returns the hashes of a large file's chunks; zero stands for a hole.
 func (s *Store) chunks(e Entry) ([]Hash, error) {
 	b, err := s.packs.read(e.Hash)
 	if err != nil {
@@ -256,8 +254,7 @@ func (s *Store) chunks(e Entry) ([]Hash, error) {
 	return hashes, nil
 }
 
-// objects are those that hold a regular file: its contents, or its list of chunks and
-// the chunks.
+// objects returns the objects that hold a regular file: its contents, or its list of chunks and the chunks.
 func (s *Store) objects(e Entry) ([]Hash, error) {
 	if e.Size <= chunkSize {
 		return []Hash{e.Hash}, nil
@@ -269,7 +266,7 @@ func (s *Store) objects(e Entry) ([]Hash, error) {
 	return append(slices.DeleteFunc(chunks, func(h Hash) bool { return h == Hash{} }), e.Hash), nil
 }
 
-// chunk reads a chunk; a hole is zeros.
+// chunk reads a chunk; a hole reads as zeros.
 func (s *Store) chunk(h Hash, size int64) ([]byte, error) {
 	if h == (Hash{}) {
 		return make([]byte, size), nil

@@ -18,16 +18,16 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// settling is how young a file's change may be that the index does not trust: a
-// change after it could bear the same time.
+// settling is the age below which the index does not trust a file's change: a later change could have the
+// same time.
 const settling = 50 * time.Millisecond
 
-// Request says what to make.
+// Request describes the snapshot to make.
 type Request struct {
 	ID          string
 	Parent      string
 	Description string
-	Clones      []string // what the snapshot is to say of them
+	Clones      []string // the value of the snapshot's field Clones
 	Now         time.Time
 	// Read is called when the workspace has been read, before the data is durable. It may be nil.
 	Read func()
@@ -139,16 +139,15 @@ func (r *Snapshot) count(state *state) {
 	}
 }
 
-// state is what a workspace is at a moment.
+// state is the state of a workspace at a moment.
 type state struct {
 	entries []Entry
 	index   []known // of its regular files
 	left    []Left
-	linked  map[string]bool // its regular files that have other names, too
+	linked  map[string]bool // its regular files that have other names too
 }
 
-// look lists a workspace. A file that the index knows is not read; the others go
-// into the sink.
+// look lists a workspace. It does not read files that the index knows; the others go into the sink.
 func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
 	w, err := t.scan(ctx)
 	if err != nil {
@@ -157,8 +156,8 @@ func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
 	return s.take(ctx, t, w, to, func(*found) bool { return true })
 }
 
-// take completes a walk with what its files hold. Of those that are not worth it the
-// hash stays zero, which is no object's.
+// take completes a walk with the contents of its files. Files that are not worth it keep a zero hash, which
+// no object has.
 func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(*found) bool) (*state, error) {
 	l := lookup{rest: s.loadIndex()}
 	var todo []*found
@@ -194,7 +193,7 @@ func (s *Store) holds(k known) bool {
 	return err == nil && !slices.ContainsFunc(objects, func(h Hash) bool { return !s.packs.has(h) })
 }
 
-// unsteady marks files in the index that must be read again in any case.
+// unsteady marks files in the index that must always be read again.
 const unsteady = -1
 
 // readAll reads files, several at a time. A file that vanishes, or is no longer a regular file, gets no
@@ -258,8 +257,7 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 	return nil
 }
 
-// state sums up a walk. Files whose last change is too young are read again the next
-// time.
+// state summarizes a walk. Files whose last change is too young are read again the next time.
 func (w *walk) state(left []Left) *state {
 	s := &state{
 		entries: make([]Entry, 0, len(w.files)), index: make([]known, 0, len(w.files)),

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// Status says how a file differs.
+// Status is how a file differs.
 type Status uint8
 
 // Statuses.
@@ -32,10 +32,10 @@ const (
 type Change struct {
 	Path          string
 	Status        Status
-	Before, After *Entry // nil where it is not
+	Before, After *Entry // nil if the file is missing there
 	Binary        bool
 	Unified       string
-	// Truncated says that Unified was left out or cut for its size.
+	// Truncated means that Unified was left out or cut because of its size.
 	Truncated bool
 }
 
@@ -46,14 +46,14 @@ const (
 	maxAnswer   = 2 << 20   // of all together
 )
 
-// DiffRequest says what to compare.
+// DiffRequest describes what to compare.
 type DiffRequest struct {
 	From    string
-	To      string // empty for what the tree holds now
+	To      string // empty for the tree's current state
 	Path    string // only this file or directory; empty for all
-	After   string // only what comes after this path
+	After   string // only paths after this one
 	Unified bool
-	Most    int // changes
+	Most    int // most changes
 }
 
 // side is one of two states.
@@ -62,8 +62,8 @@ type side struct {
 	read    func(Entry) ([]byte, error)
 }
 
-// Diff compares two states, in the order of paths with the slash as the lowest
-// byte. more says that there are further changes.
+// Diff compares two states, in the order of paths with the slash as the lowest byte. more reports whether
+// there are further changes.
 func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Change, more bool, err error) {
 	from, err := s.side(r.From)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Cha
 				return nil, false, err
 			}
 			if told += len(c.Unified); c.Truncated && left < maxTold {
-				told = maxAnswer // it is as good as full
+				told = maxAnswer // almost full counts as full
 			}
 		}
 		changes = append(changes, c)
@@ -118,7 +118,7 @@ func (s *Store) other(ctx context.Context, t *Tree, id string) (side, error) {
 	return side{entries: now.entries, read: t.content}, nil
 }
 
-// compareEntries finds what differs between two lists, each in order.
+// compareEntries returns the differences between two ordered lists.
 func compareEntries(from, to []Entry) []Change {
 	var changes []Change
 	for len(from) > 0 || len(to) > 0 {
@@ -149,8 +149,8 @@ func differs(a, b *Entry) Status {
 	return ModeChanged
 }
 
-// explain says how the contents differ, in at most so many bytes. With none it does not look
-// for that, which takes hundreds of times the files' size.
+// explain sets how the contents differ, in at most most bytes. If most is zero, it does not compare, which
+// would take hundreds of times the files' size.
 func (c *Change) explain(from, to side, most int) error {
 	before, tooLarge, err := text(c.Before, from.read)
 	if err != nil {
@@ -175,7 +175,7 @@ func (c *Change) explain(from, to side, most int) error {
 	return nil
 }
 
-// header is what a unified diff calls one side of a change.
+// header returns the name that a unified diff gives one side of a change.
 func (e *Entry) header(prefix string) string {
 	switch {
 	case e == nil || e.Kind == Directory: // it has no contents
@@ -186,13 +186,12 @@ func (e *Entry) header(prefix string) string {
 	return prefix + filename.Encode(e.Path)
 }
 
-// ambiguous says of a character that some reader may take it for the end of a line, or of a
-// quoted name.
+// ambiguous reports whether some readers may take a character for the end of a line, or of a quoted name.
 func ambiguous(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '"' || r == '\\'
 }
 
-// quote writes a name as Git does that has such characters: as a string of C's.
+// quote writes a name with ambiguous characters as Git does: as a C string.
 func quote(name string) string {
 	const escapes = "abtnvfr" // of the bytes from 7 on
 	b := []byte{'"'}
@@ -224,7 +223,7 @@ func cut(text string, most int) (string, bool) {
 	return text[:strings.LastIndexByte(text[:max(most, 0)], '\n')+1], true
 }
 
-// text is what is compared of a file: its first bytes when it is too large.
+// text returns the content of a file to compare: the first bytes if the file is too large.
 func text(e *Entry, read func(Entry) ([]byte, error)) (b []byte, tooLarge bool, err error) {
 	switch {
 	case e == nil || e.Kind == Directory:
@@ -254,8 +253,7 @@ func (s *Store) content(e Entry) ([]byte, error) {
 	return s.chunk(chunks[0], chunkSize)
 }
 
-// content reads a file's first bytes from the workspace. One that vanished since
-// is empty.
+// content reads a file's first bytes from the workspace. A file that has vanished since is empty.
 func (t *Tree) content(e Entry) ([]byte, error) {
 	f, shut, err := t.openRegular(e.Path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errNotRegular) {

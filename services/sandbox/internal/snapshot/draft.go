@@ -14,12 +14,12 @@ import (
 // writers is how many files are written at a time.
 const writers = 4
 
-// syncedAlone is how many files at most are synced one by one. For more it is quicker to sync
-// the file system once, with whatever others have written there.
+// syncedAlone is the most files that are synced one by one. For more files, a sync of the file system is
+// quicker, despite the unrelated data that it writes.
 const syncedAlone = 256
 
-// prepare writes regular files, several at a time. They are on the disk then: else a crash of
-// the machine could leave neither what they are to replace, nor what is in them.
+// prepare writes regular files, several at a time, and syncs them. Otherwise a crash of the machine could
+// lose both the replaced files and the new contents.
 func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) error {
 	files := 0
 	for i, e := range want {
@@ -65,7 +65,7 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 	return errors.Join(unix.Syncfs(int(staging.Fd())), staging.Close())
 }
 
-// takes asks for room before so many bytes are written.
+// takes reserves room before bytes are written.
 func (re *restore) takes(bytes int) error {
 	written := re.written.Add(int64(bytes))
 	if re.tree.Room == nil {
@@ -81,8 +81,7 @@ func (re *restore) discard() {
 	}
 }
 
-// draft writes a file beside the workspace, to the disk if it is to be synced, and returns
-// its name.
+// draft writes a file in the staging folder, synced if asked, and returns its name.
 func (re *restore) draft(e Entry, synced bool) (string, error) {
 	f, err := os.CreateTemp(re.tree.staging, "restore-")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind says what an entry is.
+// Kind is the kind of an entry.
 type Kind uint8
 
 // Kinds.
@@ -29,16 +29,16 @@ const lateBits, half = 0o6000, 32
 
 // Entry is one file of a snapshot.
 type Entry struct {
-	Path  string // from the workspace
+	Path  string // relative to the workspace
 	Kind  Kind
 	Mode  uint32 // permissions, with keptBits
 	Mtime int64  // nanoseconds since 1970
 	Size  int64  // of a regular file
-	// Sparse says that the file had holes, which it shall have again. It is no part
-	// of a file's state: a file system may free blocks by itself.
+	// Sparse means that the file had holes, which a restore makes again. It is not part of a file's state:
+	// a file system may free blocks by itself.
 	Sparse bool
-	// Hash is the object that holds a regular file's contents, or when it is larger
-	// than one chunk the hashes of its chunks, one after the other.
+	// Hash is the object with a regular file's contents. For a file larger than one chunk, the object lists
+	// the hashes of the chunks.
 	Hash   Hash
 	Target string // of a symbolic link
 }
@@ -50,8 +50,8 @@ func (e Entry) same(o Entry) bool {
 	return e == o
 }
 
-// before orders paths as a walk meets them: a directory, then all that is in it,
-// then what follows. It is the order of the bytes, with the slash as the lowest.
+// before orders paths as a walk meets them: a directory, its contents, and then the rest. That is the order
+// of the bytes, with the slash as the lowest.
 func before(a, b string) bool { return compare(a, b) < 0 }
 
 func compare(a, b string) int {
@@ -110,8 +110,7 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// reading reads what appendEntry and its like wrote. After the first fault
-// everything is zero.
+// reading decodes the output of appendEntry and its like. After the first fault all values are zero.
 type reading struct {
 	b    []byte
 	fail error
@@ -169,7 +168,7 @@ func (r *reading) mode() uint32 {
 	return plain | late
 }
 
-// entry reads the entry after that of the path.
+// entry reads the entry that follows the one with the path previous.
 func (r *reading) entry(previous string) Entry {
 	var e Entry
 	if kind := r.bytes(1); len(kind) == 1 {
@@ -196,7 +195,7 @@ func (r *reading) entry(previous string) Entry {
 	return e
 }
 
-// valid refuses an entry that no walk of a workspace makes.
+// valid refuses an entry that no walk of a workspace can make.
 func (e Entry) valid() error {
 	switch {
 	case e.Path == "" || e.Size < 0 || e.Mode&^keptBits != 0 || strings.ContainsRune(e.Path, 0):

@@ -52,7 +52,7 @@ func (p *packs) list() []*pack {
 	return append([]*pack(nil), p.all...)
 }
 
-// link gives a file a second name, or copies it.
+// link makes a hard link of a file, or a copy if that fails.
 func link(from, to string) error {
 	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// known is what a regular file was when it was last read.
+// known is the state of a regular file when it was last read.
 type known struct {
 	path   string
 	inode  uint64
@@ -23,8 +23,8 @@ type known struct {
 
 const indexMagic = "FLINDEX2"
 
-// loadIndex reads the index, in the order of a walk. One that is missing, damaged or of
-// another start of the machine is empty: it is only a shortcut.
+// loadIndex reads the index, in the order of a walk. It returns none if the index is missing, damaged or of
+// another start of the machine: the index is only a shortcut.
 func (s *Store) loadIndex() []known {
 	raw, err := os.ReadFile(filepath.Join(s.dir, indexFile))
 	if err != nil || len(raw) < len(indexMagic)+sha256.Size || string(raw[:len(indexMagic)]) != indexMagic {

@@ -5,14 +5,14 @@ import (
 	"hash/fnv"
 )
 
-// A snapshot's list of files is a tree of objects. Its leaves hold entries, the
-// others the hashes of those below. Where an object ends is decided by what is at
-// that place alone (the path, the hash), so two lists that differ in a few files
-// share all objects but the few in which those are, and the way to them.
+// A snapshot's list of files is a tree of objects. Its leaves hold entries, the others the hashes of the
+// objects below. Only the content at a place (the path, the hash) decides where an object ends. So two
+// lists that differ in a few files share all objects except those with the changed files and those on the
+// way to them.
 const (
-	leafEnd   = 16  // one path in so many ends a leaf
-	leafMost  = 256 // entries of a leaf whose paths never do
-	nodeEnd   = 32  // one hash in so many ends an object of hashes
+	leafEnd   = 16  // on average one path in so many ends a leaf
+	leafMost  = 256 // the most entries of a leaf, if no path ends it
+	nodeEnd   = 32  // on average one hash in so many ends an object of hashes
 	nodeMost  = 512
 	leafLevel = 0
 	maxLevel  = 16
@@ -79,15 +79,15 @@ func writeNodes(w *packWriter, level byte, below []Hash) ([]Hash, error) {
 	return hashes, nil
 }
 
-// readList returns a list's entries, in order. Objects that skip knows are left
-// out; it may be nil.
+// readList returns a list's entries, in order. It leaves out objects for which skip returns true; skip may
+// be nil.
 func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 	var entries []Entry
 	err := s.visit(root, maxLevel, &names{}, func(h Hash, leaf []Entry) (bool, error) {
 		if skip != nil && skip(h) {
 			return false, nil
 		}
-		// At once: a list that has an object again and again could have no end.
+		// Check at once: a list that repeats an object could be endless.
 		if n := len(entries); n > 0 && len(leaf) > 0 && !before(entries[n-1].Path, leaf[0].Path) {
 			return false, fmt.Errorf("%w: the list of files is not in order", ErrDamaged)
 		}
@@ -97,7 +97,7 @@ func (s *Store) readList(root Hash, skip func(Hash) bool) ([]Entry, error) {
 	return entries, err
 }
 
-// names are how many bytes of names are in memory together, and how many files have them.
+// names counts the bytes of names that are in memory together, and their files.
 type names struct{ bytes, files int64 }
 
 // more reports whether another entry's names fit. They always do for a list made from a workspace

@@ -34,26 +34,25 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return err
 }
 
-// A pack is a file of objects: the magic, the stored bytes of each, a footer that
-// lists them, the footer's length and the magic again. Its name is the hash of its
-// footer, and so of all that it holds.
+// A pack is a file of objects: the magic, the stored bytes of each object, a footer that lists them, the
+// footer's length and the magic again. Its name is the hash of its footer, and so of all its contents.
 const (
 	packMagic  = "FLPACK1\n"
 	packSuffix = ".pack"
 	footerItem = 32 + 8 + 4 + 4
-	// packSize is when a pack is sealed and another begun.
+	// packSize is the size at which a pack is sealed and another begun.
 	packSize = 64 << 20
-	// maxObject is the most that one object holds: a list of hashes of a large
-	// file or folder. Contents are cut into chunks before.
+	// maxObject is the largest object: a list of hashes of a large file or folder. Contents are cut into
+	// chunks before.
 	maxObject = 64 << 20
 )
 
-// place is where an object lies.
+// place is where an object is stored.
 type place struct {
 	pack   *pack
 	offset int64
 	stored uint32 // bytes in the pack
-	raw    uint32 // bytes of the object; the same as stored when it is not compressed
+	raw    uint32 // bytes of the object; equal to stored if it is not compressed
 }
 
 type pack struct {
@@ -76,7 +75,7 @@ type packs struct {
 	dir     string
 	mu      sync.RWMutex // guards what follows
 	all     []*pack
-	damaged []*pack // with err: nothing that they hold is known
+	damaged []*pack // with err: their contents are unknown
 	objects map[Hash]place
 }
 
@@ -89,7 +88,7 @@ func openPacks(dir string) (*packs, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), packSuffix)
 		if !ok {
-			continue // one that was being written when a crash came
+			continue // a pack that was being written when a crash came
 		}
 		if err := p.load(name); err != nil {
 			return nil, err
@@ -98,8 +97,7 @@ func openPacks(dir string) (*packs, error) {
 	return p, nil
 }
 
-// load reads a pack's footer. One that is damaged is none that the store cannot do without:
-// there may be snapshots that need nothing of it.
+// load reads a pack's footer. A damaged pack is no error: there may be snapshots that do not need it.
 func (p *packs) load(name string) error {
 	path := filepath.Join(p.dir, name+packSuffix)
 	f, err := os.Open(path)
@@ -127,7 +125,7 @@ func (p *packs) load(name string) error {
 	return nil
 }
 
-// whole is the error of a pack that is damaged, if there is one.
+// whole returns the error of a damaged pack, if there is one.
 func (p *packs) whole() error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -154,7 +152,7 @@ func readFooter(f io.ReaderAt, size int64) ([]byte, error) {
 	return footer, err
 }
 
-// add makes a pack's objects known. Its footer is whole.
+// add registers a pack's objects. Its footer is valid.
 func (p *packs) add(k *pack, footer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +202,7 @@ var (
 	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
 )
 
-// missing is the error of an object that is not there.
+// missing returns the error for a missing object.
 func (p *packs) missing(h Hash) error {
 	if err := p.whole(); err != nil {
 		return fmt.Errorf("object %x is missing: %w", h[:6], err)
@@ -212,7 +210,7 @@ func (p *packs) missing(h Hash) error {
 	return fmt.Errorf("%w: object %x is missing", ErrDamaged, h[:6])
 }
 
-// stored reads an object's bytes as they lie in the pack.
+// stored reads an object's bytes as stored in the pack.
 func (p *packs) stored(h Hash) ([]byte, place, error) {
 	p.mu.RLock()
 	at, ok := p.objects[h]
@@ -234,7 +232,7 @@ func (p *packs) stored(h Hash) ([]byte, place, error) {
 	return b, at, nil
 }
 
-// read returns an object, checked against its hash.
+// read returns an object after it has checked its hash.
 func (p *packs) read(h Hash) ([]byte, error) {
 	b, at, err := p.stored(h)
 	if err != nil {
@@ -252,8 +250,8 @@ func (p *packs) read(h Hash) ([]byte, error) {
 	return b, nil
 }
 
-// packWriter writes objects that the store does not have yet. It may be used by
-// several goroutines. What it wrote is part of the store after finish.
+// packWriter writes objects that the store lacks. Several goroutines may use it. After finish, the objects
+// are part of the store.
 type packWriter struct {
 	packs  *packs
 	mu     sync.Mutex // guards what follows
@@ -265,7 +263,7 @@ type packWriter struct {
 	added  int64
 }
 
-// sealed is a pack that is complete.
+// sealed is a complete pack.
 type sealed struct {
 	pack   *pack
 	footer []byte
@@ -273,7 +271,7 @@ type sealed struct {
 
 func (p *packs) writer() *packWriter { return &packWriter{packs: p, taken: map[Hash]bool{}} }
 
-// put stores an object unless it is there, and returns its hash.
+// put stores an object unless the store has it, and returns its hash.
 func (w *packWriter) put(b []byte) (Hash, error) {
 	h := Hash(sha256.Sum256(b))
 	if w.packs.has(h) || !w.claim(h) {
@@ -324,7 +322,7 @@ func (w *packWriter) append(h Hash, stored []byte, raw int) error {
 	return w.seal()
 }
 
-// seal ends the pack under way and makes it durable. mu is held.
+// seal completes the current pack and makes it durable. mu is held.
 func (w *packWriter) seal() error {
 	if w.file == nil {
 		return nil
@@ -352,7 +350,7 @@ func (w *packWriter) seal() error {
 	return nil
 }
 
-// finish makes everything durable and part of the store.
+// finish makes all objects durable and part of the store.
 func (w *packWriter) finish() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -369,7 +367,7 @@ func (w *packWriter) finish() error {
 	return nil
 }
 
-// discard drops what was not finished.
+// discard drops unfinished packs.
 func (w *packWriter) discard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

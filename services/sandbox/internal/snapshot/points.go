@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// without leaves out what a restore does not touch: what is below covered folders.
+// without leaves out entries that a restore does not touch: those below covered folders.
 func (t *Tree) without(all []Entry) []Entry {
 	if len(t.Points) == 0 {
 		return all
@@ -17,8 +17,8 @@ func (t *Tree) without(all []Entry) []Entry {
 	})
 }
 
-// besides gives another name to what is wanted where a mount lies: what is below a covered folder,
-// and what would stand in the place of a folder.
+// besides renames wanted entries that lie below a covered folder, or that would replace a folder under a
+// mount.
 func (t *Tree) besides(want []Entry) []Entry {
 	if len(t.Points) == 0 {
 		return want
@@ -50,7 +50,7 @@ func (t *Tree) besides(want []Entry) []Entry {
 	return kept
 }
 
-// freeName is a name beside a folder that nothing wanted has.
+// freeName returns a name beside a folder that no wanted entry has.
 func (t *Tree) freeName(want []Entry, folder string) string {
 	for n := 1; ; n++ {
 		name := folder + "." + t.Aside

@@ -16,9 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
-// Pushed says what a push did.
+// Pushed is what a push did.
 type Pushed struct {
-	Packs     int64 // that were not there yet
+	Packs     int64 // that were missing
 	Bytes     int64 // of those packs
 	Snapshots int64 // that are there now
 }
@@ -46,24 +46,24 @@ func Push(ctx context.Context, dir string, hold func() (release func()), to obje
 	return did, errors.Join(err, l.close())
 }
 
-// load is what a store holds at a moment, with what is missing elsewhere at hand: it
-// can be read also when it was removed since.
+// load is the content of a store at a moment. Missing files are open, so that they can be sent even if they
+// are removed meanwhile.
 type load struct {
 	packs   []item
 	names   []item
-	wanted  map[string]bool // the keys of all that it holds
+	wanted  map[string]bool // the keys of all its files
 	records int64
 }
 
-// item is a file that is to be sent.
+// item is a file to send.
 type item struct {
 	key  string
 	file *os.File
 	size int64
 }
 
-// gather opens what is missing. The names are looked for before the packs: a snapshot
-// is named when all that it holds is there.
+// gather opens the missing files. It lists names before packs: a snapshot is named after all its objects
+// are stored.
 func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	l := &load{wanted: map[string]bool{}}
 	all, err := (&Store{dir: dir}).records()
@@ -105,7 +105,7 @@ func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	}
 	for _, k := range packs {
 		if !strings.HasSuffix(k.Name(), packSuffix) {
-			continue // one that is being written
+			continue // it is being written
 		}
 		if err := add(&l.packs, packsDir, k.Name()); err != nil {
 			return l, err
@@ -114,7 +114,7 @@ func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	return l, nil
 }
 
-// intact refuses a store with a damaged pack: the copy of it that is elsewhere may be better.
+// intact refuses a store with a damaged pack: the remote copy may be better.
 func intact(dir string) error {
 	p, err := openPacks(filepath.Join(dir, packsDir))
 	if err != nil {
@@ -123,7 +123,7 @@ func intact(dir string) error {
 	return errors.Join(p.whole(), p.close())
 }
 
-// send sends what is missing, the names last.
+// send sends the missing files, names last.
 func (l *load) send(ctx context.Context, to objectstore.Store) (Pushed, error) {
 	var did Pushed
 	for _, k := range l.packs {
@@ -150,7 +150,7 @@ func (l *load) close() error {
 	return errors.Join(faults...)
 }
 
-// remote returns the sizes of what is under a prefix, by key.
+// remote returns the sizes of the objects under a prefix, by key.
 func remote(ctx context.Context, in objectstore.Store, prefix string) (map[string]int64, error) {
 	all, err := in.List(ctx, prefix)
 	there := make(map[string]int64, len(all))
@@ -160,7 +160,7 @@ func remote(ctx context.Context, in objectstore.Store, prefix string) (map[strin
 	return there, err
 }
 
-// sweep removes what is not wanted any more: names before what they lead to.
+// sweep removes unwanted objects: names before the packs that they lead to.
 func sweep(ctx context.Context, in objectstore.Store, there map[string]int64, wanted map[string]bool) error {
 	for _, kind := range []string{recordsDir, packsDir} {
 		for key := range there {
@@ -175,7 +175,7 @@ func sweep(ctx context.Context, in objectstore.Store, there map[string]int64, wa
 	return nil
 }
 
-// Bounds are the most that a store that is pulled may be.
+// Bounds are the limits of a store that is pulled.
 type Bounds struct {
 	Snapshots int
 	Bytes     int64 // on disk
@@ -219,7 +219,7 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string, most 
 	return whole(dir)
 }
 
-// hold refuses more than may be. However small an object is, a file of it takes a block.
+// hold refuses a store that exceeds the limits. Each file takes at least one block.
 func (b Bounds) hold(snapshots int, there map[string]int64) error {
 	var bytes int64
 	for _, size := range there {
@@ -233,8 +233,8 @@ func (b Bounds) hold(snapshots int, there map[string]int64) error {
 	return nil
 }
 
-// pull fetches one file, of no more bytes than were listed. Its last name comes from the keys of the store, which have
-// no dots and slashes that would lead elsewhere.
+// pull fetches one file, of at most the listed size. The last part of its name comes from the store's keys,
+// which cannot lead elsewhere.
 func pull(ctx context.Context, from objectstore.Store, key string, size int64, to string) error {
 	in, err := from.Get(ctx, key)
 	if err != nil {
@@ -255,8 +255,8 @@ func pull(ctx context.Context, from objectstore.Store, key string, size int64, t
 	return errors.Join(err, f.Close())
 }
 
-// whole checks that a fetched store has every object that its snapshots need, and drops what
-// is damaged besides. What is in the objects is checked when it is read.
+// whole checks that a fetched store has every object that its snapshots need, and drops other damaged
+// packs. Contents of objects are checked when they are read.
 func whole(dir string) error {
 	s, err := Open(dir)
 	if err != nil {
@@ -274,8 +274,7 @@ func whole(dir string) error {
 	return errors.Join(err, s.Close())
 }
 
-// Head is the last snapshot that an object store holds under a prefix, which ends
-// with a slash.
+// Head returns the last snapshot in an object store under a prefix, which ends with a slash.
 func Head(ctx context.Context, in objectstore.Store, prefix string) (Snapshot, error) {
 	all, err := in.List(ctx, prefix+recordsDir+"/")
 	if err != nil {

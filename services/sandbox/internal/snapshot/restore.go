@@ -16,16 +16,16 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Restored says what a restore did.
+// Restored is what a restore did.
 type Restored struct {
 	Written int64 // files, links and directories that were made or replaced
 	Removed int64
-	Changed int64 // whose permissions or times were set anew
+	Changed int64 // whose permissions or times were changed
 }
 
-// Restore makes a workspace what it was. It touches only what differs, replaces
-// files whole, and leaves FIFOs, sockets and devices where their directory stays.
-// Broken off, or repeated, it may be done again.
+// Restore returns a workspace to an earlier state. It touches only what differs, replaces files atomically,
+// and leaves FIFOs, sockets and devices if their directory stays. It may be repeated, also after an
+// interruption.
 func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, error) {
 	r, err := s.Get(id)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	return re.done, s.saveIndex(re.index(have.index, want))
 }
 
-// compare lists what is wanted and what there is. Of the files that the index does
-// not know only those are read that may be as they are wanted.
+// compare lists the wanted and the present entries. Of the files that the index does not know, it reads
+// only those that may match.
 func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, have *state, err error) {
 	var w *walk
 	both, inner := errgroup.WithContext(ctx)
@@ -63,9 +63,9 @@ func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, 
 	return want, have, err
 }
 
-// index is what the index is to be after a restore. A file that was put in place with its
-// old time is trusted at once: a write to it sets another. One that was kept, and given its
-// old time, is in the index as it was before that, so that it is read again.
+// index returns the new index after a restore. A file put in place with its old time is trusted at once: a
+// write sets another time. A file that was kept and given its old time keeps its earlier index entry, so
+// that it is read again.
 func (re *restore) index(was []known, want []Entry) []known {
 	trusted := time.Now().Add(-settling).UnixNano()
 	l := lookup{rest: was}
@@ -91,26 +91,25 @@ func (re *restore) index(was []known, want []Entry) []known {
 	return index
 }
 
-// restore is one restore under way.
+// restore is one restore in progress.
 type restore struct {
 	store   *Store
 	tree    *Tree
-	drafts  map[string]string // files that are written and not yet in place, by path
+	drafts  map[string]string // files that are written but not yet in place, by path
 	touched map[string]bool   // directories whose own time has changed
-	// unlocked are the directories to which the service gave itself the right.
+	// unlocked are the directories to which the service gave itself rights.
 	unlocked map[string]bool
-	stats    map[string]unix.Stat_t // of regular files that were written, or of which the permissions alone were set
-	names    int64                  // that are made
+	stats    map[string]unix.Stat_t // of regular files that were written, or only had their permissions set
+	names    int64                  // number of names to make
 	written  atomic.Int64           // bytes of drafts
 	done     Restored
 
-	dirName string   // of the directory last used
+	dirName string   // of the directory used last
 	dir     *os.File // nil for none
 }
 
-// run writes the files that are missing or differ beside the workspace, and only
-// then touches it: it removes what is not wanted, puts in place what is missing,
-// and gives directories their permissions and times.
+// run first writes the missing and changed files beside the workspace. Only then it touches the workspace:
+// it removes surplus files, puts files in place, and sets the permissions and times of directories.
 func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	defer re.leave()
 	present, surplus := match(have, want)
@@ -122,8 +121,9 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
 }
 
-// awaitPrograms waits until programs that were written may be executed: there may be a command that
-// waits for one. All of them together are waited for as long as one is: the sandbox may stand still meanwhile. Those that the service may not read are their owner's to wait for.
+// awaitPrograms waits until the written programs can be executed, because a command may wait for one. It
+// waits for all together as long as for one: the sandbox may be frozen meanwhile. It skips programs that
+// the service may not read.
 func (re *restore) awaitPrograms(ctx context.Context, want []Entry) {
 	wait := forks.Begin()
 	for _, e := range want {
@@ -162,8 +162,8 @@ func (re *restore) touch(ctx context.Context, have, surplus, want []Entry, prese
 	return nil
 }
 
-// match returns for each wanted entry what is there, if it is of its kind and can be
-// made what is wanted, and what is there besides.
+// match returns for each wanted entry the present one, if it is of the same kind and can be changed into
+// it. It also returns the surplus entries.
 func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
 	have := now.entries
 	present = make([]*Entry, len(want))
@@ -176,8 +176,7 @@ func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
 			surplus = append(surplus, have[h])
 			continue
 		}
-		// The other names of a file would get its permissions and time as well: then
-		// it is written anew.
+		// The file's other names would get its permissions and time as well, so it is written anew.
 		if !now.linked[have[h].Path] || have[h].Mode == want[i].Mode && have[h].Mtime == want[i].Mtime {
 			present[i] = &have[h]
 		}
@@ -185,8 +184,7 @@ func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
 	return present, surplus
 }
 
-// remove removes what is not wanted, from the end, so that directories are empty
-// by then.
+// remove removes surplus entries, from the end, so that directories are empty by then.
 func (re *restore) remove(have, surplus []Entry) error {
 	if err := re.unlock(have); err != nil {
 		return err
@@ -220,7 +218,7 @@ func (re *restore) removeOne(e Entry) error {
 	return absent(unix.Unlinkat(dir, last, 0))
 }
 
-// removeAll removes a directory with whatever is left in it, following nothing.
+// removeAll removes a directory with its contents, following no link.
 func removeAll(dir int, last string) error {
 	err := absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
 	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EACCES) {
@@ -253,7 +251,7 @@ func removeAll(dir int, last string) error {
 	return absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
 }
 
-// absent drops the error that something is not there.
+// absent drops the error of a missing file.
 func absent(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -261,7 +259,7 @@ func absent(err error) error {
 	return err
 }
 
-// parent opens the directory of a path to change it.
+// parent opens the directory of a path for a change.
 func (re *restore) parent(name string) (dir int, last string, err error) {
 	where, last := filepath.Split(name)
 	where = filepath.Clean(where)
@@ -284,7 +282,7 @@ func (re *restore) leave() {
 	}
 }
 
-// make makes a wanted entry, unless it is there.
+// make makes a wanted entry unless it is present.
 func (re *restore) make(e Entry, present *Entry) error {
 	if e.kept(present) {
 		return nil // its permissions and its time are set at the end
@@ -304,8 +302,7 @@ func (re *restore) make(e Entry, present *Entry) error {
 	}
 }
 
-// unlock gives the service the right to work in directories that their owner
-// closed. finish closes them again.
+// unlock gives the service rights to directories that their owner closed. finish closes them again.
 func (re *restore) unlock(have []Entry) error {
 	for _, e := range have {
 		if e.Kind != Directory || e.Mode&0o700 == 0o700 {
@@ -373,8 +370,8 @@ func (re *restore) symlink(e Entry, dir int, last string) error {
 	return re.own(dir, last)
 }
 
-// own gives a new file to the workspace's user. By name and without following: if
-// a command put a link there meanwhile, it is the link that changes hands.
+// own gives a new file to the workspace's user. It works by name and follows no link: if a command put a
+// link there meanwhile, the link changes owner.
 func (re *restore) own(dir int, last string) error {
 	if re.tree.owner.UID < 0 {
 		return nil
@@ -382,7 +379,7 @@ func (re *restore) own(dir int, last string) error {
 	return unix.Fchownat(dir, last, re.tree.owner.UID, re.tree.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// regular puts a file that was prepared in place, whole.
+// regular puts a prepared file in place atomically.
 func (re *restore) regular(e Entry, dir int, last string) error {
 	if err := swap(re.drafts[e.Path], dir, last); err != nil {
 		return err
@@ -394,8 +391,8 @@ func (re *restore) regular(e Entry, dir int, last string) error {
 	return err
 }
 
-// swap puts a file in place and removes what was there. They change places first:
-// a rename over a file would have ext4 write the new one out at once.
+// swap puts a file in place and removes the old one. It exchanges them first: a rename over a file would
+// make ext4 write the new one to disk at once.
 func swap(file string, dir int, last string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, file, dir, last, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.ENOENT) {
@@ -407,8 +404,8 @@ func swap(file string, dir int, last string) error {
 	return clearPlace(unix.AT_FDCWD, file)
 }
 
-// finish sets what making entries left to be set: times of links, and of
-// directories whose contents changed; permissions and times that differ.
+// finish sets what make leaves to the end: times of links, times of directories whose contents changed, and
+// permissions and times that differ.
 func (re *restore) finish(e Entry, present *Entry) error {
 	fresh := !e.kept(present)
 	if fresh && e.Kind == Regular {
@@ -437,9 +434,9 @@ func (re *restore) finish(e Entry, present *Entry) error {
 	return setTime(dir, last, e.Mtime)
 }
 
-// retime gives a file that was kept its time. Where commands are not stopped, one may have
-// written to it since it was read: its time is to go on telling that. Of a write between the
-// look at it and the setting nothing would tell, so such a file is not trusted afterwards.
+// retime sets the time of a kept file. If commands run, one may have written to the file since it was read,
+// and the file's time must keep showing that. A write just before the setting would go unnoticed, so the
+// file is not trusted afterwards.
 func (re *restore) retime(e Entry, present *Entry, dir int, last string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -455,7 +452,7 @@ func (re *restore) retime(e Entry, present *Entry, dir int, last string) error {
 	return nil
 }
 
-// parentOf is parent for a change that leaves the directory's own time as it is.
+// parentOf is parent for a change that keeps the directory's own time.
 func (re *restore) parentOf(name string) (int, string, error) {
 	where := filepath.Dir(name)
 	was := re.touched[where]
@@ -466,7 +463,7 @@ func (re *restore) parentOf(name string) (int, string, error) {
 	return dir, last, err
 }
 
-// setTime sets a file's modification time, also a link's own.
+// setTime sets the modification time of a file or of a link itself.
 func setTime(dir int, name string, at int64) error {
 	ts := unix.NsecToTimespec(at)
 	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, ts}, unix.AT_SYMLINK_NOFOLLOW)

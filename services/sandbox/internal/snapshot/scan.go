@@ -15,26 +15,26 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// maxDepth is how deep folders may be nested; the same as of a workspace.
+// maxDepth is how deep folders may be nested, the same as for a workspace.
 const maxDepth = 1000
 
-// The names of a workspace's files and what its links hold are in memory together while it is
-// looked at. A folder's name is part of the name of each file in it: so there is a bound on all,
-// which grows with their number.
+// The names of a workspace's files and the targets of its links are in memory together during a walk. A
+// file's path includes the names of its folders. So there is a common limit, which grows with the number of
+// files.
 const (
-	manyNames = 256 << 20 // bytes: twice what the deepest folders with the longest names take
+	manyNames = 256 << 20 // bytes: twice the size of the deepest folders with the longest names
 	meanName  = 256       // and for each file
 )
 
 // Tree is an open workspace.
 type Tree struct {
-	// Room is asked while a restore writes files beside the workspace, with how much it
-	// will have written and how many names it makes; nil allows everything.
+	// Room is called while a restore writes files beside the workspace, with the bytes and the names that
+	// it will have written. If nil, everything is allowed.
 	Room func(bytes, names int64) error
 	// Points are folders of the workspace itself that a restore neither removes nor replaces, for the
 	// kernel would take away the mounts that lie over them. True: nor does it touch what is below.
 	Points map[string]bool
-	// Aside ends the name of what a restore puts beside them instead.
+	// Aside is the suffix of the new names of entries in the way.
 	Aside string
 
 	root    *os.File
@@ -43,11 +43,11 @@ type Tree struct {
 	owner   Owner
 }
 
-// Owner is who owns what is restored; -1 leaves it to the service's own user.
+// Owner is the owner of restored files; UID -1 means the service's own user.
 type Owner struct{ UID, GID int }
 
-// OpenTree opens a workspace. staging is a folder on the same file system, closed
-// to commands, in which files are written before they are put in place.
+// OpenTree opens a workspace. staging is a folder on the same file system, closed to commands, for files
+// that are not yet in place.
 func OpenTree(dir, staging string, owner Owner) (*Tree, error) {
 	fd, err := rights.Open(dir)
 	if err != nil {
@@ -65,16 +65,14 @@ func OpenTree(dir, staging string, owner Owner) (*Tree, error) {
 // Close closes the tree.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// openAttempts bounds how often a resolution is tried again that the kernel gave
-// up because something was renamed meanwhile.
+// openAttempts limits the retries of a resolution that the kernel gave up because of a concurrent rename.
 const openAttempts = 64
 
-// longName is the longest part of a path that is resolved in one call: the kernel
-// takes less than 4096 bytes.
+// longName is the longest part of a path that is resolved in one call: the kernel takes less than 4096
+// bytes.
 const longName = 2048
 
-// open opens a path through directories alone: no link is followed, and nothing
-// outside reached.
+// open opens a path through directories only: it follows no link and reaches nothing outside.
 func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 	dir := int(t.root.Fd())
 	for len(name) > longName {
@@ -117,16 +115,16 @@ type found struct {
 	st unix.Stat_t
 }
 
-// walk is one look at the whole tree.
+// walk is one pass over the whole tree.
 type walk struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	trusted int64           // a change at or after this time, in nanoseconds since 1970, is too young
 	files   []found
 	left    []Left
-	names   int64 // bytes of names, and of what links hold
+	names   int64 // bytes of names and of targets of links
 }
 
-// scan lists everything in the workspace, in order, without reading a file.
+// scan lists the workspace, in order, without reading a file.
 func (t *Tree) scan(ctx context.Context) (*walk, error) {
 	w := &walk{ctx: ctx, trusted: time.Now().Add(-settling).UnixNano()}
 	if err := rights.Keep(int(t.root.Fd()), ""); err != nil {
@@ -137,7 +135,7 @@ func (t *Tree) scan(ctx context.Context) (*walk, error) {
 		return nil, err
 	}
 	unix.CloseOnExec(fd)
-	// A descriptor of its own: reading a directory moves its position.
+	// A separate descriptor: reading a directory moves its position.
 	own, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	_ = unix.Close(fd)
 	if err != nil {
@@ -148,15 +146,14 @@ func (t *Tree) scan(ctx context.Context) (*walk, error) {
 	return w, meanwhile(w.directory(root, "", 0))
 }
 
-// raced are what the kernel says when a path is not what was seen a moment ago: it is gone,
-// of another kind, there already or not empty, a link (whose mode cannot be set), renamed
-// again and again, or closed.
+// raced are the kernel's errors if a path has changed since it was seen: it is gone, of another kind,
+// present already, not empty, a link (whose mode cannot be set), repeatedly renamed, or closed.
 var raced = []error{
 	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENOTEMPTY, unix.ELOOP, unix.EOPNOTSUPP, unix.EAGAIN, unix.EACCES,
 }
 
-// meanwhile names an error of the workspace's files that a command has made, which is no
-// failure of the disk.
+// meanwhile marks an error that a command has caused in the workspace's files, which is no failure of the
+// disk.
 func meanwhile(err error) error {
 	if slices.ContainsFunc(raced, func(r error) bool { return errors.Is(err, r) }) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -196,7 +193,7 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 	}
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
-		return nil // it vanished, or is no link any more
+		return nil // it vanished or is no longer a link
 	case err != nil:
 		return fmt.Errorf("look at %.200s: %w", name, err)
 	}
@@ -230,8 +227,8 @@ func (w *walk) holds(bytes int) error {
 	return nil
 }
 
-// enter walks a directory. When the service has the same user as the commands,
-// one of them may have closed it: then it is open while it is walked.
+// enter walks a directory. If the service has the same user as the commands, a command may have closed the
+// directory: enter opens it for the walk.
 func (w *walk) enter(dir *os.File, last string, f found, depth int) error {
 	fd, back, err := rights.Folder(int(dir.Fd()), last, f.Mode)
 	switch {
@@ -247,7 +244,7 @@ func (w *walk) enter(dir *os.File, last string, f found, depth int) error {
 	return w.directory(sub, f.Path, depth+1)
 }
 
-// readLink reads where a link leads, as it is.
+// readLink reads the target of a link.
 func readLink(dir int, last string) (string, error) {
 	var buffer [unix.PathMax]byte
 	n, err := unix.Readlinkat(dir, last, buffer[:])

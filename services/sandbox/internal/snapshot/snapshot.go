@@ -40,7 +40,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
 
-// Errors of this package. Everything else is a failure of the disk.
+// Errors of this package. All other errors are failures of the disk.
 var (
 	ErrNotFound = errors.New("there is no such snapshot")
 	ErrDamaged  = errors.New("the snapshot store is damaged")
@@ -52,7 +52,7 @@ var (
 // Snapshot describes one state of the workspace.
 type Snapshot struct {
 	ID          string    `json:"id"`
-	Seq         int64     `json:"seq"` // numbers the snapshots of a store in the order of their making
+	Seq         int64     `json:"seq"` // numbers the snapshots of a store in the order of their creation
 	Parent      string    `json:"parent,omitempty"`
 	Description string    `json:"description,omitempty"`
 	Created     time.Time `json:"created"`
@@ -62,16 +62,16 @@ type Snapshot struct {
 	Links       int64     `json:"links"`
 	Bytes       int64     `json:"bytes"` // of the files' contents
 	Added       int64     `json:"added"` // bytes that the store grew by
-	// Left are the paths that were left out, at most 100 of them, and why. Of a long one
-	// it is the beginning, and the names are as filename.Encode writes them.
+	// Left are the paths that were left out, at most 100, and why. Long paths are cut, and the names are as
+	// filename.Encode writes them.
 	Left []Left `json:"left,omitempty"`
 	// LeftOut is how many there were.
 	LeftOut int64 `json:"left_out,omitempty"`
-	// Clones are the calls whose clones had been made; nil: that is not known.
+	// Clones are the calls whose clones had been made; nil if unknown.
 	Clones []string `json:"clones"`
 }
 
-// Left is something that a snapshot does not hold as it was.
+// Left is a file that a snapshot does not hold, or not as it was.
 type Left struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
@@ -95,7 +95,7 @@ type Store struct {
 	boot  string // of the machine
 }
 
-// Open opens a store, and makes its folders when there are none.
+// Open opens a store, and makes its folders if they are missing.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{packsDir, recordsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -112,13 +112,13 @@ func Open(dir string) (*Store, error) {
 // Close releases the store's files.
 func (s *Store) Close() error { return s.packs.close() }
 
-// record names a snapshot's file.
+// record identifies a snapshot's file.
 type record struct {
 	seq      int64
 	id, file string
 }
 
-// records returns the snapshots' files, the last one first.
+// records returns the snapshots' files, last one first.
 func (s *Store) records() ([]record, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, recordsDir))
 	if err != nil {
@@ -170,8 +170,8 @@ func (s *Store) load(r record) (Snapshot, error) {
 	return got, nil
 }
 
-// List returns snapshots, the last one first: at most n of those before a number;
-// zero stands for the end.
+// List returns snapshots, last one first: at most n of those before a number, where zero stands for the
+// end.
 func (s *Store) List(n int, before int64) ([]Snapshot, error) {
 	all, err := s.records()
 	if err != nil {
@@ -194,10 +194,10 @@ func (s *Store) List(n int, before int64) ([]Snapshot, error) {
 	return list, nil
 }
 
-// Size is how many bytes the store's packs hold.
+// Size returns how many bytes the store's packs hold.
 func (s *Store) Size() int64 { return s.packs.size() }
 
-// save names a snapshot. Everything that it holds is durable.
+// save names a snapshot whose objects are durable.
 func (s *Store) save(r Snapshot) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Store) save(r Snapshot) error {
 	return durable.WriteFile(filepath.Join(s.dir, recordsDir, fmt.Sprintf("%012d.%s%s", r.Seq, r.ID, recordSuffix)), raw)
 }
 
-// Count is how many snapshots the store has.
+// Count returns how many snapshots the store has.
 func (s *Store) Count() (int, error) {
 	all, err := s.records()
 	return len(all), err

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who has mapped a file may store to it without the kernel hearing of that: the first store to
-// a page gives the file its time, further ones do not, until the page is written back. So of
-// what was stored after a file was read nothing would tell. Before one is read it is therefore
-// seen to that the next store to each page is a first one. Only who has a file open to be
-// written, which a mapping is, can store to it, and few files are open so.
+// A process that has mapped a file can store to it unnoticed: only the first store to a page sets the
+// file's time, until the page is written back. Stores after a file was read would not show. So tell makes
+// the next store to each page a first one before the file is read. Only a process that has the file open
+// for writing, which a mapping counts as, can store to it. Few files are.
 
-// wholly has dirty pages written back and waits for that. Nothing less will do: what is only begun, a
-// file system may leave for later.
+// wholly writes dirty pages back and waits for that. Only that is certain: a file system may delay a
+// write-back that is only begun.
 const wholly = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
 // tell makes every later store to a file change its times, and reports whether it succeeded. The times to
