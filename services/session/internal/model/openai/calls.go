@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,20 +15,24 @@ import (
 type call struct {
 	index    wire.Count // the server's; -1 when it sends none
 	id, name string
-	args     bytes.Buffer
+	args     arguments
+	again    bytes.Buffer    // arguments that follow complete ones: repeats of them
 	extra    json.RawMessage // what the server wants back beside the call
 	sent     int             // bytes of args that were emitted
 	started  bool
-	checked  int // the length of args for which valid holds
-	valid    bool
+	twin     bool // it has the id and the name of an earlier call, and another index
 }
 
 // maxCalls bounds the calls of one answer.
 const maxCalls = 1000
 
-// take appends a piece. An id that comes after the call was announced is too
-// late to be told.
-func (c *call) take(p piece) {
+// take appends a piece to its call. An id that comes after the call was announced
+// is too late to be told.
+func (a *answer) take(p *piece) error {
+	c := a.find(p)
+	if len(a.calls) > maxCalls {
+		return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}
+	}
 	if c.id == "" && !c.started {
 		c.id = string(p.ID)
 	}
@@ -37,69 +42,125 @@ func (c *call) take(p piece) {
 	if e := string(bytes.TrimSpace(p.Extra)); e != "" && e != "null" {
 		c.extra = p.Extra
 	}
-	c.args.WriteString(string(p.Function.Arguments))
-}
-
-// ended reports whether the arguments may be complete: there are none, or they
-// are JSON.
-func (c *call) ended() bool {
-	b := bytes.TrimSpace(c.args.Bytes())
-	return len(b) == 0 || json.Valid(b)
-}
-
-// whole says whether the arguments are complete: a JSON object cannot grow.
-func (c *call) whole() bool {
-	if c.checked != c.args.Len() {
-		b := bytes.TrimSpace(c.args.Bytes())
-		c.checked, c.valid = c.args.Len(), len(b) > 1 && b[len(b)-1] == '}' && json.Valid(b)
+	args := string(p.Function.Arguments)
+	object := strings.HasPrefix(strings.TrimSpace(args), "{")
+	switch {
+	case c.again.Len() > 0, object && c.repeatedBy(p):
+		c.again.WriteString(args)
+		return nil
+	case object && c.args.bare():
+		if c.sent > 0 {
+			return a.malformed("the arguments of a tool call changed")
+		}
+		c.args.replace()
 	}
-	return c.valid
+	c.args.WriteString(args)
+	return nil
 }
 
-// find gives the call that a piece belongs to: by index, else by id, else the
-// last one, unless the piece has the name of a new one.
-func (a *answer) find(p piece) *call {
-	same := func(match func(*call) bool) *call {
-		for _, c := range slices.Backward(a.calls) {
-			if match(c) && !c.other(p) {
-				return c
+// repeatedBy reports whether a piece of the call begins its complete arguments
+// again. A piece without id and name does so only with equal arguments: others
+// are a fault of the model, which it gets to see.
+func (c *call) repeatedBy(p *piece) bool {
+	if !c.args.whole() || c.args.bare() {
+		return false
+	}
+	return p.ID != "" || p.Function.Name != "" || c.args.equal(p.canonical())
+}
+
+// checkRepeats refuses an answer whose call came again with other arguments:
+// which of them to run is unknown.
+func (a *answer) checkRepeats() error {
+	for _, c := range a.calls {
+		values, err := objects(c.again.Bytes())
+		if err != nil {
+			return a.malformed("a tool call is repeated in part")
+		}
+		for _, v := range values {
+			if v != "{}" && v != c.args.canonical() {
+				return a.malformed("a tool call is repeated with other arguments")
 			}
 		}
-		return nil
 	}
-	byID := func(c *call) bool { return p.ID != "" && c.id == string(p.ID) }
+	return nil
+}
+
+// find returns the call of a piece: the one with its id, else with its index, else
+// the last one, unless the piece begins another.
+func (a *answer) find(p *piece) *call {
+	if c := a.findID(p); c != nil {
+		return c
+	}
 	if p.Index != nil {
-		if c := same(func(c *call) bool { return c.index == *p.Index }); c != nil {
-			return c
-		}
-		if c := same(byID); c != nil && p.Function.Name == "" { // a server that numbers the pieces
+		if c := a.last(func(c *call) bool { return c.index == *p.Index && !c.other(p) }); c != nil {
 			return c
 		}
 		return a.add(*p.Index)
 	}
-	if c := same(byID); c != nil {
+	if c := a.last(func(c *call) bool { return (c.id == "") != (p.ID == "") && c.repeats(p) }); c != nil {
 		return c
 	}
 	if n := len(a.calls); n > 0 {
 		last := a.calls[n-1]
 		newID := p.ID != "" && last.id != "" && last.id != string(p.ID)
-		if !newID && !last.other(p) && (p.Function.Name == "" || !last.whole()) {
+		open := p.Function.Name == "" || !last.args.whole() || last.id != "" && last.args.bare()
+		if !newID && !last.other(p) && open {
 			return last
 		}
 	}
 	return a.add(-1)
 }
 
-// other reports whether a piece with the index or the id of c belongs to another
-// call all the same, as from servers that number all their calls 0: it has a name,
-// and another id or name, or c is complete and the piece has arguments.
-func (c *call) other(p piece) bool {
+// findID returns the call with the id of a piece, which has the same name unless
+// the server gives one id to all its calls. Complete arguments under another
+// index may be another call, too.
+func (a *answer) findID(p *piece) *call {
+	name := string(p.Function.Name)
+	same := func(c *call) bool {
+		return p.ID != "" && c.id == string(p.ID) && (name == "" || c.name == "" || c.name == name)
+	}
+	if p.Index != nil {
+		if c := a.last(func(c *call) bool { return same(c) && c.index == *p.Index }); c != nil {
+			return c
+		}
+	}
+	c := a.last(same)
+	if c == nil || p.Index == nil || c.index < 0 || name == "" || !c.args.whole() || c.args.bare() {
+		return c
+	}
+	c = a.add(*p.Index)
+	c.twin = true
+	return c
+}
+
+// last returns the last call that matches, or nil.
+func (a *answer) last(match func(*call) bool) *call {
+	for _, c := range slices.Backward(a.calls) {
+		if match(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// repeats reports whether a piece has the name and the complete arguments of the call.
+func (c *call) repeats(p *piece) bool {
+	return c.name == string(p.Function.Name) && c.args.equal(p.canonical())
+}
+
+// other reports whether a piece with the index of c belongs to another call all
+// the same, as from servers that number all their calls 0. It has another id or
+// name; or c has no id and complete arguments, and the piece has others.
+func (c *call) other(p *piece) bool {
 	name := string(p.Function.Name)
 	if name == "" || c.name == "" {
 		return false
 	}
-	return p.ID != "" && c.id != "" && string(p.ID) != c.id || name != c.name ||
-		c.whole() && strings.TrimSpace(string(p.Function.Arguments)) != ""
+	if p.ID != "" && c.id != "" && string(p.ID) != c.id || name != c.name {
+		return true
+	}
+	more := strings.TrimSpace(string(p.Function.Arguments)) != ""
+	return c.id == "" && more && c.args.whole() && !c.args.bare() && !c.args.equal(p.canonical())
 }
 
 func (a *answer) add(index wire.Count) *call {
@@ -109,17 +170,28 @@ func (a *answer) add(index wire.Count) *call {
 }
 
 // pump emits what has come of the calls: all of the first that is not complete,
-// nothing yet of those after it, so that blocks do not interleave.
+// nothing yet of those after it, so that blocks do not interleave. It holds back
+// what may still be replaced or dropped.
 func (a *answer) pump() error {
 	for a.active < len(a.calls) {
 		c := a.calls[a.active]
-		if c.name == "" {
+		whole := c.args.whole() && !c.args.bare()
+		if c.name == "" || c.twin && !whole {
+			return nil
+		}
+		if a.dropTwin(c) {
+			continue
+		}
+		if err := a.start(c); err != nil {
+			return err
+		}
+		if c.args.vague() {
 			return nil
 		}
 		if err := a.forward(c); err != nil {
 			return err
 		}
-		if a.active+1 == len(a.calls) || !c.whole() {
+		if a.active+1 == len(a.calls) || !whole {
 			return nil
 		}
 		if err := a.closeCall(c); err != nil {
@@ -129,17 +201,36 @@ func (a *answer) pump() error {
 	return nil
 }
 
-// forward emits the start of a call and the arguments that were not emitted yet.
-func (a *answer) forward(c *call) error {
-	if !c.started {
-		if err := a.closeText(); err != nil {
-			return err
-		}
-		c.started = true
-		if err := a.emit(model.Delta{Kind: model.ToolUseStart, Block: len(a.blocks), ToolName: c.name, ProviderCallID: c.id}); err != nil {
-			return err
-		}
+// dropTwin drops the active call if an earlier one with its id and name has equal
+// arguments, or if it has no arguments of its own.
+func (a *answer) dropTwin(c *call) bool {
+	if !c.twin {
+		return false
 	}
+	drop := len(bytes.TrimSpace(c.args.Bytes())) == 0
+	for _, earlier := range a.calls[:a.active] {
+		drop = drop || earlier.id == c.id && earlier.name == c.name && c.args.whole() && earlier.args.equal(c.args.canonical())
+	}
+	if drop {
+		a.calls = slices.Delete(a.calls, a.active, a.active+1)
+	}
+	return drop
+}
+
+// start announces a call.
+func (a *answer) start(c *call) error {
+	if c.started {
+		return nil
+	}
+	if err := a.closeText(); err != nil {
+		return err
+	}
+	c.started = true
+	return a.emit(model.Delta{Kind: model.ToolUseStart, Block: len(a.blocks), ToolName: c.name, ProviderCallID: c.id})
+}
+
+// forward emits the arguments that were not emitted yet.
+func (a *answer) forward(c *call) error {
 	more := string(c.args.Bytes()[c.sent:])
 	if more == "" {
 		return nil
@@ -161,10 +252,19 @@ func (a *answer) closeCall(c *call) error {
 
 // closeCalls emits all that was held back, at the end of the stream.
 func (a *answer) closeCalls() error {
+	if err := a.checkRepeats(); err != nil {
+		return err
+	}
 	for a.active < len(a.calls) {
 		c := a.calls[a.active]
 		if c.name == "" {
 			return a.malformed("a tool call has no name")
+		}
+		if a.dropTwin(c) {
+			continue
+		}
+		if err := a.start(c); err != nil {
+			return err
 		}
 		if err := a.forward(c); err != nil {
 			return err

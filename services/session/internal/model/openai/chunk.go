@@ -45,6 +45,18 @@ type piece struct {
 		Arguments text `json:"arguments"` // an object at some servers
 	} `json:"function"`
 	Extra json.RawMessage `json:"extra_content"`
+
+	read bool
+	same string // what canonical returned
+}
+
+// canonical returns the arguments in canonical form; empty if they are not one
+// JSON object.
+func (p *piece) canonical() string {
+	if !p.read {
+		p.read, p.same = true, canonical([]byte(p.Function.Arguments))
+	}
+	return p.same
 }
 
 // text is a string. Other values are their JSON; null and booleans are empty.

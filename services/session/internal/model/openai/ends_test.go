@@ -279,7 +279,7 @@ func TestWhichCallIsWhich(t *testing.T) {
 	}{
 		{"equal ids with indexes", []string{call("0", `"i"`, "A", `{"x":1}`), call("1", `"i"`, "B", `{"x":2}`)}, ids(two, "i", "i")},
 		{"equal ids without indexes", []string{call("", `"i"`, "A", `{"x":1}`), call("", `"i"`, "B", `{"x":2}`)}, ids(two, "i", "i")},
-		{"equal ids and names without indexes", []string{call("", `"i"`, "A", `{"x":1}`), call("", `"i"`, "A", `{"x":2}`)}, []string{`call A {"x":1} i`, `call A {"x":2} i`}},
+		{"equal ids and names with indexes", []string{call("0", `"i"`, "A", `{"x":1}`), call("1", `"i"`, "A", `{"x":2}`)}, []string{`call A {"x":1} i`, `call A {"x":2} i`}},
 		{"one index, no ids", []string{call("0", "-", "A", `{"x":1}`), call("0", "-", "B", `{"x":2}`)}, two},
 		{"one index, no ids, one name", []string{call("0", "-", "A", `{"x":1}`), call("0", "-", "A", `{"x":2}`)}, []string{`call A {"x":1}`, `call A {"x":2}`}},
 		{"one index, other ids", []string{call("0", `"i"`, "A", `{"x":`), call("0", `"i"`, "", `1}`), call("0", `"j"`, "B", `{"x":2}`)}, ids(two, "i", "j")},

@@ -23,7 +23,7 @@ func (r replay) Stream(ctx context.Context, _ model.Request, emit func(model.Del
 }
 
 // FuzzStream checks that no stream of a server makes pieces interleave or miss
-// in the answer, that its faults are errors, that an answer without a finish
+// in the answer, that no call with an id is there twice, that its faults are errors, that an answer without a finish
 // reason and without [DONE] is none, and that its usage is one that can be.
 func FuzzStream(f *testing.F) {
 	for _, s := range oddStreams {
@@ -44,8 +44,15 @@ func FuzzStream(f *testing.F) {
 		if !finish && !strings.Contains(stream, "[DONE]") && !strings.Contains(lower, "message") {
 			t.Errorf("an answer without an end: %+v", resp)
 		}
+		seen := map[[3]string]bool{}
 		for i, b := range resp.Blocks {
-			if u := b.GetToolUse(); u != nil && !finish && !json.Valid([]byte(u.GetArgumentsJson())) && i == len(resp.Blocks)-1 {
+			u := b.GetToolUse()
+			key := [3]string{u.GetProviderCallId(), u.GetTool(), canonical([]byte(u.GetArgumentsJson()))}
+			if key[0] != "" && key[2] != "" && seen[key] {
+				t.Errorf("a call is there twice: %v", u)
+			}
+			seen[key] = true
+			if u != nil && !finish && !json.Valid([]byte(u.GetArgumentsJson())) && i == len(resp.Blocks)-1 {
 				t.Errorf("the last call is not whole: %v", u)
 			}
 		}
@@ -58,6 +65,8 @@ var oddStreams = []string{
 	`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"x","function":{"name":"n","arguments":"{}"}},{"index":0,"function":{"name":"m","arguments":"{"}}]}}]}` + "\n" +
 		`data: {"choices":[{"delta":{"content":"late","tool_calls":[{"id":"x"},{"function":{"name":"m"}}]},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":5}}}`,
 	`data: {"choices":[{"delta":{"tool_calls":[{"function":{"name":"m"}}]}}]}` + "\n" + `data: {"choices":[{"delta":{"tool_calls":[{"id":"late"}]}}]}` + "\ndata: [DONE]\n",
+	`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"n","arguments":"{}"}},{"index":1,"id":"x","function":{"name":"n","arguments":"{\"a\":1}"}}]}}]}` + "\n" +
+		`data: {"choices":[{"message":{"tool_calls":[{"id":"x","function":{"name":"n","arguments":{"a":1}}}]},"finish_reason":"tool_calls"}]}`,
 	`data: {"error":{"message":"m","code":7}}`,
 	`{"error":{"message":"m","code":"insufficient_quota"}}`,
 	`data: {"object":"error","message":"m","code":400}`,

@@ -52,7 +52,7 @@ func (a *answer) done() (*model.Response, error) {
 	case a.finish != "":
 	case a.text == nil && len(a.blocks) == 0 && len(a.calls) == 0:
 		return nil, &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the model provider %s gave no answer", a.provider)}
-	case len(a.calls) > 0 && !a.calls[len(a.calls)-1].ended():
+	case len(a.calls) > 0 && !a.calls[len(a.calls)-1].args.ended():
 		return nil, a.malformed("it ended inside a tool call")
 	}
 	return a.end()
@@ -120,10 +120,9 @@ func (a *answer) choice(ch choice) error {
 		}
 	}
 	for _, p := range d.ToolCalls {
-		if a.find(p).take(p); len(a.calls) <= maxCalls {
-			continue
+		if err := a.take(&p); err != nil {
+			return err
 		}
-		return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}
 	}
 	if err := a.finishes(strings.ToLower(string(ch.FinishReason))); err != nil {
 		return err

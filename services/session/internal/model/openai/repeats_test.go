@@ -1,0 +1,86 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/streamtest"
+)
+
+// chunks writes a stream of chunks with the given choices.
+func chunks(choices ...string) string {
+	var b strings.Builder
+	for _, c := range choices {
+		b.WriteString(`data: {"choices":[` + c + "]}\n\n")
+	}
+	return b.String() + "data: [DONE]\n\n"
+}
+
+// callChunk writes a choice whose delta has one piece of a call.
+func callChunk(piece string) string { return `{"delta":{"tool_calls":[{` + piece + `}]}}` }
+
+// TestARepeatedCallIsOneCall has servers that send pieces of a call again.
+func TestARepeatedCallIsOneCall(t *testing.T) {
+	const malformed = "malformed"
+	f := func(name, args string) string {
+		return `"function":{"name":"` + name + `","arguments":"` + strings.ReplaceAll(args, `"`, `\"`) + `"}`
+	}
+	one := []string{`call A {"x":1} i`}
+	bare := []string{`call A {"x":1}`}
+	tests := []struct {
+		name   string
+		pieces []string
+		want   []string
+	}{
+		{"with index 0", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"without index", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"three times", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"under another index", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":1,"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"under another index, in pieces", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":1,"id":"i",` + f("A", ``), `"index":1,` + f("", `{"x"`), `"index":1,` + f("", `:1}`)}, one},
+		{"once without index", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"without its id", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,` + f("A", `{"x":1}`)}, one},
+		{"without its id and index", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), f("A", `{"x":1}`)}, one},
+		{"without its name", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,"id":"i",` + f("", `{"x":1}`)}, one},
+		{"its arguments alone", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,` + f("", `{"x":1}`)}, one},
+		{"without any id", []string{`"index":0,` + f("A", `{"x":1}`), `"index":0,` + f("A", `{"x":1}`)}, bare},
+		{"with other spaces", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", ` { "x" : 1 } `)}, one},
+		{"in pieces", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x"`), `"id":"i",` + f("A", `:1}`)}, one},
+		{"after its pieces", []string{`"index":0,"id":"i",` + f("A", `{"x"`), `"index":0,` + f("", `:1}`), `"index":0,"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"after another call", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"j",` + f("B", `{}`), `"id":"i",` + f("A", `{"x":1}`), `"id":"j",` + f("B", `{}`)}, []string{one[0], "call B {} j"}},
+		{"under the id of all calls", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("B", `{"x":2}`), `"id":"i",` + f("A", `{"x":1}`)}, []string{one[0], `call B {"x":2} i`}},
+		{"{} before the arguments", []string{`"id":"i",` + f("A", `{}`), `"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"{} before the arguments, with an index", []string{`"index":0,"id":"i",` + f("A", ` {}`), `"index":0,` + f("", `{"x"`), `"index":0,` + f("", `:1}`)}, one},
+		{"{} in pieces before the arguments", []string{`"id":"i",` + f("A", `{`), `"id":"i",` + f("A", `}`), `"id":"i",` + f("A", `{"x":1}`)}, one},
+		{"{} of two calls before their arguments", []string{`"id":"i",` + f("A", `{}`), `"id":"j",` + f("A", `{}`), `"id":"i",` + f("A", `{"x":1}`), `"id":"j",` + f("A", `{"x":2}`)}, []string{one[0], `call A {"x":2} j`}},
+		{"{} after the arguments", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{}`)}, one},
+		{"{} twice", []string{`"id":"i",` + f("A", `{}`), `"id":"i",` + f("A", `{}`)}, []string{"call A {} i"}},
+		{"with other arguments", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x":2}`)}, []string{malformed}},
+		{"with other arguments and index 0", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,"id":"i",` + f("A", `{"x":2}`)}, []string{malformed}},
+		{"in part", []string{`"id":"i",` + f("A", `{"x":1}`), `"id":"i",` + f("A", `{"x"`)}, []string{malformed}},
+		{"a fault of the model", []string{`"index":0,"id":"i",` + f("A", `{"x":1}`), `"index":0,` + f("", `{"x":2}`)}, []string{`call A {"x":1}{"x":2} i`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var choices []string
+			for _, p := range tt.pieces {
+				choices = append(choices, callChunk(p))
+			}
+			choices = append(choices, `{"delta":{},"finish_reason":"tool_calls"}`)
+			resp, err := play(t, streamtest.Reply{Body: chunks(choices...)})
+			var failed *model.Error
+			if errors.As(err, &failed) && strings.Contains(failed.Message, malformed) && tt.want[0] == malformed {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, shape(resp.Blocks)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
