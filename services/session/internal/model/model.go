@@ -15,23 +15,23 @@ import (
 // Model streams answers.
 type Model interface {
 	// Stream sends one request and calls emit for every piece of the answer, in
-	// order, from the calling goroutine. It makes no retries, save for a request that
-	// the provider refuses for the way it is written. The answer counts
-	// only when Stream returns without an error; then the pieces add up to it.
-	// An error of emit ends the stream and is returned as it is; a cancelled
-	// ctx ends it with ctx's error. All other errors are *Error.
+	// order, from the calling goroutine. It retries only a request whose form the
+	// provider refuses. The answer counts only when Stream returns without an error;
+	// then the pieces add up to it. An error of emit ends the stream and is returned
+	// unchanged; a cancelled ctx ends it with ctx's error. All other errors are
+	// *Error.
 	Stream(ctx context.Context, r Request, emit func(Delta) error) (*Response, error)
 }
 
-// Request is what a model sees.
+// Request is a request to a model.
 type Request struct {
 	// Model is the provider's own name of the model.
 	Model string
 	// System is the system prompt.
 	System string
 	// Messages is the conversation; the first is a user's. Every tool use has
-	// its result in the next user message, before anything else there. Opaque
-	// provider data of another provider is left out by the provider's package.
+	// its result in the next user message, before any other block there. The
+	// provider's package leaves out opaque data of other providers.
 	Messages []*sessionv1.Message
 	// Tools that the model may ask for, in a stable order.
 	Tools []Tool
@@ -40,7 +40,7 @@ type Request struct {
 	// ThinkingTokens bounds the thinking before the answer; 0 means none.
 	ThinkingTokens int64
 	// Step is the number of the step in its turn, from 1. Only the scripted
-	// provider looks at it, and at Attempt.
+	// provider uses Step and Attempt.
 	Step, Attempt int
 }
 
@@ -50,11 +50,11 @@ type Tool struct {
 	InputSchema       json.RawMessage
 }
 
-// DeltaKind says what a piece of an answer is.
+// DeltaKind is the kind of a piece of an answer.
 type DeltaKind int
 
-// The kinds of pieces. Blocks do not interleave: each starts, grows and ends
-// before the next one starts.
+// Kinds of pieces. Blocks do not interleave: each starts, grows and ends before
+// the next one starts.
 const (
 	TextStart DeltaKind = iota
 	TextDelta
@@ -83,19 +83,19 @@ type Response struct {
 	// StopReason is `end_turn`, `tool_use`, `max_tokens`, `stop_sequence` or
 	// `refusal`.
 	StopReason string
-	// Usage without cost. A provider's own package estimates what is missing and
-	// what cannot be.
+	// Usage without cost. A provider's own package estimates missing and
+	// impossible values.
 	Usage *sessionv1.Usage
-	// Warning tells people what was odd about the answer; most often it is empty.
+	// Warning tells people about an odd answer; most often it is empty.
 	Warning string
 	// ID is the provider's id of the answer; may be empty.
 	ID string
 }
 
-// ErrorKind says what failed.
+// ErrorKind is the kind of a failure.
 type ErrorKind int
 
-// The kinds of errors.
+// Kinds of errors.
 const (
 	Unavailable    ErrorKind = iota // could not be reached, 408, 409, 429, 5xx, overloaded, broke midway
 	Authentication                  // 401, 403: the key is refused
@@ -105,19 +105,19 @@ const (
 )
 
 // Error is a failure of a model's provider. Its text is fit for people and
-// holds no secret and nothing of the conversation.
+// contains no secret and no part of the conversation.
 type Error struct {
 	Kind    ErrorKind
 	Status  int // HTTP status; 0 when there was none
 	Message string
-	// RetryAfter is what the provider asked for; 0 when it did not.
+	// RetryAfter is the wait that the provider requested; 0 without a request.
 	RetryAfter time.Duration
 	// Midway says that the stream had begun.
 	Midway bool
 	Err    error
 }
 
-// Error tells what happened.
+// Error describes the failure.
 func (e *Error) Error() string {
 	if e.Status != 0 {
 		return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status)
@@ -125,8 +125,8 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the error behind it.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable says whether the same request may succeed later.
+// Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return e.Kind == Unavailable }

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// answer adds up the events of a stream.
+// answer assembles the events of a stream.
 type answer struct {
 	provider, model string
 	emit            func(model.Delta) error
@@ -25,7 +25,7 @@ type answer struct {
 	usage  sessionv1.Usage
 	blocks []*sessionv1.Block
 	open   *block
-	bytes  int // of all that came, for estimates
+	bytes  int // of the whole answer, for estimates
 }
 
 // block is the content block that is being streamed.
@@ -38,7 +38,7 @@ type block struct {
 	proof   strings.Builder // the signature
 	id      string
 	tool    string
-	input   string // what a tool use began with
+	input   string // the input at the start of a tool use
 }
 
 // messageDelta takes the stop reason and the final usage.
@@ -50,7 +50,7 @@ func (a *answer) messageDelta(e event) {
 	a.count(e.Usage)
 }
 
-// count takes a usage in: the larger number holds.
+// count merges a usage: the larger number counts.
 func (a *answer) count(u usage) {
 	larger := func(dst *int64, v wire.Count) { *dst = max(*dst, int64(v)) }
 	larger(&a.usage.InputTokens, u.Input)
@@ -61,7 +61,7 @@ func (a *answer) count(u usage) {
 }
 
 // stopReason maps the API's reasons to ours. We use no server tools, so
-// pause_turn is an end; a full context cuts an answer as its own limit does.
+// pause_turn is an end. A full context cuts an answer like its own limit.
 func stopReason(s string) string {
 	switch s {
 	case "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal":
@@ -94,10 +94,10 @@ func (a *answer) start(index wire.Count, b contentBlock) error {
 		}
 		return a.first(model.Delta{Kind: model.ToolUseStart, ToolName: b.Name, ProviderCallID: b.ID}, "")
 	}
-	return nil // A kind of block that we did not ask for.
+	return nil // a kind of block that we did not request
 }
 
-// first emits the start of the open block and the text that it began with.
+// first emits the start of the open block and its first text.
 func (a *answer) first(d model.Delta, text string) error {
 	d.Block = len(a.blocks)
 	a.open.started = true
@@ -158,7 +158,7 @@ func (a *answer) end(index wire.Count) error {
 	return a.emit(end)
 }
 
-// finished makes our block of b, and says with which kind of piece it began.
+// finished returns our block of b and the kind of piece that starts it.
 func (a *answer) finished(b *block) (*sessionv1.Block, model.DeltaKind) {
 	text := b.text.String()
 	switch b.kind {
@@ -182,8 +182,8 @@ func (a *answer) finished(b *block) (*sessionv1.Block, model.DeltaKind) {
 	return thinking, model.ThinkingStart
 }
 
-// response gives the answer. Calls end it with tool_use, whatever the server
-// says, unless its limit cut the answer.
+// response returns the answer. An answer with calls ends with tool_use,
+// whatever the server says, unless its limit cut it.
 func (a *answer) response() *model.Response {
 	calls := slices.ContainsFunc(a.blocks, func(b *sessionv1.Block) bool { return b.GetToolUse() != nil })
 	switch {

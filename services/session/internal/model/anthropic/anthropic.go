@@ -1,4 +1,4 @@
-// Package anthropic streams from models that speak Anthropic's Messages API.
+// Package anthropic streams from models with Anthropic's Messages API.
 package anthropic
 
 import (
@@ -17,10 +17,10 @@ import (
 // DefaultBaseURL is Anthropic's own API.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-// Config says how a model is reached.
+// Config configures the access to a model.
 type Config struct {
-	// Provider is the configured name, under which thinking is kept and
-	// replayed; it is in errors as well.
+	// Provider is the configured name. Thinking is stored and replayed under
+	// it; errors contain it, too.
 	Provider string
 	// BaseURL without /v1; DefaultBaseURL when empty.
 	BaseURL string
@@ -28,8 +28,8 @@ type Config struct {
 	Key string
 	// Idle is how long the stream may be silent; 0 is no limit.
 	Idle time.Duration
-	// Adaptive models decide themselves how much they think; the others are
-	// given the request's bound as a budget.
+	// Adaptive models decide themselves how much they think; others get the
+	// request's bound as a budget.
 	Adaptive bool
 	// MaxOutputTokens is the model's own limit, at least 1.
 	MaxOutputTokens int64
@@ -45,7 +45,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It connects to nothing yet.
+// New returns a Model. It opens no connection yet.
 func New(c Config) *Model {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
@@ -59,7 +59,7 @@ func New(c Config) *Model {
 	)}
 }
 
-// Stream sends the request and streams the answer, as model.Model has it.
+// Stream implements model.Model.
 func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
 	body, err := m.body(r, wire.NewConversation(r, m.own(r.Model)))
-	if err != nil { // as of a tool whose schema is no JSON
+	if err != nil { // such as that of a tool whose schema is not JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 	}
 	var raw *http.Response

@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// event is what we need of an event of the stream, as the Messages API writes
-// it. A model sends one for each token: the SDK's own type of all events takes
-// several times as long to decode.
+// event is the part of an event of the stream that we need. A model sends one
+// for each token, and the SDK's own type of all events takes several times as
+// long to decode.
 type event struct {
 	Type         string       `json:"type"`
 	Index        wire.Count   `json:"index"`
@@ -19,7 +19,7 @@ type event struct {
 	Usage        usage        `json:"usage"`
 }
 
-// message is a message as it begins, or a whole one.
+// message is the start of a message, or a whole one.
 type message struct {
 	ID         string         `json:"id"`
 	Content    []contentBlock `json:"content"`
@@ -27,8 +27,8 @@ type message struct {
 	Usage      usage          `json:"usage"`
 }
 
-// UnmarshalJSON lets events of kinds that we do not know have fields of any form:
-// the API may add kinds at any time.
+// UnmarshalJSON accepts any fields in events of unknown kinds: the API may add
+// kinds at any time.
 func (e *event) UnmarshalJSON(raw []byte) error {
 	type plain event
 	err := json.Unmarshal(raw, (*plain)(e))
@@ -47,7 +47,7 @@ func (e *event) known() bool {
 	return false
 }
 
-// contentBlock is a block as it begins.
+// contentBlock is the start of a block.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -80,7 +80,7 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// UnmarshalJSON takes what has another form as not told.
+// UnmarshalJSON treats values of another form as absent.
 func (u *usage) UnmarshalJSON(raw []byte) error {
 	type plain usage
 	_ = json.Unmarshal(raw, (*plain)(u))

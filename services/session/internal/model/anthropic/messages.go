@@ -14,8 +14,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// body is the whole request as JSON. The SDK writes all of it but the messages:
-// for ten thousand of them its reflection takes many times as long as this does.
+// body returns the whole request as JSON. The SDK writes everything except the
+// messages: for ten thousand of them its reflection takes many times as long as
+// this code.
 func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 	head, err := json.Marshal(m.params(r, c))
 	if err != nil {
@@ -31,7 +32,7 @@ func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 	return append(buf, '}'), nil
 }
 
-// sizeOf is about as long as the messages are in JSON.
+// sizeOf returns about the length of the messages in JSON.
 func sizeOf(c *wire.Conversation) (n int) {
 	for _, msg := range c.Messages {
 		n += 64
@@ -46,8 +47,8 @@ func sizeOf(c *wire.Conversation) (n int) {
 	return n + n/16
 }
 
-// appendMessages writes the messages of c. The last one of the user has the mark
-// of what is cached, and is the SDK's.
+// appendMessages writes the messages of c. The SDK writes the last one of the
+// user, with the mark of the cached part.
 func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err error) {
 	buf = append(buf, '[')
 	last := lastUser(c)
@@ -88,7 +89,7 @@ func (m *Model) appendMessage(buf []byte, c *wire.Conversation, msg wire.Message
 	return append(blocks.buf, role...), nil
 }
 
-// list is a JSON list that is being written.
+// list is a JSON list in the making.
 type list struct {
 	buf  []byte
 	some bool
@@ -108,7 +109,7 @@ func (l *list) text(s string) {
 	l.buf = append(appendString(l.buf, s), `,"type":"text"}`...)
 }
 
-// marshaled writes an element as the SDK does.
+// marshaled writes an element with its own marshaler.
 func (l *list) marshaled(v json.Marshaler) (err error) {
 	l.next("")
 	l.buf, err = appendMarshaled(l.buf, v)
@@ -120,7 +121,7 @@ func appendMarshaled(buf []byte, v json.Marshaler) ([]byte, error) {
 	return append(buf, b...), err
 }
 
-// appendAssistant writes the blocks of an assistant message; its thinking comes first.
+// appendAssistant writes the blocks of an assistant message, thinking first.
 func (m *Model) appendAssistant(l *list, c *wire.Conversation, blocks []*sessionv1.Block) {
 	for _, b := range blocks {
 		if b.GetThinking() != nil {
@@ -143,7 +144,7 @@ func (m *Model) appendAssistant(l *list, c *wire.Conversation, blocks []*session
 }
 
 func (m *Model) appendThinking(l *list, b *sessionv1.Block) {
-	o, _ := m.opaque(b) // usable blocks only are in a Conversation
+	o, _ := m.opaque(b) // a Conversation has only usable blocks
 	if o.Type == "redacted_thinking" {
 		l.next(`{"data":`)
 		l.buf = append(appendString(l.buf, o.Data), `,"type":"redacted_thinking"}`...)
@@ -204,7 +205,7 @@ func appendResult(l *list, c *wire.Conversation, r *sessionv1.ToolResult) {
 			texts.text(s)
 		}
 	}
-	if texts.some { // the SDK leaves an empty list out
+	if texts.some { // the SDK leaves out an empty list
 		l.buf = append(texts.buf, ']')
 	}
 	l.buf = append(l.buf, `,"type":"tool_result"}`...)
@@ -212,11 +213,11 @@ func appendResult(l *list, c *wire.Conversation, r *sessionv1.ToolResult) {
 
 const hex = "0123456789abcdef"
 
-// appendString writes a JSON string. What is not UTF-8 becomes U+FFFD, as
-// encoding/json has it.
+// appendString writes a JSON string. Like encoding/json, it replaces invalid
+// UTF-8 with U+FFFD.
 func appendString(buf []byte, s string) []byte {
 	buf = append(buf, '"')
-	plain := 0 // where what is not yet written begins
+	plain := 0 // start of the part that is not written yet
 	for i := 0; i < len(s); {
 		b := s[i]
 		if b >= utf8.RuneSelf {

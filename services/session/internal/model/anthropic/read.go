@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// read reads a stream to its end. The answer is whole after a stop reason with
-// all blocks closed, however the stream ends.
+// read reads a stream to its end. The answer is complete after a stop reason
+// with all blocks closed, however the stream ends.
 func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
 	events := wire.NewEvents(body)
 	for {
@@ -40,7 +40,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 	}
 }
 
-// take takes one event of the stream in; done reports that the answer is complete.
+// take handles one event of the stream; done reports that the answer is complete.
 func (a *answer) take(ev wire.Event) (done bool, err error) {
 	var e event
 	switch {
@@ -54,13 +54,13 @@ func (a *answer) take(ev wire.Event) (done bool, err error) {
 		if told, ok := wire.FindError(ev.Data); ok {
 			return false, a.watch.Told(told, 0)
 		}
-	case e.Type == "message": // in place of a stream
+	case e.Type == "message": // instead of a stream
 		return true, a.whole(ev.Data)
 	}
 	return a.event(e)
 }
 
-// event takes one event in; done says that the answer is complete.
+// event handles one event; done reports that the answer is complete.
 func (a *answer) event(e event) (done bool, err error) {
 	switch e.Type {
 	case "message_start":
@@ -80,10 +80,10 @@ func (a *answer) event(e event) (done bool, err error) {
 		}
 		return true, nil
 	}
-	return false, nil // The API may add kinds of events at any time.
+	return false, nil // the API may add kinds of events at any time
 }
 
-// whole takes a whole message in.
+// whole handles a whole message.
 func (a *answer) whole(raw []byte) error {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil || m.StopReason == "" {

@@ -27,8 +27,8 @@ type opaque struct {
 	Data      string `json:"data,omitempty"`
 }
 
-// own gives a function that reports whether a block is thinking that can go back
-// to a model: its own, or of a log that does not name the model.
+// own returns a function that reports whether a block is thinking that may be
+// replayed to a model: its own, or from a log that does not name the model.
 func (m *Model) own(modelName string) func(*sessionv1.Block) bool {
 	return func(b *sessionv1.Block) bool {
 		o, ok := m.opaque(b)
@@ -45,8 +45,8 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 	return o, o.Type == "thinking" && o.Signature != "" || o.Type == "redacted_thinking" && o.Data != ""
 }
 
-// params builds the request without its messages. The system prompt, the tools
-// and the last message of the user end a part that the provider caches.
+// params returns the request without its messages. The system prompt, the tools
+// and the last message of the user each end a part that the provider caches.
 func (m *Model) params(r model.Request, c *wire.Conversation) sdk.MessageNewParams {
 	p := sdk.MessageNewParams{
 		Model:     r.Model,
@@ -67,8 +67,8 @@ func (m *Model) maxTokens(r model.Request) int64 {
 	return max(m.cfg.MaxOutputTokens, 1)
 }
 
-// thinking turns the bound on thinking into the API's terms. A budget must fit
-// into the answer, and a turn that began without thinking must go on without.
+// thinking converts the bound on thinking for the API. A budget must fit into
+// the answer, and a turn that began without thinking must continue without.
 func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) sdk.ThinkingConfigParamUnion {
 	switch {
 	case r.ThinkingTokens <= 0:
@@ -81,8 +81,8 @@ func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64)
 	return sdk.ThinkingConfigParamOfEnabled(max(minBudget, min(r.ThinkingTokens, maxTokens-1)))
 }
 
-// midTurnWithoutThinking says whether results are on their way to an assistant
-// message that did not begin with thinking.
+// midTurnWithoutThinking reports whether the last message has results for an
+// assistant message that did not begin with thinking.
 func midTurnWithoutThinking(c *wire.Conversation) bool {
 	n := len(c.Messages)
 	return n >= 2 && c.Messages[n-1].Blocks[0].GetToolResult() != nil &&
@@ -148,8 +148,8 @@ func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
 	return sdk.NewTextBlock(c.GetText().GetText())
 }
 
-// document sends PDFs and texts; the API takes no other documents, so of those
-// the model is told only that they are there.
+// document returns the block of a document. The API takes only PDFs and texts;
+// of other documents the model learns only that they exist.
 func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
 	p := &sdk.DocumentBlockParam{}
 	switch {
@@ -166,8 +166,8 @@ func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
 	return sdk.ContentBlockParamUnion{OfDocument: p}
 }
 
-// cached marks the end of a user's message: the next request begins with all
-// that is before it.
+// cached marks the end of a user's message: the next request begins with
+// everything before it.
 func cached(msg sdk.MessageParam) sdk.MessageParam {
 	if c := msg.Content[len(msg.Content)-1].GetCacheControl(); c != nil {
 		*c = sdk.NewCacheControlEphemeralParam()

@@ -1,6 +1,5 @@
-// Package catalog knows the models: which there are, how each is reached, what
-// it may do and what it costs. Everything that can be wrong in a configuration
-// is found by [New], at start.
+// Package catalog knows the models: their names, access, limits and prices.
+// [New] finds every fault of a configuration, at start.
 package catalog
 
 import (
@@ -30,14 +29,14 @@ type Entry struct {
 	Limits
 }
 
-// Catalog is all models of a configuration. It does not change after New, so
+// Catalog has all models of a configuration. It does not change after New, so
 // all methods are safe for concurrent use.
 type Catalog struct {
 	entries map[string]Entry
 	dflt    string
 }
 
-// provider is a Provider with all that its models share.
+// provider is a Provider with everything that its models share.
 type provider struct {
 	Provider
 	name      string
@@ -45,9 +44,9 @@ type provider struct {
 	scenarios map[string]*scripted.Scenario
 }
 
-// New checks the configuration and readies every model in it. getenv reads the
-// variables that `key-env` names, usually os.Getenv; a variable that is empty
-// is a key that is not there. The error lists every fault.
+// New checks the configuration and prepares every model in it. getenv reads the
+// variables that `key-env` names, usually os.Getenv; an empty variable counts
+// as a missing key. The error lists every fault.
 func New(c Config, getenv func(string) string) (*Catalog, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("the configuration of models is wrong: %w", err)
@@ -86,8 +85,8 @@ func (c *Catalog) Default() Entry { return c.entries[c.dflt] }
 // Names lists all models, as `provider:model`, sorted.
 func (c *Catalog) Names() []string { return slices.Sorted(maps.Keys(c.entries)) }
 
-// Resolve finds a model by its name, `provider:model`. The error says which
-// there are and how to add one. A model whose provider has no key is found; its
+// Resolve finds a model by its name, `provider:model`. The error lists the
+// existing models and says how to add one. A model without a key is found; its
 // streams fail with an Authentication error that says what to set.
 func (c *Catalog) Resolve(name string) (Entry, error) {
 	if e, ok := c.entries[name]; ok {
@@ -101,7 +100,7 @@ func (c *Catalog) Resolve(name string) (Entry, error) {
 		name, strings.Join(c.Names(), ", "), name)
 }
 
-// choose finds the name of the default model.
+// choose returns the name of the default model.
 func (c Config) choose(providers map[string]*provider) string {
 	switch {
 	case c.Model != "":
@@ -114,7 +113,7 @@ func (c Config) choose(providers map[string]*provider) string {
 	return defaultScripted
 }
 
-// models gives the known and the configured models, and those of scenarios.
+// models returns the known and the configured models, and those of scenarios.
 func (c Config) models(providers map[string]*provider) map[string]Limits {
 	all := maps.Clone(known)
 	for _, p := range providers {
@@ -128,7 +127,7 @@ func (c Config) models(providers map[string]*provider) map[string]Limits {
 	return all
 }
 
-// with gives l with the values that set has.
+// with returns l with the values that are set in set.
 func (l Limits) with(set Limits) Limits {
 	keep(&l.ContextTokens, set.ContextTokens)
 	keep(&l.MaxOutputTokens, set.MaxOutputTokens)
@@ -136,7 +135,7 @@ func (l Limits) with(set Limits) Limits {
 	keep(&l.Thinking, set.Thinking)
 	keep(&l.ReasoningEffort, set.ReasoningEffort)
 	keep(&l.Guardrails, set.Guardrails)
-	if set.Prices != (Prices{}) { // Prices belong together.
+	if set.Prices != (Prices{}) { // prices belong together
 		l.Prices = set.Prices
 	}
 	return l
@@ -149,10 +148,10 @@ func keep[T comparable](dst *T, v T) {
 	}
 }
 
-// fallbackOutput is the longest answer of a model whose limit nobody gave.
+// fallbackOutput is the longest answer of a model without a configured limit.
 const fallbackOutput = 8_192
 
-// entry readies one model.
+// entry prepares one model.
 func (c Config) entry(p *provider, providerName, modelName string, l Limits) (Entry, error) {
 	name := providerName + ":" + modelName
 	if p == nil {
@@ -173,7 +172,7 @@ func (c Config) entry(p *provider, providerName, modelName string, l Limits) (En
 	return e, nil
 }
 
-// keyless stands for a model whose provider has no key.
+// keyless replaces a model whose provider has no key.
 type keyless struct{ message string }
 
 func (k keyless) Stream(ctx context.Context, _ model.Request, _ func(model.Delta) error) (*model.Response, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/openai"
 )
 
-// Config says which providers and models there are. Its zero value, with a key
-// in the environment, is a working configuration. Make one with [Defaults].
+// Config configures providers and models. Its zero value, with a key in the
+// environment, is a working configuration. Make one with [Defaults].
 type Config struct {
 	Model            string              `key:"model" env:"FAIRLEAD_MODEL" help:"the default agent's model, as provider:model; when empty, a model of the first of anthropic and openai that has a key, else scripted:default"`
 	AnthropicKey     config.Secret       `key:"anthropic-api-key" env:"ANTHROPIC_API_KEY" flag:"-" help:"the key for the provider anthropic"`
@@ -28,17 +28,17 @@ type Config struct {
 	Models           map[string]Limits   `key:"models" help:"further models, and other limits and prices of known ones, by provider:model"`
 }
 
-// Defaults gives the configuration that holds when nobody says otherwise.
+// Defaults returns the default configuration.
 func Defaults() Config { return Config{IdleTimeout: 2 * time.Minute} }
 
-// The kinds of providers.
+// Kinds of providers.
 const (
 	KindAnthropic = "anthropic"
 	KindOpenAI    = "openai"
 	KindScripted  = "scripted"
 )
 
-// Provider says how a provider of models is reached.
+// Provider configures the access to a provider of models.
 type Provider struct {
 	Kind           string        `key:"kind" help:"anthropic (Messages API), openai (Chat Completions API, any compatible server) or scripted"`
 	BaseURL        string        `key:"base-url" help:"where the API is"`
@@ -72,7 +72,7 @@ type Prices struct {
 	LongOutput float64 `key:"long-output-factor" help:"what its output price is multiplied by"`
 }
 
-// Validate finds faults that need nothing but the configuration itself.
+// Validate finds faults that can be found without the environment.
 func (c Config) Validate() error {
 	var faults []error
 	if c.IdleTimeout < 0 {
@@ -112,7 +112,7 @@ func (p Provider) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Validate finds limits and prices that cannot be.
+// Validate finds impossible limits and prices.
 func (l Limits) Validate() error {
 	var faults []error
 	for key, n := range map[string]int64{
@@ -138,7 +138,7 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// wellFormed says whether name has the form provider:model.
+// wellFormed reports whether name has the form provider:model.
 func wellFormed(name string) bool {
 	p, m, ok := strings.Cut(name, ":")
 	return ok && p != "" && m != ""

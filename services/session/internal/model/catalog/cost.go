@@ -6,10 +6,10 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Cost gives what a model call costs by the price table, in billionths of a US
-// dollar; 0 for a model without prices. It takes the usage of one call: the
-// price may depend on the length of the request. No call costs less than nothing
-// or more than maxCost.
+// Cost returns the cost of a model call by the price table, in billionths of a
+// US dollar; 0 for a model without prices. It takes the usage of one call,
+// because the price may depend on the length of the request. The result is at
+// least 0 and at most maxCost.
 func (p Prices) Cost(u *sessionv1.Usage) int64 {
 	in, out := 1.0, 1.0
 	input, cacheRead, cacheWrite := tokens(u.GetInputTokens()), tokens(u.GetCacheReadTokens()), tokens(u.GetCacheWriteTokens())
@@ -20,8 +20,8 @@ func (p Prices) Cost(u *sessionv1.Usage) int64 {
 	return int64(math.Round(min(dollarsPerMillion*1000, maxCost)))
 }
 
-// maxCost is a million US dollars in billionths: thousands of such calls can be
-// added up.
+// maxCost is a million US dollars in billionths: the sum of thousands of such
+// calls does not overflow.
 const maxCost = 1e15
 
 func tokens(n int64) float64 { return float64(max(0, n)) }

@@ -4,7 +4,7 @@ package catalog
 // with the providers' price lists. Other prices are set in the configuration.
 const PricesAsOf = "2026-11-21"
 
-// The models that are used when a provider has a key and nobody chose.
+// Default models of a provider with a key.
 const (
 	defaultAnthropic = "anthropic:claude-sonnet-5-5"
 	defaultOpenAI    = "openai:gpt-5.6-terra"
@@ -14,13 +14,13 @@ const (
 // defaultThinking bounds the thinking of models that think.
 const defaultThinking = 8_000
 
-// claude gives the prices of a model at list prices: a write to the cache (for
-// five minutes) costs a quarter more than input, a read a tenth of it.
+// claude returns the list prices of a model: a write to the cache (for five
+// minutes) costs a quarter more than input, a read a tenth of it.
 func claude(input, output float64) Prices {
 	return Prices{Input: input, Output: output, CacheRead: input / 10, CacheWrite: input * 1.25}
 }
 
-// gpt gives the prices of a model whose cached input costs a tenth, and whose
+// gpt returns the prices of a model whose cached input costs a tenth, and whose
 // requests above 272,000 tokens cost more.
 func gpt(input, output float64) Prices {
 	return Prices{Input: input, Output: output, CacheRead: input / 10, LongAfter: 272_000, LongInput: 2, LongOutput: 1.5}
@@ -50,8 +50,8 @@ var known = map[string]Limits{
 	"openai:gpt-4.1":       plain(1_047_576, 32_768, Prices{Input: 2, Output: 8, CacheRead: 0.5}),
 }
 
-// adaptive gives the limits that all models share which decide themselves how
-// much they think.
+// adaptive returns the limits of all models that decide themselves how much
+// they think.
 func adaptive(p Prices) Limits {
 	return Limits{ContextTokens: 1_000_000, MaxOutputTokens: 128_000, ThinkingTokens: defaultThinking, Thinking: "adaptive", Prices: p}
 }

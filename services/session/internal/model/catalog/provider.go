@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/scripted"
 )
 
-// providers gives the built-in and the configured providers by name, with their
-// keys and scenarios read.
+// providers returns the built-in and the configured providers by name, after it
+// has read their keys and scenarios.
 func (c Config) providers(getenv func(string) string) (map[string]*provider, error) {
 	all := map[string]*provider{
 		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY"}},
@@ -50,7 +50,7 @@ func (c Config) providers(getenv func(string) string) (map[string]*provider, err
 	return all, errors.Join(faults...)
 }
 
-// merge takes over the values that set has.
+// merge takes over the values that are set in set.
 func (p *provider) merge(set Provider) {
 	keep(&p.BaseURL, set.BaseURL)
 	keep(&p.Key, set.Key)
@@ -62,7 +62,7 @@ func (p *provider) merge(set Provider) {
 }
 
 // wellKnown applies the keys that have names of their own; the environment and
-// flags are stronger than the file's providers.
+// flags override the file's providers.
 func (c Config) wellKnown(all map[string]*provider) {
 	keep(&all[KindAnthropic].Key, c.AnthropicKey)
 	keep(&all[KindAnthropic].BaseURL, c.AnthropicBaseURL)
@@ -109,7 +109,7 @@ func (p *provider) script() error {
 	return nil
 }
 
-// model makes the model of a provider.
+// model returns a model of a provider.
 func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 	if p.Kind == KindScripted {
 		s, ok := p.scenarios[name]

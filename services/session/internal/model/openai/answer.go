@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// answer adds up the pieces of a stream.
+// answer assembles the pieces of a stream.
 type answer struct {
 	provider, model string
 	emit            func(model.Delta) error
@@ -33,13 +33,13 @@ type answer struct {
 	text   *strings.Builder // the open block of text or thinking
 	kind   model.DeltaKind  // what it started with
 	calls  []*call
-	active int             // the call whose turn it is
+	active int             // the call that is being emitted
 	late   strings.Builder // text that came after calls
 	bytes  int             // of all text, for estimates
 }
 
-// say appends to the open block of text or thinking, or opens one. What comes
-// after the calls began is held back until they have ended.
+// say appends to the open block of text or thinking, or opens one. Text that
+// comes after the first call is held back until the calls have ended.
 func (a *answer) say(start model.DeltaKind, s string) error {
 	if s == "" {
 		return nil
@@ -85,7 +85,7 @@ func (a *answer) closeText() error {
 	return a.emit(model.Delta{Kind: a.kind + 2, Block: len(a.blocks) - 1})
 }
 
-// toolUse makes the block of a call.
+// toolUse returns the block of a call.
 func (a *answer) toolUse(c *call, args string) *sessionv1.Block {
 	b := &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
 		ProviderCallId: c.id, Tool: c.name, ArgumentsJson: args,
@@ -96,7 +96,7 @@ func (a *answer) toolUse(c *call, args string) *sessionv1.Block {
 	return b
 }
 
-// end closes what is open and gives the answer.
+// end closes open blocks and returns the answer.
 func (a *answer) end() (*model.Response, error) {
 	if err := a.closeText(); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func (a *answer) end() (*model.Response, error) {
 	return r, nil
 }
 
-// keepDetails puts the reasoning details into the last block of thinking; without
-// one, they get an empty block of their own.
+// keepDetails stores the reasoning details in the last block of thinking, or in
+// an empty block of their own.
 func (a *answer) keepDetails() error {
 	details := mergeDetails(a.details)
 	if len(details) == 0 {
@@ -142,7 +142,7 @@ func (a *answer) keepDetails() error {
 	return a.emit(model.Delta{Kind: model.ThinkingEnd, Block: len(a.blocks) - 1})
 }
 
-// stopReason maps the finish reason. With calls it is tool_use whatever the
+// stopReason maps the finish reason. With calls it is tool_use, whatever the
 // server says, unless its limit cut the answer.
 func (a *answer) stopReason() string {
 	switch {
@@ -156,12 +156,12 @@ func (a *answer) stopReason() string {
 	return "end_turn"
 }
 
-// used gives the usage. The server's prompt tokens include the cached ones.
+// used returns the usage. The server's prompt tokens include the cached ones.
 func (a *answer) used() (u *sessionv1.Usage, warning string) {
 	t := a.usage
 	prompt, completion, reasoning := int64(max(0, t.Prompt)), int64(max(0, t.Completion)), int64(max(0, t.CompletionDetails.Reasoning))
 	if reasoning > completion || reasoning > 0 && t.Total > 0 && int64(t.Total)-prompt-reasoning == completion {
-		completion += min(reasoning, math.MaxInt64-completion) // some servers count it beside the rest
+		completion += min(reasoning, math.MaxInt64-completion) // some servers do not include it in the rest
 	}
 	cached := max(0, min(int64(t.Cached), prompt))
 	u = &sessionv1.Usage{InputTokens: prompt - cached, CacheReadTokens: cached, OutputTokens: completion, ThinkingTokens: reasoning}

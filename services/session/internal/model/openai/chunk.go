@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// chunk is a piece of a stream, or a whole answer that a server sends in place of
-// one. It takes what compatible servers write differently.
+// chunk is a piece of a stream, or a whole answer that a server sends instead. It
+// accepts the variants of compatible servers.
 type chunk struct {
 	ID      text            `json:"id"`
 	Object  text            `json:"object"`
@@ -104,7 +104,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// usage counts tokens. Servers tell it once, or the sum so far again and again.
+// usage counts tokens. Servers send it once, or send the sum so far repeatedly.
 type usage struct {
 	Prompt        wire.Count `json:"prompt_tokens"`
 	Completion    wire.Count `json:"completion_tokens"`
@@ -119,13 +119,13 @@ type usage struct {
 	CacheHit wire.Count `json:"prompt_cache_hit_tokens"`
 }
 
-// add takes in a later usage: the larger number holds.
+// add merges a later usage: the larger number counts.
 func (u *usage) add(raw json.RawMessage) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return
 	}
 	var v usage
-	_ = json.Unmarshal(raw, &v) // What has another form counts as not told.
+	_ = json.Unmarshal(raw, &v) // a value of another form counts as absent
 	u.Prompt, u.Completion, u.Total = max(u.Prompt, v.Prompt), max(u.Completion, v.Completion), max(u.Total, v.Total)
 	u.Cached = max(u.Cached, v.Cached, v.CacheHit, v.PromptDetails.Cached)
 	u.CompletionDetails.Reasoning = max(u.CompletionDetails.Reasoning, v.CompletionDetails.Reasoning)

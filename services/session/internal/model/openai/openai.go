@@ -1,7 +1,7 @@
-// Package openai streams from models that speak OpenAI's Chat Completions API,
-// OpenAI's own and those of compatible servers, whose habits differ: it takes
-// calls that come whole, without index, with repeated names or with empty ids, and
-// gives reasoning back to servers that want it.
+// Package openai streams from models with OpenAI's Chat Completions API: OpenAI's
+// own and those of compatible servers. It accepts the variants of these servers,
+// such as calls that come whole, without index, with repeated names or with empty
+// ids, and returns reasoning to servers that require it.
 package openai
 
 import (
@@ -21,22 +21,22 @@ import (
 // DefaultBaseURL is OpenAI's own API.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// Config says how a model is reached.
+// Config configures the access to a model.
 type Config struct {
-	// Provider is the configured name, under which reasoning is kept and goes back;
-	// it is in errors as well.
+	// Provider is the configured name. Reasoning is stored and returned under it;
+	// errors contain it, too.
 	Provider string
 	// BaseURL with its /v1; DefaultBaseURL when empty.
 	BaseURL string
-	// Key is sent as a bearer token; empty for servers that want none.
+	// Key is sent as a bearer token; empty for servers that need none.
 	Key string
 	// Idle is how long the stream may be silent; 0 is no limit.
 	Idle time.Duration
 	// LegacyMaxTokens sends max_tokens instead of max_completion_tokens.
 	LegacyMaxTokens bool
-	// ReasoningEffort is sent as it is; nothing when empty.
+	// ReasoningEffort is sent unchanged unless it is empty.
 	ReasoningEffort string
-	// Reasoning says when reasoning goes back to the server; Auto when empty.
+	// Reasoning says when reasoning is returned to the server; Auto when empty.
 	Reasoning string
 	// MaxOutputTokens is the model's own limit, at least 1.
 	MaxOutputTokens int64
@@ -47,12 +47,12 @@ type Config struct {
 // Model streams from one provider. It is safe for concurrent use.
 type Model struct {
 	cfg  Config
-	back atomic.Int32 // the level of reasoning that the server takes, as far as we know
+	back atomic.Int32 // the level of reasoning that the server accepts, as far as known
 }
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model. It connects to nothing yet.
+// New returns a Model. It opens no connection yet.
 func New(c Config) *Model {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
@@ -62,9 +62,8 @@ func New(c Config) *Model {
 	return m
 }
 
-// Stream sends the request and streams the answer, as model.Model has it. A
-// server that refuses the request because of the reasoning in it, or for lack of
-// it, is asked once more in another way.
+// Stream implements model.Model. It repeats a request in another form if the
+// server refuses it because of its reasoning, or because reasoning is missing.
 func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	t := trial{level: level(m.back.Load())}
 	for {
 		body, err := m.body(r, t.level)
-		if err != nil { // as of a tool whose schema is no JSON
+		if err != nil { // such as that of a tool whose schema is not JSON
 			return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 		}
 		var resp *model.Response
@@ -118,7 +117,7 @@ func (m *Model) ask(ctx context.Context, r model.Request, body []byte, emit func
 	return a.read(ctx, resp.Body)
 }
 
-// body writes the whole request.
+// body returns the whole request as JSON.
 func (m *Model) body(r model.Request, l level) ([]byte, error) {
 	return json.Marshal(m.request(r, l))
 }

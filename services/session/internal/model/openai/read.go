@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// read reads a stream to its end. The answer is whole after a finish reason,
+// read reads a stream to its end. The answer is complete after a finish reason,
 // however the stream ends; without one, after [DONE].
 func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, error) {
 	events := wire.NewEvents(body)
@@ -23,7 +23,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 			return nil, ctx.Err()
 		case err != nil && a.finish != "":
 			return a.end()
-		case errors.Is(err, io.EOF) && a.message: // in place of a stream
+		case errors.Is(err, io.EOF) && a.message: // instead of a stream
 			return a.done()
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, a.watch.Fail(ctx, nil)
@@ -45,8 +45,8 @@ func malformed(err error) bool {
 	return errors.As(err, &syntax)
 }
 
-// done ends an answer at [DONE]. Servers that send no finish reason send nothing
-// else to tell a whole answer by, so its last call must be complete.
+// done ends an answer at [DONE]. Servers without finish reasons give no other
+// sign of a complete answer, so its last call must be complete.
 func (a *answer) done() (*model.Response, error) {
 	switch {
 	case a.finish != "":
@@ -58,7 +58,7 @@ func (a *answer) done() (*model.Response, error) {
 	return a.end()
 }
 
-// event takes one event of the stream in.
+// event handles one event of the stream.
 func (a *answer) event(ev wire.Event) error {
 	if ev.Name == "error" || !ev.JSON {
 		return a.watch.Told(wire.ReadError(ev.Data), 0)
@@ -76,14 +76,14 @@ func (a *answer) event(ev wire.Event) error {
 	return a.chunk(c)
 }
 
-// chunk takes one piece of the stream in.
+// chunk handles one piece of the stream.
 func (a *answer) chunk(c chunk) error {
 	if c.ID != "" {
 		a.id = string(c.ID)
 	}
 	a.usage.add(c.Usage)
 	for _, ch := range c.Choices {
-		if ch.Index != 0 { // We ask for one answer.
+		if ch.Index != 0 { // we request one answer
 			continue
 		}
 		a.usage.add(ch.Usage)
@@ -130,7 +130,7 @@ func (a *answer) choice(ch choice) error {
 	return a.pump()
 }
 
-// finishes notes the finish reason. Some of them are failures of the server.
+// finishes records the finish reason. Some reasons are failures of the server.
 func (a *answer) finishes(reason string) error {
 	switch reason {
 	case "":

@@ -12,14 +12,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// When reasoning goes back to the server that sent it.
+// When reasoning is returned to the server that sent it.
 const (
 	Auto   = "auto"   // within a tool loop, until the server refuses it or wants more
 	Always = "always" // with every message of the model
 	Never  = "never"
 )
 
-// level says with which messages reasoning goes back.
+// level selects the messages with which reasoning is returned.
 type level int32
 
 const (
@@ -38,7 +38,7 @@ func firstLevel(setting string) level {
 	return loop
 }
 
-// opaque is the provider data of a block: what goes back beside its text.
+// opaque is the provider data of a block: what is returned beside its text.
 type opaque struct {
 	Model   string            `json:"model"`
 	Field   string            `json:"field,omitempty"`         // of the text of thinking
@@ -46,8 +46,8 @@ type opaque struct {
 	Extra   json.RawMessage   `json:"extra_content,omitempty"` // of a tool call
 }
 
-// own gives the provider data of a block that the provider and the model of this
-// request sent.
+// own returns the provider data of a block, if the provider and model of this
+// request sent it.
 func (m *Model) own(modelName string, b *sessionv1.Block) (opaque, bool) {
 	var o opaque
 	d := b.GetProviderData()
@@ -57,18 +57,18 @@ func (m *Model) own(modelName string, b *sessionv1.Block) (opaque, bool) {
 	return o, true
 }
 
-// keep gives the provider data for a block of this answer.
+// keep returns the provider data for a block of this answer.
 func (a *answer) keep(o opaque) *sessionv1.ProviderData {
 	o.Model = a.model
 	data, err := json.Marshal(o)
-	if err != nil { // extra content that is no JSON cannot have come
+	if err != nil { // extra content was JSON when it came
 		return nil
 	}
 	return &sessionv1.ProviderData{Provider: a.provider, Data: data}
 }
 
-// loopStart is the index of the first message of the current tool loop: what
-// follows the last message of the user that brings no results.
+// loopStart returns the index of the first message of the current tool loop,
+// which follows the last message of the user without results.
 func loopStart(c *wire.Conversation) int {
 	for i := len(c.Messages) - 1; i >= 0; i-- {
 		msg := c.Messages[i]
@@ -106,7 +106,7 @@ func (m *Model) reason(msg *assistantMessage, r model.Request, blocks []*session
 	}
 }
 
-// trial is a request that is tried with one level of reasoning after another.
+// trial is a request that is tried with different levels of reasoning.
 type trial struct {
 	level level
 	tried [all + 1]bool
@@ -120,8 +120,8 @@ var (
 	demanded       = regexp.MustCompile(`(?i)missing|require|must|pass(ed)? back|provide|expected`)
 )
 
-// next chooses another level after the server refused the request. It reports
-// false when the refusal is not about reasoning, or nothing is left to try.
+// next selects another level after the server refused the request. It returns
+// false if the refusal is not about reasoning, or no level is left.
 func (t *trial) next() bool {
 	var e *model.Error
 	var told *wire.ToldError
@@ -142,8 +142,8 @@ func (t *trial) next() bool {
 	return false
 }
 
-// mergeDetails joins the pieces of reasoning details. Pieces of one detail follow
-// each other with equal type and index.
+// mergeDetails joins the pieces of reasoning details. Adjacent pieces of one
+// detail have equal type and index.
 func mergeDetails(pieces []json.RawMessage) []json.RawMessage {
 	var out []json.RawMessage
 	var open map[string]any

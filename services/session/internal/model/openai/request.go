@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// request is the SDK's, with messages that may have what its own cannot.
+// request is the SDK's request, with messages that may have additional fields.
 type request struct {
 	sdk.ChatCompletionRequest
 	Messages []any `json:"messages"`
@@ -38,7 +38,7 @@ type toolCall struct {
 	Extra    json.RawMessage  `json:"extra_content,omitempty"`
 }
 
-// request builds the request, with reasoning as the level has it.
+// request returns the request, with reasoning according to the level.
 func (m *Model) request(r model.Request, l level) request {
 	c := wire.NewConversation(r, func(b *sessionv1.Block) bool {
 		_, ok := m.own(r.Model, b)
@@ -106,8 +106,9 @@ func (m *Model) assistant(c *wire.Conversation, r model.Request, blocks []*sessi
 	return msg
 }
 
-// user gives a tool message for each result, and then one of the user with all
-// else: what was said, and what the results have besides text.
+// user returns a tool message for each result, and then a user message with
+// everything else: the user's words, and the parts of results that are not
+// text.
 func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionMessage {
 	var out []sdk.ChatCompletionMessage
 	var parts []sdk.ChatMessagePart
@@ -127,8 +128,8 @@ func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionM
 	return append(out, said(parts))
 }
 
-// said makes a user message. Text alone goes as a plain string, which every
-// server understands.
+// said returns a user message. Text alone is sent as a plain string, which
+// every server understands.
 func said(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
 	msg := sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleUser}
 	var texts []string
@@ -143,7 +144,7 @@ func said(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
 	return msg
 }
 
-// result gives a result as text, and the images that go into a user message,
+// result returns a result as text, and its images, which go into a user message
 // because tool messages hold only text.
 func result(r *sessionv1.ToolResult) (string, []sdk.ChatMessagePart) {
 	var lines []string

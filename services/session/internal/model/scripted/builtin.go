@@ -11,8 +11,8 @@ import (
 //go:embed scenarios/*.yaml
 var scenarios embed.FS
 
-// Builtin gives the scenarios that are part of the program, by name: `default`,
-// which plays until a model is configured, and `demo`.
+// Builtin returns the scenarios that are part of the program, by name:
+// `default`, which plays until a model is configured, and `demo`.
 func Builtin() (map[string]*Scenario, error) {
 	entries, err := scenarios.ReadDir("scenarios")
 	if err != nil {

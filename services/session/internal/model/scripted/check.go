@@ -17,8 +17,8 @@ var (
 // lines finds the lines of a document's values, for messages to people.
 type lines struct{ root *yaml.Node }
 
-// at gives the line of the value that the path of keys and indexes leads to,
-// or of the last one on the way that exists.
+// at returns the line of the value at the path of keys and indexes, or of the
+// last existing value on the way.
 func (l lines) at(path ...any) int {
 	n := l.root
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
@@ -34,7 +34,7 @@ func (l lines) at(path ...any) int {
 	return line
 }
 
-// child gives the value of n at a key or an index; nil when there is none.
+// child returns the value of n at a key or an index, or nil.
 func child(n *yaml.Node, p any) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -54,12 +54,12 @@ func child(n *yaml.Node, p any) *yaml.Node {
 	return nil
 }
 
-// fault builds an error with the line of the value at path.
+// fault returns an error with the line of the value at path.
 func (l lines) fault(path []any, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", l.at(path...), fmt.Sprintf(format, args...))
 }
 
-// check finds what the YAML types do not, and compiles the patterns.
+// check finds faults that the YAML types do not, and compiles the patterns.
 func (s *Scenario) check(l lines) error {
 	if !scenarioName.MatchString(s.Name) {
 		return l.fault([]any{"name"}, "name %q must be 1 to 63 of a-z, 0-9, '.', '_', '-' and begin with a letter", s.Name)

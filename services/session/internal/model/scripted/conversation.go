@@ -10,20 +10,21 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
-// conversation is where a request stands in its script. All of it comes from
-// the request, so a script goes on after a restart, on any replica.
+// conversation is the position of a request in its script. It follows from the
+// request alone, so a script continues after a restart, on any replica.
 type conversation struct {
 	turn       int // turns of the person so far, from 1
 	step       int // answers of the model in this turn, this one included
 	userText   string
 	lastResult string
-	// lastOperation is the first operation that a result of the turn named last.
+	// lastOperation is the first operation in the last result of the turn that
+	// names one.
 	lastOperation string
 	bytes         int // length of all texts, for estimates of usage
 	tools         []string
 }
 
-// read finds out where the request stands.
+// read finds the position of a request.
 func read(r model.Request) conversation {
 	c := conversation{step: 1, bytes: len(r.System)}
 	for _, m := range r.Messages {
@@ -58,7 +59,7 @@ func (c *conversation) readUser(m *sessionv1.Message) {
 			said = append(said, t.GetText())
 		}
 	}
-	if !results { // what stands beside results is a note of the session, not a person's
+	if !results { // text beside results is a note of the session, not a person's
 		c.turn++
 		c.step = 1
 		c.lastOperation = ""
@@ -66,7 +67,7 @@ func (c *conversation) readUser(m *sessionv1.Message) {
 	}
 }
 
-// offers says whether all the tools may be asked for.
+// offers reports whether the request offers all the tools.
 func (c conversation) offers(tools []string) bool {
 	for _, t := range tools {
 		if !slices.Contains(c.tools, t) {
@@ -76,7 +77,7 @@ func (c conversation) offers(tools []string) bool {
 	return true
 }
 
-// pick finds the turn of the scenario that fits; nil when none does.
+// pick returns the first turn of the scenario that fits, or nil.
 func (s *Scenario) pick(c conversation) *Turn {
 	for i := range s.Turns {
 		t := &s.Turns[i]

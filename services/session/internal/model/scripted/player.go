@@ -23,13 +23,13 @@ type player struct {
 	emit    func(model.Delta) error
 	step    *Step
 	talk    conversation
-	failure *Failure // nil when the step goes well
-	budget  int64    // output tokens; 0 is no bound
+	failure *Failure // nil when the step succeeds
+	budget  int64    // output tokens; 0 means no bound
 	id      string
 
-	pieces   int   // let out so far
-	tokens   int64 // let out so far
-	thinking int64 // those of tokens that were thinking
+	pieces   int   // emitted so far
+	tokens   int64 // emitted so far
+	thinking int64 // the part of tokens that is thinking
 	blocks   []*sessionv1.Block
 }
 
@@ -76,10 +76,9 @@ func (p *player) content(ctx context.Context) error {
 	return nil
 }
 
-// block emits a block: its start, its pieces and its end. It adds the block to
-// the answer, made by build from the text that came out; a text that the bound
-// cut off is a block as well. A block without text is left out, unless it is a
-// tool use.
+// block emits a block: its start, its pieces and its end. build makes the block
+// from the emitted text, and block adds it to the answer, even if the bound cut
+// the text. A block without text is left out, unless it is a tool use.
 func (p *player) block(ctx context.Context, start model.Delta, pieces func(yield func(string) bool), build func(string) *sessionv1.Block) error {
 	start.Block = len(p.blocks)
 	started := false
@@ -165,7 +164,7 @@ func (p *player) tool(ctx context.Context, i int) error {
 	})
 }
 
-// filled gives the pieces, times over, with their placeholders filled in.
+// filled returns the pieces, repeated times, with their placeholders filled in.
 func (p *player) filled(chunks Chunks, times int) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for range times {
@@ -178,7 +177,7 @@ func (p *player) filled(chunks Chunks, times int) func(yield func(string) bool) 
 	}
 }
 
-// admit waits until it is time for a piece, and refuses it when the step fails
+// admit waits until a piece is due. It returns an error when the step fails
 // here or its output is used up.
 func (p *player) admit(ctx context.Context, kind model.DeltaKind, piece string) error {
 	n := tokens(piece)
@@ -206,7 +205,7 @@ func (p *player) delay(kind model.DeltaKind, n int64) time.Duration {
 	return time.Duration(p.step.Delay)
 }
 
-// wait lets d pass, unless the context ends first.
+// wait waits for d, or until the context ends.
 func (p *player) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
-// The most that a scenario may hold. The bounds keep a scenario of unknown
-// origin from taking the server's memory.
+// Limits of a scenario. They keep a scenario of unknown origin from using up
+// the server's memory.
 const (
 	maxScenarioBytes = 1 << 20
 	maxTurns         = 1000
@@ -26,17 +26,18 @@ const (
 	maxPattern       = 1000
 )
 
-// Scenario is what a scripted model says and asks for. It is read from YAML by
-// [Parse] and not changed afterwards, so many streams may play it at once.
+// Scenario is the script of a model. [Parse] reads it from YAML. It does not
+// change afterwards, so many streams may play it at once.
 type Scenario struct {
 	// Name is the model's name: `scripted:NAME`.
 	Name string `yaml:"name"`
 	// Description says what the scenario shows; for people.
 	Description string `yaml:"description"`
-	// ContextTokens is the longest request, a token being about four bytes; a
-	// longer one meets context_full. 0 is no bound.
+	// ContextTokens is the longest request, with about four bytes a token; a
+	// longer one fails with context_full. 0 means no bound.
 	ContextTokens int64 `yaml:"context_tokens"`
-	// Turns are tried in order; the first that fits the conversation is played.
+	// Turns are tried in order; the first one that fits the conversation is
+	// played.
 	Turns []Turn `yaml:"turns"`
 	// Fallback is played when none of Turns fits.
 	Fallback *Turn `yaml:"fallback"`
@@ -65,17 +66,17 @@ type Step struct {
 	// Thinking and Text, in pieces.
 	Thinking Chunks `yaml:"thinking"`
 	Text     Chunks `yaml:"text"`
-	// Repeat says Text that many times over; 0 means once.
+	// Repeat is how often Text is repeated; 0 means once.
 	Repeat int `yaml:"repeat"`
 	// Delay is the time before each piece of thinking and text.
 	Delay Duration `yaml:"delay"`
-	// TokensPerSecond paces all pieces instead, a token being about four bytes.
+	// TokensPerSecond paces all pieces instead, with about four bytes a token.
 	TokensPerSecond float64 `yaml:"tokens_per_second"`
 	// Tools are the calls that the model asks for.
 	Tools []ToolCall `yaml:"tools"`
 	// Error makes the step fail.
 	Error *Failure `yaml:"error"`
-	// StopReason is `tool_use` when empty and there are Tools, else `end_turn`.
+	// StopReason is by default `tool_use` with Tools, otherwise `end_turn`.
 	StopReason string `yaml:"stop_reason"`
 	// Usage is estimated from the lengths when it is left out.
 	Usage *Usage `yaml:"usage"`
@@ -84,7 +85,8 @@ type Step struct {
 // ToolCall is a call that the model asks for.
 type ToolCall struct {
 	Name string `yaml:"name"`
-	// ID is the provider's call id; made from turn, step and index when empty.
+	// ID is the provider's call id; by default it is made from turn, step and
+	// index.
 	ID string `yaml:"id"`
 	// Input is the arguments.
 	Input *Input `yaml:"input"`
@@ -101,13 +103,13 @@ type Failure struct {
 	Status     int      `yaml:"status"`
 	Message    string   `yaml:"message"`
 	RetryAfter Duration `yaml:"retry_after"`
-	// Midway lets that many pieces through first.
+	// Midway is how many pieces are emitted before the failure.
 	Midway int `yaml:"midway"`
 	// Times is the number of attempts that fail; 0 means all.
 	Times int `yaml:"times"`
 }
 
-// Usage is what a step reports to have used, in tokens.
+// Usage is the reported usage of a step, in tokens.
 type Usage struct {
 	Input      int64 `yaml:"input_tokens"`
 	Output     int64 `yaml:"output_tokens"`
@@ -157,7 +159,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // Input is a mapping that becomes JSON text, with its order and every digit.
 type Input struct{ node *yaml.Node }
 
-// UnmarshalYAML keeps the mapping as it was written. Decoding it finds what YAML refuses.
+// UnmarshalYAML keeps the mapping as it was written. It decodes it once, to find errors.
 func (i *Input) UnmarshalYAML(n *yaml.Node) error {
 	var plain map[string]any
 	if err := n.Decode(&plain); err != nil {
@@ -197,15 +199,15 @@ func Parse(data []byte) (*Scenario, error) {
 
 var unknownField = regexp.MustCompile(`field (.*) not found in type \S+`)
 
-// plain makes errors of the YAML package readable to people who do not know
-// our types.
+// plain rewrites errors of the YAML package for people who do not know our
+// types.
 func plain(err error) error {
 	text := bytes.TrimPrefix([]byte(err.Error()), []byte("yaml: "))
 	text = bytes.TrimPrefix(text, []byte("unmarshal errors:\n  "))
 	return errors.New(string(unknownField.ReplaceAll(text, []byte("unknown key $1"))))
 }
 
-// Arguments gives the call's arguments as text, with the templates in its
+// Arguments returns the call's arguments as text, with the templates in its
 // strings filled in.
 func (c *ToolCall) Arguments(fill func(string) string) (string, error) {
 	if c.Raw != nil {

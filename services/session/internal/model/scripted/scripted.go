@@ -1,10 +1,10 @@
 // Package scripted is a model that plays a scenario from a YAML file. It needs
-// no key and no network: it is what Fairlead runs on until a real model is
-// configured, what the demo shows, and what the tests script.
+// no key and no network: Fairlead uses it until a real model is configured, and
+// so do the demo and the tests.
 //
-// A scenario is a list of turns; the first one that fits the person's last
-// text, the turn's number and the offered tools is played, one step for each
-// model call. Which step is next is read from the conversation alone, so a
+// A scenario is a list of turns. The model plays the first turn that fits the
+// person's last text, the turn's number and the offered tools, one step for
+// each model call. The next step follows from the conversation alone, so a
 // script survives restarts. [Scenario] and its parts document the format.
 package scripted
 
@@ -23,14 +23,14 @@ import (
 // concurrent use.
 type Model struct{ scenario *Scenario }
 
-// New makes a model that plays s. It ignores the model name of its requests.
+// New returns a model that plays s. It ignores the model name of its requests.
 func New(s *Scenario) *Model { return &Model{scenario: s} }
 
 var _ model.Model = (*Model)(nil)
 
-// Stream plays the step of the scenario that the request's conversation has
-// come to. It keeps to the request's bound on output as a real model would: it
-// stops in the middle with `max_tokens`.
+// Stream plays the step of the scenario at the position of the request's
+// conversation. Like a real model, it stops at the request's bound on output
+// with `max_tokens`.
 func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	return p.play(ctx)
 }
 
-// step finds the step to play. A conversation beyond the script is told so.
+// step returns the step to play. Beyond the end of the script, it returns a
+// step that says so.
 func (m *Model) step(c conversation) *Step {
 	t := m.scenario.pick(c)
 	if t == nil {
@@ -71,7 +72,7 @@ var kinds = map[string]model.ErrorKind{
 	"context_full": model.ContextFull, "billing": model.Billing,
 }
 
-// failure gives the failure that the attempt meets; nil when it goes well.
+// failure returns the failure of the attempt, or nil when it succeeds.
 func (s *Step) failure(attempt int) *Failure {
 	if f := s.Error; f != nil && (f.Times == 0 || attempt <= f.Times) {
 		return f

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxFill bounds what one placeholder brings into a text.
+// maxFill bounds the text of one placeholder.
 const maxFill = 16 << 10
 
 var (
@@ -17,7 +17,7 @@ var (
 	operation = regexp.MustCompile(`operations/[a-zA-Z0-9._-]*[a-zA-Z0-9]`)
 )
 
-// checkTemplate refuses placeholders that nothing would fill.
+// checkTemplate refuses unknown placeholders.
 func checkTemplate(s string) error {
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
 		if m[1] != "UserText" && m[1] != "LastToolResult" && m[1] != "LastOperation" {
@@ -27,7 +27,8 @@ func checkTemplate(s string) error {
 	return nil
 }
 
-// fill replaces the placeholders in s. What it brings in is not looked at again.
+// fill replaces the placeholders in s. It does not look for placeholders in the
+// inserted text.
 func (c conversation) fill(s string) string {
 	if !strings.Contains(s, "{{") {
 		return s
@@ -56,7 +57,7 @@ func clip(s string) string {
 }
 
 // words cuts s into words, each with the white space after it, so that the
-// pieces add up to s. A placeholder stays whole.
+// pieces add up to s. A placeholder is not cut.
 func words(s string) []string {
 	var out []string
 	whole := placeholder.FindAllStringIndex(s, -1)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Reply is what a server writes, byte for byte.
+// Reply is the answer of a server, byte for byte.
 type Reply struct {
 	Status int    // 200 when 0
 	Type   string // of the content; text/event-stream when empty
@@ -18,8 +18,8 @@ type Reply struct {
 	Piece  int  // the body is flushed after so many bytes; 0 is at once
 }
 
-// Serve answers each request with what reply gives for its body, and gives its
-// URL. The server stops with the test.
+// Serve starts a server that answers each request with reply's result for its
+// body, and returns its URL. The server stops with the test.
 func Serve(t testing.TB, reply func(body []byte) Reply) string {
 	t.Helper()
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-// Package streamtest checks what every model promises about its streams.
+// Package streamtest checks the promises of every model about its streams.
 package streamtest
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // Play streams one request. It reports pieces that interleave or do not add up
-// to the answer, and gives the text that was streamed, also before an error.
+// to the answer, and returns the streamed text, also with an error.
 func Play(ctx context.Context, t testing.TB, m model.Model, r model.Request) (*model.Response, string, error) {
 	t.Helper()
 	var text strings.Builder
@@ -77,7 +77,7 @@ func check(t testing.TB, i int, b *sessionv1.Block, start model.Delta, pieces st
 	}
 }
 
-// Text makes a block of text.
+// Text returns a block of text.
 func Text(s string) *sessionv1.Block {
 	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: text(s)}}
 }
@@ -86,7 +86,7 @@ func text(s string) *commonv1.Content {
 	return &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: s}}}
 }
 
-// Image makes a block with a small image.
+// Image returns a block with a small image.
 func Image() *sessionv1.Block {
 	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: image()}}
 }
@@ -95,21 +95,21 @@ func image() *commonv1.Content {
 	return &commonv1.Content{Kind: &commonv1.Content_Image{Image: &commonv1.Media{MediaType: "image/png", Data: []byte{1, 2, 3}}}}
 }
 
-// Document makes a block with a document.
+// Document returns a block with a document.
 func Document(mediaType, data string) *sessionv1.Block {
 	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: &commonv1.Content{
 		Kind: &commonv1.Content_Document{Document: &commonv1.Media{MediaType: mediaType, Data: []byte(data), Title: "doc"}},
 	}}}
 }
 
-// Use makes a block of a tool call.
+// Use returns a block of a tool call.
 func Use(callID, providerID, tool, arguments string) *sessionv1.Block {
 	return &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{
 		CallId: callID, ProviderCallId: providerID, Tool: tool, ArgumentsJson: arguments,
 	}}}
 }
 
-// Result makes a block of a tool's result; an empty text is a result without
+// Result returns a block of a tool's result; an empty text is a result without
 // content, and "image" one with an image.
 func Result(callID string, outcome sessionv1.ToolOutcome, s string) *sessionv1.Block {
 	r := &sessionv1.ToolResult{CallId: callID, Outcome: outcome}
@@ -123,19 +123,19 @@ func Result(callID string, outcome sessionv1.ToolOutcome, s string) *sessionv1.B
 	return &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: r}}
 }
 
-// User makes a message of the user.
+// User returns a message of the user.
 func User(blocks ...*sessionv1.Block) *sessionv1.Message {
 	return &sessionv1.Message{Role: sessionv1.Role_ROLE_USER, Blocks: blocks}
 }
 
-// Assistant makes a message of the model.
+// Assistant returns a message of the model.
 func Assistant(blocks ...*sessionv1.Block) *sessionv1.Message {
 	return &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: blocks}
 }
 
 // Believable checks the usage and the stop reason of an answer, and that its
-// blocks can be stored. No number of the
-// usage may be above the limit, in tokens.
+// blocks can be stored. No number of the usage may be above the limit, in
+// tokens.
 func Believable(t testing.TB, resp *model.Response, limit int) {
 	t.Helper()
 	u := resp.Usage

@@ -16,9 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
-// Conversation is a request's conversation as the APIs want it: it begins with
-// a user, the roles alternate, no text is empty, tool results come first in
-// their message, and ids of calls are unique.
+// Conversation is a request's conversation in the form that the APIs require:
+// it begins with a user, the roles alternate, no text is empty, tool results
+// come first in their message, and ids of calls are unique.
 type Conversation struct {
 	System   string
 	Messages []Message
@@ -31,14 +31,14 @@ type Message struct {
 	Blocks []*sessionv1.Block
 }
 
-// NewConversation orders the conversation of r. Thinking is kept when own says
-// that it is the provider's.
+// NewConversation orders the conversation of r. It keeps thinking for which own
+// returns true.
 func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversation {
 	c := &Conversation{System: r.System, Messages: make([]Message, 0, len(r.Messages)), ids: map[string]string{}}
 	var greeting []string
 	for _, m := range r.Messages {
 		blocks := usable(m, own)
-		if !slices.ContainsFunc(blocks, speaks) { // The APIs refuse thinking alone.
+		if !slices.ContainsFunc(blocks, speaks) { // the APIs refuse thinking alone
 			continue
 		}
 		if len(c.Messages) == 0 && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT {
@@ -62,8 +62,8 @@ func NewConversation(r model.Request, own func(*sessionv1.Block) bool) *Conversa
 	return c
 }
 
-// usable gives the blocks that may be sent: most often those of m as they are,
-// which then must not be appended to in place.
+// usable returns the blocks that may be sent. Often they are those of m itself,
+// so they must not be appended to in place.
 func usable(m *sessionv1.Message, own func(*sessionv1.Block) bool) []*sessionv1.Block {
 	all := m.GetBlocks()
 	unusable := func(b *sessionv1.Block) bool { return !sendable(b, own) }
@@ -98,7 +98,7 @@ func texts(blocks []*sessionv1.Block) []string {
 	return out
 }
 
-// resultsFirst moves tool results before all else, in their order.
+// resultsFirst moves tool results before all other blocks, in their order.
 func resultsFirst(blocks []*sessionv1.Block) []*sessionv1.Block {
 	other := func(b *sessionv1.Block) bool { return b.GetToolResult() == nil }
 	first := slices.IndexFunc(blocks, other)
@@ -121,8 +121,8 @@ var (
 	badRune = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// name chooses the ids of the calls in blocks: the provider's own where it can
-// be sent and was not sent before, else one made of ours.
+// name sets the ids of the calls in blocks: the provider's own id if it can be
+// sent and was not sent before, otherwise one made from ours.
 func (c *Conversation) name(blocks []*sessionv1.Block, used map[string]bool) {
 	for _, b := range blocks {
 		u := b.GetToolUse()
@@ -141,7 +141,7 @@ func (c *Conversation) name(blocks []*sessionv1.Block, used map[string]bool) {
 // maxMade bounds the part of an id that is our own: an id has at most 40 bytes.
 const maxMade = 31
 
-// made gives an id that the APIs take and that was not sent before.
+// made returns an id that the APIs accept and that was not sent before.
 func made(callID string, used map[string]bool) string {
 	base := badRune.ReplaceAllString(callID, "_")
 	base = "call_" + base[max(0, len(base)-maxMade):]
@@ -152,7 +152,7 @@ func made(callID string, used map[string]bool) string {
 	return id
 }
 
-// ID gives the id under which the provider knows a call.
+// ID returns the id under which the provider knows a call.
 func (c *Conversation) ID(callID string) string {
 	if id, ok := c.ids[callID]; ok {
 		return id
@@ -160,8 +160,8 @@ func (c *Conversation) ID(callID string) string {
 	return "call_" + badRune.ReplaceAllString(callID, "_")
 }
 
-// Arguments gives arguments that are a JSON object in any case: what a model
-// wrote wrongly goes back as text inside one.
+// Arguments returns arguments that are always a JSON object: invalid ones of a
+// model are returned as text inside an object.
 func Arguments(s string) json.RawMessage {
 	trimmed := strings.TrimSpace(s)
 	if trimmed == "" {
@@ -175,17 +175,17 @@ func Arguments(s string) json.RawMessage {
 		}
 	}
 	b, err := json.Marshal(map[string]string{"_invalid_arguments": s})
-	if err != nil { // cannot be: strings can always be written
+	if err != nil { // cannot happen: strings can always be marshaled
 		return json.RawMessage("{}")
 	}
 	return b
 }
 
-// IsError says whether a result is told to the model as an error.
+// IsError reports whether the model gets a result as an error.
 func IsError(o sessionv1.ToolOutcome) bool { return o != sessionv1.ToolOutcome_TOOL_OUTCOME_OK }
 
-// Explain gives the sentence that precedes the content of a result, so that a
-// model can tell a refusal, an expiry and a failure of ours apart.
+// Explain returns the sentence before the content of a result, so that a model
+// can tell a refusal, an expiry and a failure of ours apart.
 func Explain(o sessionv1.ToolOutcome) string {
 	switch o {
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_DENIED:
@@ -204,16 +204,16 @@ func Explain(o sessionv1.ToolOutcome) string {
 	return ""
 }
 
-// Blank says whether a text has nothing to read; the APIs refuse such texts.
+// Blank reports whether a text has nothing to read; the APIs refuse such texts.
 func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// IsText says whether a document can be sent as text.
+// IsText reports whether a document can be sent as text.
 func IsText(d *commonv1.Media) bool {
 	t := media.Canonical(d.GetMediaType())
 	return (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml") && utf8.Valid(d.GetData()) && !Blank(string(d.GetData()))
 }
 
-// Describe stands for a document that an API does not take.
+// Describe returns a text for a document that an API does not take.
 func Describe(d *commonv1.Media) string {
 	name := d.GetTitle()
 	if name == "" {

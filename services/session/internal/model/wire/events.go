@@ -14,12 +14,12 @@ type Event struct {
 	JSON bool   // Data is JSON
 }
 
-// Events reads the stream of an answer: server-sent events, and what servers
-// send in their place. An event ends at a blank line, and already where its data
-// is a complete JSON object or [DONE], for many servers leave the blank line out.
-// A body that begins with a brace or a bracket is read as a sequence of JSON values,
-// and a line that begins with a brace as data. Text without any field is one
-// event named `error`; so is a web page.
+// Events reads the stream of an answer: server-sent events, and the variants that
+// servers send instead. An event ends at a blank line, or where its data is a
+// complete JSON object or [DONE], because many servers leave out the blank line. A
+// body that begins with a brace or a bracket is read as a sequence of JSON values,
+// and a line that begins with a brace as data. Text without any field is one event
+// named `error`; so is a web page.
 type Events struct {
 	r       *bufio.Reader
 	line    []byte
@@ -36,15 +36,15 @@ type Events struct {
 const (
 	// maxLoose bounds the text that is kept to explain a stream without events.
 	maxLoose = 64 << 10
-	// maxLines bounds how often growing data is tried: what has more lines ends at
-	// a blank one.
+	// maxLines bounds how often growing data is parsed: data with more lines ends
+	// at a blank line.
 	maxLines = 64
 )
 
 // NewEvents reads events from r.
 func NewEvents(r io.Reader) *Events { return &Events{r: bufio.NewReader(r)} }
 
-// Next gives the next event. The error is io.EOF at the end of the stream and
+// Next returns the next event. The error is io.EOF at the end of the stream and
 // io.ErrUnexpectedEOF where the end cuts an event.
 func (e *Events) Next() (Event, error) {
 	if !e.started {
@@ -94,7 +94,7 @@ func (e *Events) begin() error {
 	}
 }
 
-// value gives the next value of a body that is JSON.
+// value returns the next value of a body that is JSON.
 func (e *Events) value() (Event, error) {
 	var raw json.RawMessage
 	if err := e.json.Decode(&raw); err != nil {
@@ -130,8 +130,8 @@ func (e *Events) readLine() error {
 	}
 }
 
-// take takes the line in. It reports whether an event is complete and its data
-// known to be JSON.
+// take handles the current line. It reports whether an event is complete, and
+// whether its data is known to be JSON.
 func (e *Events) take() (complete, valid bool) {
 	if len(e.line) == 0 {
 		data := bytes.TrimSpace(e.data)
@@ -184,7 +184,7 @@ func (e *Events) flush(valid bool) Event {
 	return ev
 }
 
-// last gives what is left at the end of the stream.
+// last returns the rest at the end of the stream.
 func (e *Events) last(err error) (Event, error) {
 	data := bytes.TrimSpace(e.data)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
-// What codes and types of providers mean, as word writes them.
+// Meanings of the codes and types of providers, in the form of word.
 var (
 	billingWords = []string{
 		"insufficientquota", "billinghardlimitreached", "billingnotactive", "billingerror", "insufficientbalance", "insufficientcredits",
@@ -34,8 +34,8 @@ var (
 	badTexts     = []string{"unknown model", "no such model", "model not found", "unknown field", "unrecognized request argument"}
 )
 
-// kind finds the kind of an error: what its codes mean, then its status, which is
-// HTTP's or else one that the body names, then what its text says.
+// kind returns the kind of an error. It looks at its codes, then at its status,
+// which is HTTP's or one that the body names, then at its text.
 func (t Told) kind(status int) model.ErrorKind {
 	if status < http.StatusBadRequest {
 		status = t.Status
@@ -68,8 +68,8 @@ func (t Told) kind(status int) model.ErrorKind {
 	return model.Unavailable
 }
 
-// Told gives the model's error for one that the provider told, with its words.
-// The status is HTTP's; 0 for an error in a stream.
+// Told returns the model's error for an error of the provider, with the
+// provider's text. The status is HTTP's; 0 for an error in a stream.
 func (w *Watch) Told(t Told, status int) *model.Error {
 	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), Err: &ToldError{t}}
 	what := map[model.ErrorKind]string{
@@ -94,12 +94,12 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 	return e
 }
 
-// refused gives the error for an answer whose status is an error.
+// refused returns the error for an answer with an error status.
 func (w *Watch) refused(status int, h http.Header, body []byte) *model.Error {
 	t := ReadError(body)
 	e := w.Told(t, status)
 	e.RetryAfter = RetryAfter(h, time.Now())
-	switch advice := h.Get("x-should-retry"); { // It wins over the status.
+	switch advice := h.Get("x-should-retry"); { // it overrides the status
 	case e.Kind == model.Unavailable && t.is("enforcedspendlimitreached") && h.Get("retry-after") == "":
 		e.Kind = model.Billing
 	case advice == "true" && e.Kind == model.Refused:

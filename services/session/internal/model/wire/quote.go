@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// keyLike are the keys of well-known providers, also in part or masked, and what
-// comes after the name of a scheme.
+// keyLike matches keys of well-known providers, even cut or masked, and what
+// follows the name of a scheme.
 var keyLike = regexp.MustCompile(`(?i)\b(?:sk|pk|gsk|xai|tgp|hf|fw|nvapi|csk)[-_][a-z0-9*._-]{6,}|\bAIza[a-z0-9*._-]{6,}|\beyJ[a-z0-9._-]{20,}|\bbearer\s+[^\s,;'"]*[0-9][^\s,;'"]*|[a-z0-9._-]*\*{3,}[a-z0-9*._-]*`)
 
-// maxQuoted bounds what is looked at of a message, in bytes.
+// maxQuoted bounds the examined part of a message, in bytes.
 const maxQuoted = 16 << 10
 
 // Quote makes a provider's message fit for people: on one line, not too long,
-// without the key, a part of it, or what looks like another.
+// without the key, a part of it, or text that looks like another key.
 func Quote(message, key string) string {
 	message = strings.Map(printable, message[:min(len(message), maxQuoted)])
 	if key != "" {
@@ -35,7 +35,7 @@ func Quote(message, key string) string {
 	return message
 }
 
-// printable drops control characters, which a terminal would obey.
+// printable drops control characters, which a terminal would interpret.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r

@@ -10,12 +10,11 @@ import (
 	"unicode"
 )
 
-// Told is an error as a provider tells it.
+// Told is an error as a provider reports it.
 type Told struct {
 	// Message is the provider's own text, not yet fit for people: see Quote.
 	Message string
-	// Status is the number of an HTTP status of 400 and more that the body names; 0
-	// without one.
+	// Status is the HTTP status of 400 and above that the body names, or 0.
 	Status int
 	// Page is set for a web page; Message is then its title.
 	Page bool
@@ -23,10 +22,11 @@ type Told struct {
 	words []string // codes and types: lower case, letters only
 }
 
-// ToldError is what a provider told, as the cause of the model's error.
+// ToldError is a provider's error, as the cause of the model's error.
 type ToldError struct{ Told }
 
-// Error gives the codes. The message may hold what must not be in a log.
+// Error returns the codes. The message may contain text that must not be
+// logged.
 func (e *ToldError) Error() string {
 	return "the provider told an error: " + strings.Join(e.words, " ")
 }
@@ -36,8 +36,8 @@ func (t Told) is(words ...string) bool {
 	return slices.ContainsFunc(t.words, func(w string) bool { return slices.Contains(words, w) })
 }
 
-// ReadError reads the body of an error in whatever form a server tells it. Text
-// and web pages are errors, too.
+// ReadError reads the body of an error in any form. Text and web pages are
+// errors, too.
 func ReadError(body []byte) Told {
 	if t, ok := FindError(body); ok {
 		return t
@@ -52,10 +52,10 @@ func ReadError(body []byte) Told {
 	return Told{Message: string(bytes.Trim(body, `"`))}
 }
 
-// FindError looks for an error in a JSON value that may as well be something
-// else. It knows an `error`, or `errors`, that is an object, a list or a text; an
-// object whose `object` or `type` is `error`; and an object that holds nothing
-// but a message and codes: `detail` as text or list, `message`, `error_msg`.
+// FindError looks for an error in a JSON value that may be something else. It
+// recognizes an `error`, or `errors`, that is an object, a list or a text; an
+// object whose `object` or `type` is `error`; and an object that has only a
+// message and codes: `detail` as text or list, `message`, `error_msg`.
 func FindError(body []byte) (Told, bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -75,7 +75,7 @@ func FindError(body []byte) (Told, bool) {
 	return r.told, r.found
 }
 
-// errorReader collects what the value of an error holds.
+// errorReader collects the content of an error.
 type errorReader struct {
 	told  Told
 	texts []string
@@ -150,7 +150,7 @@ func (r *errorReader) value(v any) {
 	}
 }
 
-// text takes a message, which may itself be the JSON of an error.
+// text handles a message, which may itself be the JSON of an error.
 func (r *errorReader) text(s string) {
 	s = strings.TrimSpace(s)
 	if strings.HasPrefix(s, "{") {
@@ -190,7 +190,7 @@ func (r *errorReader) object(m map[string]any) {
 	}
 }
 
-// path writes where a field is, as `messages.0.content`.
+// path returns the position of a field, as `messages.0.content`.
 func path(v any) string {
 	list, _ := v.([]any)
 	var parts []string
@@ -205,7 +205,7 @@ func path(v any) string {
 	return strings.Join(parts, ".")
 }
 
-// code takes a word, a number, or a number written as text.
+// code handles a word, a number, or a number written as text.
 func (r *errorReader) code(v any) {
 	s, ok := v.(string)
 	if n, number := v.(json.Number); number {
@@ -226,7 +226,7 @@ func (r *errorReader) code(v any) {
 	}
 }
 
-// word writes a code as small letters alone: servers differ in the rest.
+// word reduces a code to lower-case letters: servers differ in the rest.
 func word(v any) string {
 	s, _ := v.(string)
 	return strings.Map(func(r rune) rune {
@@ -242,7 +242,7 @@ var (
 	pageTag   = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
-// title gives the title of a web page, else its text.
+// title returns the title of a web page, or its text without one.
 func title(page []byte) string {
 	text := string(page)
 	if m := pageTitle.FindStringSubmatch(text); m != nil && !Blank(m[1]) {

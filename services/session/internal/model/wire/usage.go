@@ -10,8 +10,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Count is a number that a provider tells. It takes any JSON: what is too large
-// becomes the largest number, and what is no number becomes 0.
+// Count is a number from a provider. It accepts any JSON: a number that is too
+// large becomes the largest one, and other values become 0.
 type Count int64
 
 // UnmarshalJSON never fails.
@@ -44,13 +44,13 @@ const (
 	hidden = 10_000
 )
 
-// Limits are what a model's usage may be, in tokens; 0 is not known.
+// Limits bounds a model's usage, in tokens; 0 is not known.
 type Limits struct{ Context, Output int64 }
 
-// Believe corrects a usage. What is negative counts as 0. What is missing, or more
-// than the model can have, is estimated at four bytes a token: sent are the bytes
-// of the request and got those of the answer. The warning tells what was not
-// believed; most often it is empty.
+// Believe corrects a usage. Negative values count as 0. Values that are missing,
+// or above the model's limits, are estimated at four bytes a token: sent are the
+// bytes of the request and got those of the answer. The warning names the
+// corrected values; most often it is empty.
 func (l Limits) Believe(u *sessionv1.Usage, sent, got int) (warning string) {
 	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.ThinkingTokens} {
 		*n = max(0, *n)
@@ -76,7 +76,7 @@ func (l Limits) Believe(u *sessionv1.Usage, sent, got int) (warning string) {
 	return ""
 }
 
-// saturating adds two numbers that are not negative.
+// saturating adds two numbers that are not negative; it does not overflow.
 func saturating(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -1,5 +1,5 @@
-// Package wire holds what the providers that speak HTTP have in common: a
-// watched request, and the conversation in the order that their APIs want.
+// Package wire has the common code of providers that use HTTP: a watched
+// request, and the conversation in the order that their APIs require.
 package wire
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model"
 )
 
-// The most that an answer may have, in bytes, so that a server gone wild cannot
-// take our memory.
+// Limits of an answer, in bytes, so that a faulty server cannot use up our
+// memory.
 const (
 	maxStream = 64 << 20
 	maxError  = 1 << 20
@@ -33,10 +33,10 @@ var (
 )
 
 // client is shared by all requests, for its connections. It has no timeout: a
-// Watch ends what is silent.
+// Watch ends silent requests.
 var client = &http.Client{
 	Transport: http.DefaultTransport.(*http.Transport).Clone(),
-	CheckRedirect: func(*http.Request, []*http.Request) error { // A redirect would carry the key elsewhere.
+	CheckRedirect: func(*http.Request, []*http.Request) error { // a redirect would send the key elsewhere
 		return http.ErrUseLastResponse
 	},
 }
@@ -44,8 +44,8 @@ var client = &http.Client{
 // CloseIdle closes connections that no request uses, for tests that count goroutines.
 func CloseIdle() { client.CloseIdleConnections() }
 
-// Watch is one request and its streamed answer. It ends both when no byte came
-// for a while. A Watch is the HTTP client of its request.
+// Watch is one request and its streamed answer. It ends both when no byte has
+// come for a while. A Watch is the HTTP client of its request.
 type Watch struct {
 	provider string
 	key      string // never in an error
@@ -56,9 +56,9 @@ type Watch struct {
 	began    atomic.Bool
 }
 
-// Begin starts to watch. The request must be made with the context that it
-// returns, and the caller must call End. The key is kept out of errors. An idle
-// of 0 is no limit.
+// Begin starts to watch. The request must use the returned context, and the
+// caller must call End. Errors do not contain the key. An idle of 0 means no
+// limit.
 func Begin(ctx context.Context, provider, key string, idle time.Duration) (context.Context, *Watch) {
 	w := &Watch{provider: provider, key: key, idle: idle}
 	ctx, w.cancel = context.WithCancel(ctx)
@@ -81,14 +81,14 @@ func (w *Watch) End() {
 	w.cancel()
 }
 
-// Silent says whether the idle limit ended the request.
+// Silent reports whether the idle limit ended the request.
 func (w *Watch) Silent() bool { return w.silent.Load() }
 
-// Began says whether the server agreed to stream an answer.
+// Began reports whether the server has begun to stream an answer.
 func (w *Watch) Began() bool { return w.began.Load() }
 
-// Complete notes that the answer is complete and only the end of its stream, and
-// perhaps its usage, is to come: the server gets maxEnd for it.
+// Complete notes that the answer is complete. The server gets maxEnd for the end
+// of the stream and perhaps the usage.
 func (w *Watch) Complete() {
 	switch {
 	case w.timer == nil:
@@ -100,8 +100,7 @@ func (w *Watch) Complete() {
 	}
 }
 
-// Do sends the request; the SDKs call it. An answer whose status is an error is a
-// *model.Error.
+// Do sends the request; the SDKs call it. An error status becomes a *model.Error.
 func (w *Watch) Do(req *http.Request) (*http.Response, error) {
 	resp, err := client.Do(req)
 	if err != nil {
@@ -117,7 +116,7 @@ func (w *Watch) Do(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 == 3 {
 		return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a redirection; check its base URL", w.provider)}
 	}
-	said, _ := io.ReadAll(io.LimitReader(&body{ReadCloser: resp.Body, watch: w, left: maxError}, maxError)) // A part of it tells enough.
+	said, _ := io.ReadAll(io.LimitReader(&body{ReadCloser: resp.Body, watch: w, left: maxError}, maxError)) // a part of it is enough
 	return nil, w.refused(resp.StatusCode, resp.Header, said)
 }
 
@@ -127,7 +126,7 @@ func (w *Watch) touch() {
 	}
 }
 
-// body tells its watch of every byte, and ends after a number of them.
+// body reports every byte to its watch, and ends after a number of them.
 type body struct {
 	io.ReadCloser
 	watch *Watch
@@ -146,9 +145,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Fail turns an error of the connection, or the end of a stream that came too
-// early (a nil err), into what Model.Stream returns.
-// ctx is the one that Begin was given.
+// Fail converts an error of the connection, or the early end of a stream (a nil
+// err), into the error of Model.Stream. ctx is the one that was passed to
+// Begin.
 func (w *Watch) Fail(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
@@ -174,8 +173,8 @@ func (w *Watch) Fail(ctx context.Context, err error) error {
 	return e
 }
 
-// RetryAfter reads how long the server asks to wait: retry-after-ms, else
-// retry-after in seconds or as an HTTP date; 0 when it does not ask.
+// RetryAfter returns the wait that the server requests: retry-after-ms,
+// otherwise retry-after in seconds or as an HTTP date; 0 without a request.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
 		return span(ms / 1000)
@@ -190,7 +189,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// span makes a duration of seconds; nonsense and more than a day are bounded.
+// span converts seconds to a duration; nonsense and more than a day are
+// bounded.
 func span(seconds float64) time.Duration {
 	if !(seconds > 0) {
 		return 0
