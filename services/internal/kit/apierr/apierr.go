@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Domain is the domain of the errors that the plumbing itself answers with, before any service is reached.
+// Domain is the domain of the errors of the plumbing itself, which no service has seen.
 const Domain = "fairlead.dev"
 
 // Reasons of the errors in Domain.
@@ -34,8 +34,8 @@ const (
 	ReasonOriginNotAllowed   = "ORIGIN_NOT_ALLOWED"
 )
 
-// Error is an error of the API. Make one with New; servers return it from handlers as it is or wrapped with %w, in which
-// case the words of the wrapping are logged and not sent.
+// Error is an error of the API. Make one with New. Servers return it from handlers unchanged or wrapped with
+// %w; the text of the wrapping is logged and not sent.
 type Error struct {
 	st    *status.Status
 	cause error
@@ -44,10 +44,10 @@ type Error struct {
 // Error returns the code and the message.
 func (e *Error) Error() string { return e.st.Code().String() + ": " + e.st.Message() }
 
-// GRPCStatus is what grpc-go sends.
+// GRPCStatus returns the status that grpc-go sends.
 func (e *Error) GRPCStatus() *status.Status { return e.st }
 
-// Unwrap returns the error that Forward was given, if any.
+// Unwrap returns the error that was passed to Forward, if any.
 func (e *Error) Unwrap() error { return e.cause }
 
 type details struct {
@@ -74,7 +74,8 @@ func Metadata(m map[string]string) Option {
 	}
 }
 
-// Field says which field of the request is wrong, by its path of proto field names ("config.env[2].key"), and why.
+// Field names a wrong field of the request, by its path of proto field names ("config.env[2].key"), and the
+// fault.
 func Field(path, description string) Option {
 	return func(d *details) {
 		if d.bad == nil {
@@ -84,7 +85,7 @@ func Field(path, description string) Option {
 	}
 }
 
-// Resource says which resource the error is about, for NOT_FOUND and ALREADY_EXISTS.
+// Resource names the resource of the error, for NOT_FOUND and ALREADY_EXISTS.
 func Resource(typ, name, description string) Option {
 	return func(d *details) {
 		d.others = append(d.others, &errdetails.ResourceInfo{ResourceType: typ, ResourceName: name, Description: description})
@@ -98,7 +99,8 @@ func RetryAfter(after time.Duration) Option {
 	}
 }
 
-// Precondition says which condition of the state did not hold, for FAILED_PRECONDITION.
+// Precondition names the condition of the state that did not hold, for
+// FAILED_PRECONDITION.
 func Precondition(typ, subject, description string) Option {
 	return func(d *details) {
 		if d.pre == nil {
@@ -108,7 +110,7 @@ func Precondition(typ, subject, description string) Option {
 	}
 }
 
-// Quota says which limit was reached, for RESOURCE_EXHAUSTED.
+// Quota names the limit that was reached, for RESOURCE_EXHAUSTED.
 func Quota(subject, description string) Option {
 	return func(d *details) {
 		if d.quota == nil {
@@ -118,13 +120,13 @@ func Quota(subject, description string) Option {
 	}
 }
 
-// requestInfo names the request for a report of a fault; the interceptors add it to INTERNAL errors.
+// requestInfo names the request for reports of a fault; the interceptors add it to INTERNAL errors.
 func requestInfo(id string) Option {
 	return func(d *details) { d.request = &errdetails.RequestInfo{RequestId: id} }
 }
 
-// New returns an error of the API. The message says what happened, why, and what to do; it is sent as it is.
-// New with codes.OK is a mistake of the program and answers INTERNAL instead of hiding the error.
+// New returns an error of the API. The message says what happened, why, and what to do; it is sent
+// unchanged. New with codes.OK is a programming error and returns INTERNAL instead of hiding the error.
 func New(c codes.Code, domain, reason, message string, opts ...Option) error {
 	return newError(c, domain, reason, message, opts...)
 }
@@ -151,15 +153,15 @@ func newError(c codes.Code, domain, reason, message string, opts ...Option) *Err
 		all = append(all, d.request)
 	}
 	st, err := status.New(c, message).WithDetails(append(all, d.others...)...)
-	if err != nil { // Only invalid UTF-8 in a detail gets here; the code and the message are still worth sending.
+	if err != nil { // only invalid UTF-8 in a detail gets here; the code and the message are still worth sending
 		st = status.New(c, message)
 	}
 	return &Error{st: st}
 }
 
-// Forward passes a peer's status on unchanged: its code, its message and its details. Use it where the caller asked for
-// nothing but what the peer does; map the peer's reasons to one's own errors everywhere else. An err without a status,
-// and nil, come back as they are.
+// Forward passes a peer's status on unchanged: its code, its message and its details. Use it where the caller
+// requested exactly what the peer does; elsewhere, map the peer's reasons to one's own errors. It returns
+// nil, or an err without a status, unchanged.
 func Forward(err error) error {
 	if err == nil {
 		return nil
@@ -174,7 +176,7 @@ func Forward(err error) error {
 	return &Error{st: s.GRPCStatus(), cause: err}
 }
 
-// Code returns the canonical code of err: OK for nil, UNKNOWN for an error that carries no status.
+// Code returns the canonical code of err: OK for nil, UNKNOWN for an error without a status.
 func Code(err error) codes.Code {
 	if st := statusOf(err); st != nil {
 		return st.Code()
@@ -185,19 +187,19 @@ func Code(err error) codes.Code {
 	return codes.Unknown
 }
 
-// Reason returns the reason of err's ErrorInfo, on either side of the wire, or nothing.
+// Reason returns the reason of err's ErrorInfo, on either side of the wire, or "".
 func Reason(err error) string {
 	info, _ := Detail[*errdetails.ErrorInfo](err)
 	return info.GetReason()
 }
 
-// ErrorDomain returns the domain of err's ErrorInfo, or nothing.
+// ErrorDomain returns the domain of err's ErrorInfo, or "".
 func ErrorDomain(err error) string {
 	info, _ := Detail[*errdetails.ErrorInfo](err)
 	return info.GetDomain()
 }
 
-// Message returns the text of err for people: the status's message where err carries a status, without its code.
+// Message returns the text of err for people: the status's message without its code, if err has a status.
 func Message(err error) string {
 	if st := statusOf(err); st != nil {
 		return st.Message()
@@ -208,7 +210,7 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// Detail returns the first detail of type T that err's status carries.
+// Detail returns the first detail of type T in err's status.
 func Detail[T proto.Message](err error) (T, bool) {
 	var zero T
 	st := statusOf(err)
@@ -223,7 +225,7 @@ func Detail[T proto.Message](err error) (T, bool) {
 	return zero, false
 }
 
-// statusOf returns the status that err or an error it wraps carries, as it was made: without the words around it.
+// statusOf returns the status in err or in an error that it wraps, without the text of the wrapping.
 func statusOf(err error) *status.Status {
 	var s interface{ GRPCStatus() *status.Status }
 	if err == nil || !errors.As(err, &s) {

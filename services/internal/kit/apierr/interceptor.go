@@ -35,9 +35,9 @@ func StreamServer(log *slog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// Sanitize returns what a client may see of err, which a handler of method returned: an error of this package as it is,
-// without the words wrapped around it; CANCELLED or DEADLINE_EXCEEDED for the end of ctx; otherwise INTERNAL with a
-// fixed text and an id under which err itself is logged.
+// Sanitize returns what a client may see of err, an error of a handler of method: an error of this package
+// without the text that wraps it; CANCELLED or DEADLINE_EXCEEDED for the end of ctx; otherwise INTERNAL with
+// a fixed text and an id under which err is logged.
 func Sanitize(ctx context.Context, log *slog.Logger, method string, err error) error {
 	if ours := (*Error)(nil); errors.As(err, &ours) {
 		return ours
@@ -53,7 +53,8 @@ func Sanitize(ctx context.Context, log *slog.Logger, method string, err error) e
 	return Internal(request)
 }
 
-// Internal is the error for a fault that the caller can do nothing about; request is the id it is logged under.
+// Internal returns the error for a fault that the caller cannot fix; request is the id under which it is
+// logged.
 func Internal(request string) error {
 	return newError(codes.Internal, Domain, ReasonInternal,
 		"the server failed inside while working on this request; look for request id "+request+" in its log", requestInfo(request))
@@ -64,7 +65,8 @@ var contextText = map[codes.Code]string{
 	codes.DeadlineExceeded: "the request's deadline passed before it was done",
 }
 
-// contextCode says whether err is the end of a context, our own or, when ours has ended too, a peer's report of it.
+// contextCode reports whether err is the end of a context: our own or, when ours has ended too, a peer's
+// report of it.
 func contextCode(ctx context.Context, err error) (codes.Code, bool) {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -79,7 +81,8 @@ func contextCode(ctx context.Context, err error) (codes.Code, bool) {
 	return c, ok
 }
 
-// transportStream turns what grpc-go says about the client's bytes into errors of this package.
+// transportStream converts grpc-go's errors about the client's bytes into errors of this
+// package.
 type transportStream struct{ grpc.ServerStream }
 
 func (s transportStream) RecvMsg(m any) error { return transport(s.ServerStream.RecvMsg(m)) }

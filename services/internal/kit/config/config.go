@@ -28,14 +28,14 @@ import (
 	"strings"
 )
 
-// Project is what every name of ours in the environment begins with.
+// Project is the prefix of all our names in the environment.
 const Project = "FAIRLEAD_"
 
-// ErrHelp is what Load returns after it has printed the usage because --help asked for it.
-// program.Main ends with exit code 0 on it.
+// ErrHelp is returned by Load after it has printed the usage for --help. program.Main then
+// exits with code 0.
 var ErrHelp = errors.New("config: help was asked for")
 
-// Options say where Load reads from.
+// Options say what Load reads.
 type Options struct {
 	// Name of the program, for messages.
 	Name string
@@ -44,30 +44,34 @@ type Options struct {
 	// FileFlag is the flag that names the YAML file; "config" if empty, and "-" for none.
 	// Its name in the environment is FAIRLEAD_CONFIG.
 	FileFlag string
-	// File is read when neither the flag nor the environment names one; empty for none.
+	// File is read when neither the flag nor the environment names a file; empty for
+	// none.
 	File string
-	// Args are the arguments after the program's name. Arguments that are no flags are a fault unless Rest takes them.
+	// Args are the arguments after the program's name. Arguments that are not flags are a fault unless Rest
+	// takes them.
 	Args []string
-	// Rest receives the arguments from the first that is no flag on; nil refuses them.
+	// Rest receives the arguments from the first one that is not a flag; nil refuses
+	// them.
 	Rest *[]string
 	// Environ replaces os.Environ, for tests.
 	Environ []string
-	// IgnoreEnv are further names of ours that this program leaves to others; one that ends in "_" stands for all that begin so.
+	// IgnoreEnv are further names of ours that belong to other programs; one that ends in "_" stands for all
+	// with this prefix.
 	IgnoreEnv []string
-	// Usage is where --help prints; os.Stdout if nil.
+	// Usage receives the output of --help; os.Stdout if nil.
 	Usage io.Writer
 }
 
-// foreign are the names in the environment that belong to a service, or to the person at the keyboard, and are no
-// mistake in the environment of another service.
+// foreign are the names in the environment that belong to a service or to an interactive user. They are not a
+// fault in the environment of another service.
 var foreign = []string{
 	"FAIRLEAD_SESSION_", "FAIRLEAD_TOOLS_", "FAIRLEAD_SANDBOX_", "FAIRLEAD_GATEWAY_",
 	"FAIRLEAD_DATABASE_URL", "FAIRLEAD_MODEL", "FAIRLEAD_CONFIG", "FAIRLEAD_SERVER",
 }
 
-// Validator is what a struct of the configuration, or a pointer to it, may be. Load calls every one in it, inner first,
-// also those in maps and slices, and reports all faults together. Join several faults with errors.Join, and begin each
-// with the key it is about.
+// Validator may be implemented by a struct of the configuration, or a pointer to it. Load calls every one,
+// inner first, including those in maps and slices, and reports all faults together. Join several faults with
+// errors.Join, and begin each with its key.
 type Validator interface{ Validate() error }
 
 // Load fills dst, a pointer to a struct that holds the defaults. The error names every fault, one a line.
@@ -89,7 +93,7 @@ func Load(dst any, o Options) error {
 	l.applyFile(reflect.ValueOf(dst).Elem(), l.fileName(flags, env))
 	l.applyEnv(env)
 	l.applyFlags(flags)
-	if len(l.faults) == 0 { // A value that could not be read would only be complained about twice.
+	if len(l.faults) == 0 { // a value that could not be read would be reported twice
 		for _, e := range flatten(Check(dst)) {
 			l.fault("%s", e)
 		}
@@ -100,7 +104,7 @@ func Load(dst any, o Options) error {
 	return &Error{Name: o.Name, Faults: l.faults}
 }
 
-// Error is every fault of a configuration at once.
+// Error has every fault of a configuration.
 type Error struct {
 	Name   string
 	Faults []string
@@ -132,7 +136,7 @@ func (l *loader) fault(format string, args ...any) {
 	}
 }
 
-// set gives the field the value text, as source (an env name or a flag) says it.
+// set sets the field to the value text of source (an env name or a flag).
 func (l *loader) set(f field, source, text string) {
 	if !f.scalar() {
 		l.fault("%s (key %s): can only be set in the file", source, f.key())
@@ -164,7 +168,7 @@ func (l *loader) applyFlags(flags map[string][]string) {
 	for _, f := range l.fields {
 		name := f.flagName()
 		for i, v := range flags[name] {
-			if f.value.Kind() == reflect.Slice && i > 0 { // A repeated flag adds to a list.
+			if f.value.Kind() == reflect.Slice && i > 0 { // a repeated flag adds to a list
 				before := reflect.AppendSlice(reflect.Zero(f.value.Type()), f.value)
 				l.set(f, "--"+name, v)
 				f.value.Set(reflect.AppendSlice(before, f.value))
@@ -175,8 +179,8 @@ func (l *loader) applyFlags(flags map[string][]string) {
 	}
 }
 
-// Check is what every Validate method below c says, which is a pointer: inner ones first, with
-// the names that Load has.
+// Check returns the faults of every Validate method below c, a pointer: inner ones first, with
+// the names that Load uses.
 func Check(c any) error {
 	var faults []error
 	walk(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value) {
@@ -194,7 +198,7 @@ func Check(c any) error {
 	return errors.Join(faults...)
 }
 
-// flatten takes what errors.Join joined apart, so that each fault is a line.
+// flatten splits errors of errors.Join, so that each fault is a line.
 func flatten(err error) []error {
 	if err == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// environ returns the environment and complains about names of ours that nobody knows.
+// environ returns the environment and reports unknown names of ours.
 func (l *loader) environ() map[string]string {
 	env := make(map[string]string, len(l.Environ))
 	for _, e := range l.Environ {
@@ -31,7 +31,8 @@ func (l *loader) environ() map[string]string {
 	return env
 }
 
-// leftToOthers says whether name is not for this program to judge. Under its own prefix every name is.
+// leftToOthers reports whether name belongs to other programs. No name under the program's own prefix
+// does.
 func (l *loader) leftToOthers(name string) bool {
 	if name == Project+"CONFIG" {
 		return true
@@ -56,7 +57,7 @@ func (l *loader) applyEnv(env map[string]string) {
 	}
 }
 
-// text is a flag's value before it is read: every use of the flag, in order.
+// text is the raw value of a flag: every use of the flag, in order.
 type text struct {
 	values map[string][]string
 	name   string
@@ -67,7 +68,7 @@ func (t text) String() string     { return "" }
 func (t text) IsBoolFlag() bool   { return t.bool }
 func (t text) Set(v string) error { t.values[t.name] = append(t.values[t.name], v); return nil }
 
-// parseFlags returns the values of every flag that was given, and complains about unknown ones and stray arguments.
+// parseFlags returns the values of every given flag, and reports unknown flags and stray arguments.
 func (l *loader) parseFlags() map[string][]string {
 	values := map[string][]string{}
 	set := flag.NewFlagSet(l.Name, flag.ContinueOnError)
@@ -85,14 +86,14 @@ func (l *loader) parseFlags() map[string][]string {
 		}
 	}
 	rest := l.Args
-	for { // Parse stops at the first fault; go on behind it to find the others.
+	for { // Parse stops at the first fault; continue behind it to find the others
 		before := rest
 		err := set.Parse(rest)
 		rest = set.Args()
 		if err == nil {
 			break
 		}
-		if len(rest) == len(before) { // Parse leaves what does not even look like a flag ("-=x").
+		if len(rest) == len(before) { // Parse does not consume an argument that is no flag at all ("-=x")
 			rest = rest[1:]
 		}
 		given, _, _ := strings.Cut(strings.TrimLeft(before[len(before)-len(rest)-1], "-"), "=")
@@ -120,11 +121,11 @@ func nearestFlag(set *flag.FlagSet, name string, names []string) string {
 	return nearest(name, names)
 }
 
-// Nearest proposes the known name that is closest to a mistyped one, as the end of a
-// sentence; empty if none is close.
+// Nearest returns a hint at the known name that is closest to a mistyped one, as the
+// end of a sentence; "" if none is close.
 func Nearest(name string, known []string) string { return nearest(name, known) }
 
-// nearest proposes the known name that is closest to a mistyped one.
+// nearest returns a hint at the known name that is closest to a mistyped one.
 func nearest(name string, known []string) string {
 	best, at := "", max(2, len(name)/4)+1
 	for _, k := range known {
@@ -138,7 +139,7 @@ func nearest(name string, known []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is the number of single-character edits between two names.
+// distance returns the number of single-character edits between two names.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

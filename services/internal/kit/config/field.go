@@ -33,14 +33,14 @@ func (f field) envName(prefix string) string {
 	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(f.key()))
 }
 
-// scalar says whether a text can be the field's value, as it must in the environment and in flags.
+// scalar reports whether a text can be the field's value, as the environment and flags require.
 func (f field) scalar() bool {
 	t := f.value.Type()
 	return t.Kind() != reflect.Map && t.Kind() != reflect.Struct && (t.Kind() != reflect.Slice || t.Elem().Kind() == reflect.String)
 }
 
-// fieldsOf lists the keys of dst, which must be a pointer to a struct. It panics on a struct whose tags cannot work: that
-// is a mistake of the program, found by its first test.
+// fieldsOf lists the keys of dst, which must be a pointer to a struct. It panics on a struct with faulty
+// tags: that is a programming error, found by its first test.
 func fieldsOf(dst any) []field {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -80,7 +80,7 @@ func collect(v reflect.Value, path []string) []field {
 	return all
 }
 
-// supported says whether setText, or the file, can set a value of type t.
+// supported reports whether setText, or the file, can set a value of type t.
 func supported(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer, reflect.Uintptr, reflect.Complex64, reflect.Complex128, reflect.Array, reflect.Pointer:
@@ -117,7 +117,8 @@ func members(v reflect.Value) []member {
 	return all
 }
 
-// walk calls visit for every struct of the configuration below v, inner ones first, with its path and a separator.
+// walk calls visit for every struct of the configuration below v, inner ones first, with its path and a
+// separator.
 func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -131,7 +132,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 		visit(path, v)
 	case reflect.Map:
 		for _, k := range sortedKeys(v) {
-			entry := reflect.New(v.Type().Elem()).Elem() // those of the map itself have no pointer methods
+			entry := reflect.New(v.Type().Elem()).Elem() // values in a map are not addressable, so their pointer methods cannot be called
 			entry.Set(v.MapIndex(k))
 			walk(entry, path+k.String()+".", visit)
 		}

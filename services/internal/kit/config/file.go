@@ -32,8 +32,8 @@ func (l *loader) applyFile(dst reflect.Value, name string) {
 	}
 }
 
-// parse reads the file's mapping; nil if the file says nothing. Decoding all of it first finds names that occur twice and
-// values that contain themselves.
+// parse reads the file's mapping; nil for an empty file. It decodes all of it first, to find names that occur
+// twice and values that contain themselves.
 func parse(name string) (*yaml.Node, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -64,7 +64,7 @@ func parse(name string) (*yaml.Node, error) {
 	return resolve(document.Content[0]), nil
 }
 
-// resolve follows an alias to what it stands for.
+// resolve follows an alias to its target.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -72,7 +72,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// entries are the values of a mapping by their names, with what `<<` merges.
+// entries returns the values of a mapping by name, including those that `<<`
+// merges.
 func entries(mapping *yaml.Node) map[string]*yaml.Node {
 	all := map[string]*yaml.Node{}
 	for _, p := range jsontext.Pairs(mapping) {
@@ -114,7 +115,7 @@ func (l *loader) membersFrom(f source, path string, dst reflect.Value, m map[str
 // assign sets v to a value of the file.
 func (l *loader) assign(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
 	if raw.ShortTag() == "!!null" {
-		if v.Kind() != reflect.Struct { // An empty section says nothing; an empty value might mean anything.
+		if v.Kind() != reflect.Struct { // an empty section means nothing; an empty value is ambiguous
 			l.fault("%s has no value: remove the key, or write \"\" for an empty text", f.at(path))
 		}
 		return
@@ -147,7 +148,7 @@ func (l *loader) assign(f source, path string, v reflect.Value, raw *yaml.Node, 
 	}
 }
 
-// object writes a mapping of the file as the text of a JSON object.
+// object converts a mapping of the file into the text of a JSON object.
 func (l *loader) object(f source, path string, v reflect.Value, raw *yaml.Node) {
 	text, err := jsontext.FromYAML(raw, nil)
 	if err == nil {
@@ -166,7 +167,7 @@ func (l *loader) mapping(f source, path string, raw *yaml.Node) (map[string]*yam
 	return entries(raw), true
 }
 
-// mapFrom adds the entries of the file to those that v already holds; an entry named in both starts from the one in v.
+// mapFrom adds the entries of the file to those in v. An entry in both starts from the one in v.
 func (l *loader) mapFrom(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
 	m, ok := l.mapping(f, path, raw)
 	if !ok {
@@ -201,8 +202,8 @@ func (l *loader) sliceFrom(f source, path string, v reflect.Value, raw *yaml.Nod
 	v.Set(s)
 }
 
-// leaf sets a single value. A number or a truth value where a text is due is a fault: YAML has read it already, and what
-// it was written like (010, 1e3, yes) is lost.
+// leaf sets a single value. A number or a boolean in place of a text is a fault: YAML has parsed it already,
+// and its notation (010, 1e3, yes) is lost.
 func (l *loader) leaf(f source, path string, v reflect.Value, raw *yaml.Node, secret bool) {
 	text, ok := scalarText(v, raw)
 	if !ok {
@@ -218,7 +219,7 @@ func (l *loader) leaf(f source, path string, v reflect.Value, raw *yaml.Node, se
 	}
 }
 
-// scalarText returns raw as setText takes it, when its kind fits v.
+// scalarText returns raw in the form of setText, if its kind fits v.
 func scalarText(v reflect.Value, n *yaml.Node) (string, bool) {
 	_, custom := v.Addr().Interface().(textual)
 	duration := v.Type() == reflect.TypeFor[time.Duration]()
@@ -239,7 +240,7 @@ func scalarText(v reflect.Value, n *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// plain is the value of a scalar as YAML reads it.
+// plain returns the value of a scalar as YAML reads it.
 func plain(n *yaml.Node) any {
 	var value any
 	if n.Kind != yaml.ScalarNode || n.Decode(&value) != nil {

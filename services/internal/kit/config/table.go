@@ -11,10 +11,10 @@ import (
 // Row is one key of a configuration, for documents.
 type Row struct {
 	Key     string // as in the file, sections joined by dots
-	Flag    string // with its dashes; empty when the file alone can set it
+	Flag    string // with its dashes; empty when only the file can set it
 	Env     string // empty when the environment cannot set it
 	Type    string // "text", "true or false", "duration", "bytes", "number", "list", "mapping"
-	Default string // empty for secrets and for what has no default
+	Default string // empty for secrets and for keys without a default
 	Help    string
 }
 

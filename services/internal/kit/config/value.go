@@ -21,7 +21,7 @@ const redacted = "[redacted]"
 // Reveal returns the secret itself; pass it on, never print it.
 func (s Secret) Reveal() string { return string(s) }
 
-// String hides the secret, and shows only whether there is one.
+// String hides the secret, and shows only whether it is set.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -58,7 +58,7 @@ var units = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 }
 
-// String writes the size with the largest binary unit that keeps it whole.
+// String formats the size with the largest binary unit that keeps it whole.
 func (s Size) String() string {
 	for i := 3; i >= 0; i-- {
 		if n := Size(units[i].bytes); s != 0 && s%n == 0 {
@@ -68,7 +68,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// UnmarshalText reads what String writes, and decimal units and fractions besides.
+// UnmarshalText reads the output of String, and also decimal units and fractions.
 func (s *Size) UnmarshalText(text []byte) error {
 	in, factor := strings.TrimSpace(string(text)), 1.0
 	for _, u := range units {
@@ -89,11 +89,11 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return errors.New("is not a number of bytes such as 4096, 16MiB or 2GB")
 }
 
-// JSON is the text of a JSON object, without white space. In the file it is a mapping, whose numbers keep every digit, or
-// a text that holds the object.
+// JSON is the text of a JSON object, without white space. In the file it is a mapping, whose numbers keep
+// every digit, or a text with the object.
 type JSON string
 
-// UnmarshalText reads the text of an object; empty text is no object.
+// UnmarshalText reads the text of an object; empty text means no object.
 func (j *JSON) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*j = ""
@@ -107,10 +107,11 @@ func (j *JSON) UnmarshalText(text []byte) error {
 	return err
 }
 
-// textual is what a type of the configuration may implement to read itself from a text.
+// textual is implemented by types of the configuration that parse themselves.
 type textual interface{ UnmarshalText(text []byte) error }
 
-// setText sets v to what text says. Its error continues the sentence "the value …".
+// setText sets v to the parsed text. Its error continues the sentence "the value
+// …".
 func setText(v reflect.Value, text string) error {
 	if t, ok := v.Addr().Interface().(textual); ok {
 		return t.UnmarshalText([]byte(text))

@@ -2,9 +2,9 @@
 // them back.
 //
 // A byte that is not part of valid UTF-8 becomes one private character, U+EF80 for 0x80
-// up to U+EFFF for 0xFF: the range that the ConScript Unicode Registry keeps for such
-// use. Where a name has one of these characters itself, each of its bytes is written so,
-// too. So no two names are written alike, and every other name is written as it is.
+// up to U+EFFF for 0xFF: the range that the ConScript Unicode Registry reserves for this
+// use. If a name contains one of these characters itself, each of its bytes is encoded
+// so, too. So no two names have the same encoding, and every other name stays unchanged.
 package filename
 
 import (
@@ -17,10 +17,10 @@ const (
 	first = base + 0x80
 	last  = base + 0xFF
 
-	lead = 0xEE // the byte that each of these characters begins with in UTF-8
+	lead = 0xEE // the first byte of each of these characters in UTF-8
 )
 
-// Escapes says whether a character stands for a byte.
+// Escapes reports whether a character stands for a byte.
 func Escapes(r rune) bool { return r >= first && r <= last }
 
 // Encode writes a name, or a path, as valid UTF-8.
@@ -44,8 +44,8 @@ func Encode(name string) string {
 	return b.String()
 }
 
-// odd is where a name has something first that is not written as it is; its length when
-// there is no such thing.
+// odd returns the index of the first part of a name that must be encoded, or its length
+// if none must.
 func odd(name string) int {
 	if strings.IndexByte(name, lead) < 0 && utf8.ValidString(name) {
 		return len(name)
@@ -60,8 +60,8 @@ func odd(name string) int {
 	return len(name)
 }
 
-// Decode reads what Encode wrote. Whatever Encode does not write is a name as it is: a rule
-// for a path must not be passed by spelling the path in another way.
+// Decode reads the output of Encode. It leaves any other text unchanged: a different
+// spelling of a path must not bypass a rule for the path.
 func Decode(text string) string {
 	if strings.IndexByte(text, lead) < 0 {
 		return text

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// Show writes an encoded name so that all of it is visible: each byte that is no text,
+// Show writes an encoded name so that all of it is visible. Each byte that is not text,
 // and each byte of a character without a shape of its own (control characters, line
 // separators, marks of direction, zero widths), becomes \x and two digits, as in `a\x0ab`.
 // A backslash is written as \x5c only where it would be read as the beginning of such an
-// escape. So no two names are shown alike, and all others are shown as they are.
+// escape. So no two names look the same, and all others are shown unchanged.
 func Show(text string) string {
 	return show(text, hidden)
 }
 
-// ShowBytes is Show that also writes each byte of a character outside ASCII as an escape:
-// it tells names apart that look alike.
+// ShowBytes is Show that also escapes each byte of a character outside ASCII: it
+// distinguishes names that look alike.
 func ShowBytes(text string) string {
 	return show(text, func(r rune) bool { return r >= utf8.RuneSelf || hidden(r) })
 }
@@ -44,19 +44,19 @@ func show(text string, escape func(rune) bool) string {
 	return b.String()
 }
 
-// hidden reports whether a character cannot be seen, or steers what is around it.
+// hidden reports whether a character is invisible, or affects the display of its
+// neighbours.
 func hidden(r rune) bool {
 	const blank = '\u2800' // a braille pattern without dots
 	return !unicode.IsPrint(r) || r == blank || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Parse reads a name as Show writes it, and encodes it.
+// Parse reads a name in the form of Show, and encodes it.
 func Parse(shown string) string {
 	return Encode(parse(shown, `\`))
 }
 
-// ParsePattern is Parse for a glob, in which a backslash takes the meaning from the
-// character behind it.
+// ParsePattern is Parse for a glob, in which a backslash quotes the next character.
 func ParsePattern(shown string) string {
 	return Encode(parse(shown, `\\`))
 }
@@ -86,8 +86,8 @@ func parse(shown, backslash string) string {
 	return b.String()
 }
 
-// escaped reports whether a text begins with an escape, and for which byte. A byte that
-// is a visible character of ASCII, other than the backslash, has none.
+// escaped reports whether a text begins with an escape, and for which byte. A visible
+// ASCII character other than the backslash has no escape.
 func escaped(text string) (byte, bool) {
 	if len(text) < 4 || text[0] != '\\' || text[1] != 'x' {
 		return 0, false

@@ -19,14 +19,14 @@ var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPaddin
 
 // New returns an id that no other call has returned. It is safe for concurrent use.
 //
-// It panics when the operating system has no randomness to give: an id that might repeat would let one tenant's
+// It panics when the operating system has no randomness: an id that might repeat would let one tenant's
 // request answer another's.
 func New() string {
 	u := uuid.Must(uuid.NewV7())
 	return encoding.EncodeToString(u[:])
 }
 
-// Valid reports whether s has the form of an id. It says nothing about whether anything has that id.
+// Valid reports whether s has the form of an id. An object with that id need not exist.
 func Valid(s string) bool {
 	if len(s) != Len {
 		return false

@@ -1,5 +1,6 @@
-// Package jsontext reads JSON that is kept as text: arguments, results and schemas. Text keeps every digit, the order of
-// names and their number; Go's plain values keep none of these. It also writes messages as one line of JSON.
+// Package jsontext reads JSON that is stored as text: arguments, results and schemas. Text keeps every digit,
+// the order of names and repeated names; Go's plain values keep none of these. It also writes messages as one
+// line of JSON.
 package jsontext
 
 import (
@@ -14,19 +15,20 @@ import (
 )
 
 const (
-	// MaxDepth bounds how deeply objects and arrays are nested.
+	// MaxDepth bounds the nesting of objects and arrays.
 	MaxDepth = 128
-	// maxDigits and maxExponent bound one number, because a schema compares numbers exactly: 1e999999 alone would take
-	// a second.
+	// maxDigits and maxExponent bound one number, because a schema compares numbers exactly: 1e999999 alone
+	// would take a second.
 	maxDigits   = 1000
 	maxExponent = 1000
 )
 
-// errLimit begins the errors about JSON that is valid and goes beyond a limit.
+// errLimit begins the errors about valid JSON beyond a limit.
 var errLimit = errors.New("not usable")
 
-// Object reads the text of one JSON object; its numbers are json.Number, with every digit. A name that occurs twice in an
-// object is an error: two readers could take different ones. The error completes the sentence "the text is …".
+// Object reads the text of one JSON object; its numbers are json.Number, with every digit. A name that occurs
+// twice in an object is an error: two readers could use different values. The error completes the sentence
+// "the text is …".
 func Object(text string) (map[string]any, error) {
 	if err := check(text); err != nil {
 		return nil, err
@@ -44,7 +46,8 @@ func Object(text string) (map[string]any, error) {
 	return object, nil
 }
 
-// Compact returns the text without white space between its values, and else as it is.
+// Compact returns the text without white space between its values, otherwise
+// unchanged.
 func Compact(text string) (string, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(text)); err != nil {
@@ -68,7 +71,8 @@ func kind(value any) string {
 	}
 }
 
-// check walks the whole text: well-formed, one value, not too deep, no name twice in one object.
+// check checks the whole text: well-formed, one value, not too deep, no name twice in one
+// object.
 func check(text string) error {
 	if !utf8.ValidString(text) {
 		return errors.New("not valid UTF-8")
@@ -101,7 +105,7 @@ func walk(text string) error {
 	}
 }
 
-// scope is an object or array that is open.
+// scope is an open object or array.
 type scope struct {
 	names map[string]bool // nil in an array
 	key   bool            // the next token is a name
@@ -181,7 +185,7 @@ func trailing(text string, offset int64) error {
 	return nil
 }
 
-// clip cuts a text for a message, on a character's border.
+// clip shortens a text for a message, at a character boundary.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -18,8 +18,9 @@ func AppendMessage(dst []byte, m proto.Message) ([]byte, error) {
 	return AppendLine(dst, data)
 }
 
-// AppendLine appends JSON in one line: without white space between its values, and with every character escaped at which
-// a reader of lines may split. Many split at U+2028, U+2029 and U+0085, which JSON and event streams allow as they are.
+// AppendLine appends JSON in one line: without white space between its values, and with every character
+// escaped at which a reader may split lines. Many readers split at U+2028, U+2029 and U+0085, which JSON and
+// event streams allow unescaped.
 func AppendLine(dst, data []byte) ([]byte, error) {
 	line := bytes.NewBuffer(dst)
 	if err := json.Compact(line, data); err != nil {
@@ -29,7 +30,7 @@ func AppendLine(dst, data []byte) ([]byte, error) {
 	return append(whole[:len(dst)], EscapeLineEnds(whole[len(dst):])...), nil
 }
 
-// EscapeLineEnds returns valid JSON with U+2028, U+2029 and U+0085 escaped. They occur in strings alone.
+// EscapeLineEnds returns valid JSON with U+2028, U+2029 and U+0085 escaped. They occur only in strings.
 func EscapeLineEnds(data []byte) []byte {
 	for _, c := range [...]struct{ raw, escaped string }{{"\u2028", `\u2028`}, {"\u2029", `\u2029`}, {"\u0085", `\u0085`}} {
 		if bytes.Contains(data, []byte(c.raw)) {

@@ -12,11 +12,11 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// FromYAML writes a YAML value as JSON text: names stay in their order and numbers keep their digits. mapString, unless it
-// is nil, changes every string that is a value. The error names the line.
+// FromYAML converts a YAML value into JSON text: names keep their order and numbers their digits. mapString,
+// unless it is nil, changes every string value. The error names the line.
 //
-// The caller has decoded the whole document before, so that YAML's own checks found names that occur twice and values that
-// contain themselves.
+// The caller must have decoded the whole document before, so that YAML's own checks have found names that
+// occur twice and values that contain themselves.
 func FromYAML(n *yaml.Node, mapString func(string) string) (string, error) {
 	if mapString == nil {
 		mapString = func(s string) string { return s }
@@ -89,7 +89,7 @@ func (w *yamlWriter) text(s string) {
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
 
 func (w *yamlWriter) scalar(n *yaml.Node) error {
-	if n.Style&quoted == 0 && isNumber(n.Value) { // Also one that is too large for YAML's own types, such as 1e400.
+	if n.Style&quoted == 0 && isNumber(n.Value) { // also a number that is too large for YAML's own types, such as 1e400
 		w.WriteString(n.Value)
 		return nil
 	}
@@ -120,7 +120,7 @@ func isNumber(s string) bool {
 
 var decimal = regexp.MustCompile(`^([-+]?)0*([0-9]*)(\.?)([0-9]*)([eE].*)?$`)
 
-// plainNumber writes a number of YAML, such as 0x1F, 1_000, .5 or +1, as JSON does.
+// plainNumber converts a number of YAML, such as 0x1F, 1_000, .5 or +1, into JSON.
 func plainNumber(s string) (string, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	if n, ok := new(big.Int).SetString(s, 0); ok {
@@ -147,7 +147,8 @@ type Pair struct {
 	Value *yaml.Node
 }
 
-// Pairs lists a mapping in its order. What `<<` merges comes last, and replaces nothing.
+// Pairs lists a mapping in its order. The entries that `<<` merges come last and replace
+// none.
 func Pairs(n *yaml.Node) []Pair {
 	var own, merged []Pair
 	for i := 0; i+1 < len(n.Content); i += 2 {

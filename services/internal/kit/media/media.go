@@ -1,6 +1,6 @@
-// Package media finds pictures and documents that no model provider takes. A
-// provider refuses a whole request for one of them, and a conversation is sent
-// again with each request, so they must not get into it.
+// Package media finds images and documents that no model provider accepts. A
+// provider refuses a whole request because of one of them, and each request
+// repeats the conversation, so they must not get into it.
 package media
 
 import (
@@ -16,9 +16,9 @@ import (
 	_ "golang.org/x/image/webp" // reads the header
 )
 
-// What the providers take, by the narrowest of them.
+// Limits that all providers accept.
 const (
-	// MaxBytes bounds one picture or document.
+	// MaxBytes bounds one image or document.
 	MaxBytes = 3 << 20
 	// MaxSide bounds the width and the height of a picture, in pixels.
 	MaxSide = 8000
@@ -36,9 +36,9 @@ const PDF = "application/pdf"
 // formats are the types of pictures by the names that package image has for them.
 var formats = map[string]string{"png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 
-// Error says why a picture or a document cannot be sent to a model.
+// Error says why an image or a document cannot be sent to a model.
 type Error struct {
-	// Field is what is wrong: `media_type` or `data`.
+	// Field is the wrong field: `media_type` or `data`.
 	Field string
 	// Problem completes the sentence "the picture …".
 	Problem string
@@ -51,11 +51,11 @@ func fault(field, format string, args ...any) *Error {
 	return &Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Type gives the media type that the first bytes of data tell.
+// Type returns the media type of data, by its first bytes.
 func Type(data []byte) string { return http.DetectContentType(data) }
 
-// Canonical gives the name of a media type that providers know: in lower case, without
-// parameters, and in place of an alias that clients use.
+// Canonical returns the name of a media type that providers know: in lower case,
+// without parameters, and with aliases of clients replaced.
 func Canonical(mediaType string) string {
 	name, _, _ := strings.Cut(mediaType, ";")
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
@@ -98,8 +98,8 @@ func Image(mediaType string, data []byte) (image.Config, error) {
 	return size, nil
 }
 
-// Document looks at a document. Documents that are no PDF are sent as text or told
-// by their names, so any bytes will do. The error is a *Error.
+// Document checks a document. A document that is not a PDF is sent as text or only
+// by its name, so it may have any bytes. The error is a *Error.
 func Document(mediaType string, data []byte) error {
 	switch {
 	case len(data) > MaxBytes:

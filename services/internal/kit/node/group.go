@@ -11,10 +11,11 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// Dialer makes a connection to an address, and returns how the address is changed.
+// Dialer makes a connection to an address. move changes the address of the
+// connection.
 type Dialer func(address string) (conn *grpc.ClientConn, move func(address string), err error)
 
-// group is what a Set knows of nodes that learn of each other at run time.
+// group is the state of a Set whose nodes are learned at run time.
 type group struct {
 	dial Dialer
 
@@ -23,7 +24,8 @@ type group struct {
 	addresses map[string]string // empty: the node was stopped
 }
 
-// NewGroup makes a set of one node, which is this program: conn reaches it, and stays the caller's. Learn adds others.
+// NewGroup returns a set of one node, which is this program: conn reaches it and remains the caller's. Learn
+// adds other nodes.
 func NewGroup(self string, conn *grpc.ClientConn, dial Dialer) *Set {
 	return &Set{
 		names: []string{self}, conns: map[string]*grpc.ClientConn{self: conn},
@@ -31,7 +33,7 @@ func NewGroup(self string, conn *grpc.ClientConn, dial Dialer) *Set {
 	}
 }
 
-// Learn notes at which address a node of the group is. An empty address means that the node was stopped.
+// Learn sets the address of a node of the group. An empty address means that the node was stopped.
 func (s *Set) Learn(name, address string) error {
 	g := s.group
 	g.mu.Lock()
@@ -59,7 +61,8 @@ func (s *Set) Learn(name, address string) error {
 // ReasonNodeAway is the reason of calls to a node of a group that cannot be reached.
 const ReasonNodeAway = "NODE_AWAY"
 
-// explain tells which server did not answer, and what to do about it. An answer of the node itself stays as it is.
+// explain adds to an error which server did not answer, and what to do. It returns an answer of the node
+// itself unchanged.
 func (s *Set) explain(name string, err error) error {
 	if s.group == nil || name == s.names[0] || status.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
 		return err
@@ -67,7 +70,7 @@ func (s *Set) explain(name string, err error) error {
 	return apierr.New(codes.Unavailable, apierr.Domain, ReasonNodeAway, s.group.away(name))
 }
 
-// away tells what is known of a node that cannot be reached.
+// away describes a node that cannot be reached.
 func (g *group) away(name string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

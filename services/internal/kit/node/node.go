@@ -1,6 +1,6 @@
-// Package node reaches one of several nodes, which are not replicas of each other:
-// each has something that the others have not. A Set is one connection to all of
-// them; whose turn it is says the context.
+// Package node reaches one of several nodes, which are not replicas: each has data
+// that the others lack. A Set is one connection to all of them; the context of a
+// call selects the node.
 package node
 
 import (
@@ -19,13 +19,13 @@ import (
 
 type nameKey struct{}
 
-// With makes calls through a Set go to the node that name tells when they are made.
-// An empty name stands for the first node.
+// With directs calls through a Set to the node that name returns when they are
+// made. An empty name means the first node.
 func With(ctx context.Context, name func() string) context.Context {
 	return context.WithValue(ctx, nameKey{}, name)
 }
 
-// At makes calls through a Set go to this node.
+// At directs calls through a Set to this node.
 func At(ctx context.Context, name string) context.Context {
 	return With(ctx, func() string { return name })
 }
@@ -37,11 +37,11 @@ func of(ctx context.Context) string {
 	return ""
 }
 
-// Set is connections to nodes. It is a grpc.ClientConnInterface and safe for
-// concurrent use.
+// Set has the connections to nodes. It is a grpc.ClientConnInterface and safe
+// for concurrent use.
 type Set struct {
-	names []string // in the order of the list; the first stands for an empty name
-	group *group   // of nodes that learn of each other; nil: the list is all there is
+	names []string // in the order of the list; an empty name means the first
+	group *group   // of nodes that are learned at run time; nil: only those of the list
 
 	mu    sync.RWMutex // guards conns, which only a group adds to
 	conns map[string]*grpc.ClientConn
@@ -85,8 +85,8 @@ func Dial(list []string, dial func(address string) (*grpc.ClientConn, error)) (*
 	return s, nil
 }
 
-// Names are those of the nodes, in the order of the list; none when the only one has
-// no name.
+// Names returns the names of the nodes, in the order of the list; none when the only
+// one has no name.
 func (s *Set) Names() []string {
 	if s.names[0] == "" {
 		return nil
@@ -94,7 +94,7 @@ func (s *Set) Names() []string {
 	return slices.Clone(s.names)
 }
 
-// Close closes all connections that the set has made.
+// Close closes all connections of the set.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,16 +2,16 @@ package page
 
 import "google.golang.org/protobuf/proto"
 
-// MaxBytes is about the most that the entries of one page weigh together. gRPC clients take messages of 4 MiB unless
-// they are told otherwise. Only a page of one entry may weigh more.
+// MaxBytes is about the most bytes of the entries of one page. gRPC clients accept messages of 4 MiB by
+// default. Only a page of one entry may be larger.
 const MaxBytes = 1 << 20
 
 // maxRead is how many entries Fill reads at one time, so that a long page of large entries does not fill the memory.
 const maxRead = 50
 
-// Fill reads a page: at most size entries, about MaxBytes, but at least one entry where there is one. It reports whether
-// the list goes on behind them. read returns up to n entries behind the entry after, or from the page's beginning when
-// after is the zero value.
+// Fill reads a page: at most size entries, about MaxBytes, but at least one entry unless the list has ended.
+// It reports whether the list goes on behind them. read returns up to n entries behind the entry after, or
+// from the page's beginning when after is the zero value.
 func Fill[M interface {
 	comparable
 	proto.Message

@@ -1,8 +1,8 @@
 // Package page makes the opaque tokens of paginated lists.
 //
-// A token carries the place where the next page starts and is bound to a scope: the method, the tenant and the filters
-// of the list it came from. A token brought to another list is refused instead of answering from a wrong place. A token
-// is no secret and no permission: whoever can read it could make one, and the list it is used on checks the caller anyway.
+// A token has the position of the next page and is bound to a scope: the method, the tenant and the filters
+// of its list. A token of another list is refused, because its position would be wrong. A token is neither a
+// secret nor a permission: anyone who can read it could make one, and the list checks the caller anyway.
 package page
 
 import (
@@ -14,18 +14,18 @@ import (
 	"fmt"
 )
 
-// ErrBadToken is what every token that Encode did not make for the same scope is refused with.
+// ErrBadToken is the error for every token that Encode did not make for the same scope.
 var ErrBadToken = errors.New("page: the page token is not one of this list; use next_page_token of the previous page with the same filters, or start again without a token")
 
-// scopeLen is how much of the scope's hash a token carries: enough to tell mistakes apart, short enough for a URL.
+// scopeLen is the length of the scope's hash in a token: enough to detect mistakes, short enough for a URL.
 const scopeLen = 8
 
 // maxToken bounds the work done on a token from outside.
 const maxToken = 4096
 
-// Encode returns the token of the page that starts at cursor, which must be a value that encoding/json takes.
+// Encode returns the token of the page that starts at cursor, a value for encoding/json.
 //
-// It panics when cursor cannot be encoded, which is a mistake of the program and not of its input.
+// It panics when cursor cannot be encoded, which is a programming error.
 func Encode(scope string, cursor any) string {
 	body, err := json.Marshal(cursor)
 	if err != nil {
@@ -34,8 +34,8 @@ func Encode(scope string, cursor any) string {
 	return base64.RawURLEncoding.EncodeToString(append(digest(scope), body...))
 }
 
-// Decode reads into cursor, a pointer, what Encode was given with the same scope.
-// Every failure is ErrBadToken; cursor is then unspecified.
+// Decode reads into cursor, a pointer, the value that was passed to Encode with
+// the same scope. Every failure is ErrBadToken; cursor is then unspecified.
 func Decode(token, scope string, cursor any) error {
 	if len(token) > maxToken {
 		return ErrBadToken
@@ -52,8 +52,8 @@ func Decode(token, scope string, cursor any) error {
 	return nil
 }
 
-// Size is the number of entries to answer a request for asked entries with: dflt when nothing was asked for, never more
-// than limit. The schema refuses negative sizes; here they count as nothing.
+// Size returns the number of entries for a request of asked entries: dflt for 0, and never more than limit.
+// The schema refuses negative sizes; here they count as 0.
 func Size(asked, dflt, limit int32) int {
 	if asked <= 0 {
 		asked = dflt

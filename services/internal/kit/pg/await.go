@@ -14,9 +14,9 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// Await calls open until it succeeds, as long as the database is Unavailable, so that a program may be started before
-// its database is. It gives up after patience; with none it tries once. Each failure is logged. When ctx ends, the wait
-// ends at once, with the cause.
+// Await calls open until it succeeds, as long as the database is Unavailable, so that a program may be
+// started before its database. It gives up after patience; with 0 it tries once. Each failure is logged. When
+// ctx ends, Await returns at once, with the cause.
 func Await(ctx context.Context, patience time.Duration, log *slog.Logger, open func(context.Context) error) error {
 	begin := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

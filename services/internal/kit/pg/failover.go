@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A database that fails over leaves connections behind: to a server that takes no writes any more, or that shuts down.
-// The first refusal closes the connection that met it, and all others of the pool, so that the next statement finds
-// the new primary.
+// A failover leaves connections to a server that no longer takes writes or that shuts down. The first refusal
+// closes its connection and all others of the pool, so that the next statement finds the new primary.
 
-// resetEvery is how often a pool is emptied at most, while a server refuses every connection.
+// resetEvery is the least time between two resets of a pool while a server refuses every
+// connection.
 const resetEvery = time.Second
 
 // failover empties a pool whose server takes no writes any more.
@@ -26,7 +26,7 @@ type failover struct {
 	log  *slog.Logger
 }
 
-// watch has every connection of the pool to come report what its server refuses.
+// watch makes every new connection of the pool report what its server refuses.
 func (f *failover) watch(c *pgconn.Config) {
 	usual := c.OnPgError
 	c.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
@@ -38,7 +38,8 @@ func (f *failover) watch(c *pgconn.Config) {
 	}
 }
 
-// moved reports whether a code says that the server takes no writes: it is a standby or read-only, or shuts down.
+// moved reports whether a code says that the server takes no writes: it is a standby, read-only, or shutting
+// down.
 func moved(code string) bool {
 	return code == "25006" || code == "57P01" || code == "57P02" || code == "57P03"
 }
@@ -52,7 +53,7 @@ func (f *failover) reset(cause error) {
 	pool.Reset()
 }
 
-// Writable reports, as an error, that the database takes no writes. It writes nothing. The schema must be migrated.
+// Writable returns an error if the database takes no writes. It writes nothing. The schema must be migrated.
 func Writable(ctx context.Context, pool *pgxpool.Pool) error {
 	_, err := pool.Exec(ctx, "delete from goose_db_version where false")
 	return err
@@ -61,7 +62,7 @@ func Writable(ctx context.Context, pool *pgxpool.Pool) error {
 // errReadOnly is Unavailable.
 var errReadOnly = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server takes no writes: it is a standby, or read-only"}
 
-// CheckWritable reports, as an error, that the server of a single connection takes no writes.
+// CheckWritable returns an error if the server of a single connection takes no writes.
 func CheckWritable(ctx context.Context, conn *pgx.Conn) error {
 	var readOnly string
 	if err := conn.QueryRow(ctx, "show transaction_read_only").Scan(&readOnly); err != nil {
@@ -73,7 +74,7 @@ func CheckWritable(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// choose makes connections go to the primary where the URL names several servers and not which of them to take.
+// choose selects the primary where the URL names several servers and does not say which to use.
 func choose(c *pgconn.Config) {
 	for _, f := range c.Fallbacks {
 		if (f.Host != c.Host || f.Port != c.Port) && c.ValidateConnect == nil {
@@ -82,7 +83,7 @@ func choose(c *pgconn.Config) {
 	}
 }
 
-// CheckURL returns what is wrong with a database URL.
+// CheckURL returns the fault of a database URL.
 func CheckURL(url string) error {
 	if _, err := pgx.ParseConfig(url); err != nil || !schemeForm.MatchString(url) {
 		return errors.New("is not of the form postgres://user:password@host/database")

@@ -13,11 +13,12 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// ErrNewer is what Migrate refuses a schema with that a later version of the program has migrated.
+// ErrNewer is returned by Migrate for a schema that a later version of the program has migrated.
 var ErrNewer = errors.New("the database has been migrated by a newer version of this program; run that version or restore a backup")
 
-// Migrate brings schema up to the last migration (goose's SQL files in the root of migrations), creating it if need be.
-// An advisory lock makes programs that start together take turns. pool must come from Open with the same schema.
+// Migrate brings schema up to the last migration (goose's SQL files in the root of migrations), creating it
+// if necessary. Programs that start together take turns by an advisory lock. pool must come from Open with
+// the same schema.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, schema string, migrations fs.FS) error {
 	if err := migrate(ctx, pool, schema, migrations); err != nil {
 		return fmt.Errorf("migrate schema %s: %w", schema, err)
@@ -39,7 +40,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, migrations 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 		defer cancel()
 		if _, e := conn.Exec(ctx, "select pg_advisory_unlock($1)", key); e != nil {
-			err = errors.Join(err, conn.Conn().Close(ctx)) // The lock ends with the connection.
+			err = errors.Join(err, conn.Conn().Close(ctx)) // the lock ends with the connection
 		}
 	}()
 	if _, err := conn.Exec(ctx, "create schema if not exists "+pgx.Identifier{schema}.Sanitize()); err != nil {
@@ -66,7 +67,7 @@ func up(ctx context.Context, pool *pgxpool.Pool, migrations fs.FS) (err error) {
 	return err
 }
 
-// lockKey tells the locks of services apart that share a database.
+// lockKey separates the locks of services that share a database.
 func lockKey(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("fairlead/migrate/" + schema))

@@ -20,11 +20,12 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// connectTimeout bounds a single attempt to connect when the URL says nothing.
+// connectTimeout bounds a single attempt to connect unless the URL sets a
+// limit.
 const connectTimeout = 5 * time.Second
 
-// How long a program may leave a transaction open without a word when the URL says nothing: one that was stopped in the
-// middle of it would hold its locks for as long as it stands still, and nobody could take over what it holds.
+// Limits of an idle transaction unless the URL sets them. A program that is stopped inside a transaction
+// would otherwise hold its locks until it continues, and no other program could take its work over.
 const (
 	idleKey           = "idle_in_transaction_session_timeout"
 	idleInTransaction = "5s"
@@ -34,18 +35,20 @@ var schemeForm = regexp.MustCompile(`^postgres(ql)?://`)
 
 var schemaForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// Open returns a pool on the database of url, after one successful connection. Every connection has schema as its
-// search path and UTC as its time zone; statements become spans, without their arguments. A connection whose network
-// falls silent is lost within some 15 seconds, and a transaction in which nothing is said for 5 seconds is undone. The
-// caller closes the pool. When the server becomes read-only or shuts down, every connection is made anew; where the URL
-// names several servers, connections go to the one that takes writes.
-// The schema need not exist before Migrate.
+// Open returns a pool on the database of url, after one successful connection. Every connection has schema as
+// its search path and UTC as its time zone. Statements become spans, without their arguments.
+//
+// A connection is lost about 15 seconds after its network falls silent, and a transaction that is idle for 5
+// seconds is rolled back. When the server becomes read-only or shuts down, every connection is made anew;
+// where the URL names several servers, connections go to the one that takes writes.
+//
+// The caller closes the pool. The schema need not exist before Migrate.
 func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.Pool, error) {
 	if !schemaForm.MatchString(schema) {
 		return nil, fmt.Errorf("open postgres: %q cannot be the name of a schema", schema)
 	}
 	c, err := pgxpool.ParseConfig(url)
-	if err != nil { // pgx leaves passwords out of this error.
+	if err != nil { // pgx leaves passwords out of this error
 		return nil, fmt.Errorf("open postgres: the database URL cannot be read: %w", err)
 	}
 	c.ConnConfig.RuntimeParams["search_path"] = schema
@@ -63,7 +66,7 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 	choose(&c.ConnConfig.Config)
 	away := &failover{log: log}
 	away.watch(&c.ConnConfig.Config)
-	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another.
+	c.MaxConns = max(c.MaxConns, 4) // Migrate holds one connection while it works on another
 	c.ConnConfig.Tracer = otelpgx.NewTracer()
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
@@ -81,9 +84,9 @@ func Open(ctx context.Context, url, schema string, log *slog.Logger) (*pgxpool.P
 // attempts is how often a transaction is tried before its conflict is reported.
 const attempts = 10
 
-// Tx runs do in a transaction, and commits it unless do returns an error. On a serialization failure (40001) or a
-// deadlock (40P01) it runs do again, after a short random wait: do must touch nothing but its transaction and variables
-// that it sets anew each time. An error of do comes back as it is.
+// Tx runs do in a transaction, and commits it unless do returns an error. On a serialization failure (40001)
+// or a deadlock (40P01) it runs do again after a short random wait: do must touch only its transaction and
+// variables that it sets anew each time. Tx returns an error of do unchanged.
 func Tx(ctx context.Context, pool *pgxpool.Pool, do func(pgx.Tx) error) error {
 	return TxWith(ctx, pool, pgx.TxOptions{}, do)
 }
@@ -93,9 +96,10 @@ func TxWith(ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, do func(pg
 	return Retry(ctx, func() error { return pgx.BeginTxFunc(ctx, pool, o, do) })
 }
 
-// InTwo is Tx for a transaction that reads and then writes, in as few round trips as that takes: the batch of read goes
-// with the begin, that of write with the commit. Both must set anew what they set, for they are called again after a
-// conflict; write may also use the connection, which is in the transaction. With an empty batch nothing is committed.
+// InTwo is Tx for a transaction that reads and then writes, in as few round trips as possible: the batch of
+// read is sent with the begin, that of write with the commit. Both must set their variables anew, because
+// they are called again after a conflict. write may also use the connection, which is in the transaction.
+// With an empty batch, nothing is committed.
 func InTwo(ctx context.Context, pool *pgxpool.Pool, read func(*pgx.Batch), write func(*pgx.Conn, *pgx.Batch) error) error {
 	return Retry(ctx, func() error {
 		return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return inTwo(ctx, c.Conn(), read, write) })
@@ -103,7 +107,7 @@ func InTwo(ctx context.Context, pool *pgxpool.Pool, read func(*pgx.Batch), write
 }
 
 func inTwo(ctx context.Context, c *pgx.Conn, read func(*pgx.Batch), write func(*pgx.Conn, *pgx.Batch) error) (err error) {
-	// Of a connection that is left inside a transaction nobody knows the state: the pool closes it.
+	// A connection that is left inside a transaction is in an unknown state: the pool closes it.
 	defer func() {
 		if c.PgConn().TxStatus() != 'I' && !c.IsClosed() {
 			_, e := c.Exec(ctx, "rollback")
@@ -124,7 +128,7 @@ func inTwo(ctx context.Context, c *pgx.Conn, read func(*pgx.Batch), write func(*
 	return c.SendBatch(ctx, second).Close()
 }
 
-// Retry runs do again after a conflict, as Tx does: for a statement that is a transaction by itself.
+// Retry runs do again after a conflict, like Tx: for a statement that is its own transaction.
 func Retry(ctx context.Context, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
@@ -143,7 +147,7 @@ func Retry(ctx context.Context, do func() error) error {
 
 func conflict(err error) bool { return Code(err) == "40001" || Code(err) == "40P01" }
 
-// Code returns the SQLSTATE that err carries, or nothing.
+// Code returns the SQLSTATE of err, or "".
 func Code(err error) string {
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) {
@@ -152,9 +156,10 @@ func Code(err error) string {
 	return ""
 }
 
-// Unavailable says whether err means that the database cannot be reached or takes no work now, so that the same request
-// may succeed later: no connection, a connection lost, a server that starts, stops or is full. A connection may be lost
-// after the commit; whoever retries a write must be able to find it done.
+// Unavailable reports whether err means that the database cannot be reached or takes no work now, so that the
+// same request may succeed later: no connection, a lost connection, or a server that starts, stops or is
+// full. A connection may be lost after the commit, so the caller of a repeated write must be able to find it
+// done.
 func Unavailable(err error) bool {
 	if code := Code(err); code != "" {
 		switch code[:2] {

@@ -12,11 +12,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// MetadataKey is where a principal travels between peers, as JSON.
+// MetadataKey is the key of the principal in the metadata between peers, as
+// JSON.
 const MetadataKey = "fairlead-principal-bin"
 
-// UnaryClient returns the interceptor that sends the context's principal along.
-// With a fallback, calls whose context has no principal are made in its name; nil sends them without one.
+// UnaryClient returns the interceptor that sends the context's principal. Calls without one are made as
+// the fallback; nil sends them without a principal.
 func UnaryClient(fallback *Principal) grpc.UnaryClientInterceptor {
 	send := sender(fallback)
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -40,8 +41,8 @@ func StreamClient(fallback *Principal) grpc.StreamClientInterceptor {
 	}
 }
 
-// sender puts a context's principal, or the fallback, into its outgoing metadata. It replaces, never adds: a principal
-// that is there already is not ours to trust.
+// sender puts a context's principal, or the fallback, into its outgoing metadata. It replaces an existing
+// one, which is not trusted.
 func sender(fallback *Principal) func(ctx context.Context) (context.Context, error) {
 	var usual string
 	var fault error
@@ -66,14 +67,15 @@ func sender(fallback *Principal) func(ctx context.Context) (context.Context, err
 	}
 }
 
-// UnaryPeer returns the interceptor of the peer face: it believes the principal in the metadata, and answers
+// UnaryPeer returns the interceptor of the peer face: it trusts the principal in the metadata, and answers
 // UNAUTHENTICATED to a call without one or with a malformed one. Health checks and reflection need none.
 func UnaryPeer() grpc.UnaryServerInterceptor { return unaryServer(fromMetadata) }
 
 // StreamPeer is UnaryPeer for streams.
 func StreamPeer() grpc.StreamServerInterceptor { return streamServer(fromMetadata) }
 
-// UnaryPublic returns the interceptor of the public face: everybody is Default, whatever the metadata says.
+// UnaryPublic returns the interceptor of the public face: every caller is Default, whatever the metadata
+// says.
 func UnaryPublic() grpc.UnaryServerInterceptor { return unaryServer(everybody) }
 
 // StreamPublic is UnaryPublic for streams.
@@ -81,7 +83,8 @@ func StreamPublic() grpc.StreamServerInterceptor { return streamServer(everybody
 
 type source func(ctx context.Context, method string) (context.Context, error)
 
-// lately is what was read last: mostly the next call is the same principal's. Nobody changes it.
+// lately caches the last decoded principal: mostly the next call has the same one. It is
+// read-only.
 var lately atomic.Pointer[struct {
 	text      string
 	principal Principal

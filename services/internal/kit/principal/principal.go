@@ -1,5 +1,5 @@
-// Package principal says who acts. A principal is in the context of every request, travels to peers in the metadata of
-// every call, and is the only source of the tenant: no request names one.
+// Package principal identifies the acting user. A principal is in the context of every request, travels to
+// peers in the metadata of every call, and is the only source of the tenant: no request names one.
 package principal
 
 import (
@@ -12,23 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// Principal is who acts: a user of a tenant, with the scopes that were granted.
+// Principal is the acting user: a user of a tenant, with the granted scopes.
 type Principal struct {
-	// Tenant owns what the request touches. It is part of keys and directory names, hence its narrow form: see Validate.
+	// Tenant owns what the request touches. It is part of keys and directory names and therefore restricted:
+	// see Validate.
 	Tenant string `json:"tenant"`
 	// User names the person or program within the tenant.
 	User string `json:"user"`
-	// Scopes are what the principal may do; nothing checks them until authentication exists.
+	// Scopes are the principal's permissions; nothing checks them until authentication
+	// exists.
 	Scopes []string `json:"scopes,omitempty"`
 }
 
-// Default is the principal of everybody, as long as there is no authentication.
+// Default returns the principal of every caller, as long as there is no
+// authentication.
 func Default() Principal { return Principal{Tenant: "default", User: "default"} }
 
 var tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// Validate says what is wrong with p: a tenant is 1 to 63 lower-case letters, digits, '-' and '_', beginning with a letter
-// or digit (it becomes a directory name); a user is 1 to 256 bytes of UTF-8 without NUL, which no database column takes.
+// Validate returns the fault of p: a tenant is 1 to 63 lower-case letters, digits, '-' and '_', beginning
+// with a letter or digit (it becomes a directory name); a user is 1 to 256 bytes of UTF-8 without NUL, which
+// no database column takes.
 func (p Principal) Validate() error {
 	if !tenantForm.MatchString(p.Tenant) {
 		return fmt.Errorf("tenant %q is not 1 to 63 lower-case letters, digits, '-' and '_'", p.Tenant)
@@ -41,22 +45,22 @@ func (p Principal) Validate() error {
 
 type key struct{}
 
-// With returns a context in which p acts.
+// With returns a context with the principal p.
 func With(ctx context.Context, p Principal) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// From returns who acts in ctx, and whether anybody does.
+// From returns the principal of ctx, and whether it has one.
 func From(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(key{}).(Principal)
 	return p, ok
 }
 
-// Tenant returns the tenant of ctx, or nothing without a principal; stores refuse an empty tenant.
+// Tenant returns the tenant of ctx, or "" without a principal; stores refuse an empty tenant.
 func Tenant(ctx context.Context) string {
 	p, _ := From(ctx)
 	return p.Tenant
 }
 
-// encode is the form in the metadata.
+// encode returns the form in the metadata.
 func encode(p Principal) (string, error) {
 	b, err := json.Marshal(p)
 	return string(b), err

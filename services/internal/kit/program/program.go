@@ -31,8 +31,9 @@ func (e *ExitError) Error() string {
 // Unwrap returns the error within.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// garbage is how much a program's heap may grow before it is collected, in percent of what is live. While it is, events
-// take tens of milliseconds longer; what is live is small, even with a thousand turns. GOGC sets another one.
+// garbage is how much a program's heap may grow before it is collected, in percent of the live heap. During a
+// collection, events take tens of milliseconds longer. The live heap is small, even with a thousand turns.
+// GOGC overrides it.
 const garbage = 400
 
 // Main calls run with the arguments after the program's name and exits with its code: 0 without an error and after
@@ -58,7 +59,7 @@ func do(ctx context.Context, run func(ctx context.Context, args []string) error,
 		defer close(watched)
 		select {
 		case <-signals:
-			signal.Stop(signals) // From here on a signal does what it does by default: it kills.
+			signal.Stop(signals) // from here on a signal has its default effect: it kills
 			cancel(ErrSignal)
 		case <-done:
 			signal.Stop(signals)

@@ -1,5 +1,5 @@
-// Package prove marks the tests that `make test` leaves to `make prove`: those that take long, exhaust a matrix, or need
-// a program that few machines have.
+// Package prove marks the tests that `make test` leaves to `make prove`: those that take long, exhaust a
+// matrix, or need a program that few machines have.
 package prove
 
 import "testing"

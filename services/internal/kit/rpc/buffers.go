@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Buffers of messages come in every power of two from 32 KiB to 1 MiB. Of those in between gRPC has none by default:
-// a message of 33 KiB has 1 MiB cleared for it, on either side.
+// Message buffers come in every power of two from 32 KiB to 1 MiB. gRPC's defaults lack the sizes in between:
+// for a message of 33 KiB, either side clears 1 MiB.
 var bufferExponents = []uint8{8, 12, 14, 15, 16, 17, 18, 19, 20}
 
-// gRPC takes another pool only while programs initialize, and for its codec only one for all connections.
+// gRPC takes another pool only while programs initialize, and one pool for all connections.
 func init() {
 	pool, err := mem.NewBinaryTieredBufferPool(bufferExponents...)
 	if err != nil { // the exponents are constants

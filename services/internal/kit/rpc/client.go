@@ -25,10 +25,10 @@ type dialConfig struct {
 	extra    []grpc.DialOption
 }
 
-// DialOption changes what Dial does.
+// DialOption is an option of Dial.
 type DialOption func(*dialConfig)
 
-// WithFallback makes calls whose context has no principal in the name of p, instead of sending none.
+// WithFallback makes calls without a principal as p, instead of sending none.
 func WithFallback(p principal.Principal) DialOption { return func(c *dialConfig) { c.fallback = &p } }
 
 // WithTimeout replaces DefaultTimeout.
@@ -39,12 +39,12 @@ func WithDialOptions(o ...grpc.DialOption) DialOption {
 	return func(c *dialConfig) { c.extra = append(c.extra, o...) }
 }
 
-// Dial returns a connection to a service at addr ("host:port", or several of them separated by commas: the service's
-// replicas). It connects at the first call, and again whenever the connection is lost; a service that is not there
-// answers UNAVAILABLE. The caller closes it.
+// Dial returns a connection to a service at addr ("host:port", or the comma-separated addresses of its
+// replicas). It connects at the first call, and again whenever the connection is lost. Calls to a service
+// that cannot be reached return UNAVAILABLE. The caller closes the connection.
 //
-// Calls to replicas are spread over those that answer, and a replica that is down gets none. A unary call that a dying
-// replica answers with UNAVAILABLE is made again at the next one if that is safe; a stream is its caller's to open again.
+// Calls are spread over the replicas that answer. If a dying replica answers a unary call with UNAVAILABLE,
+// the call is repeated at the next replica if that is safe. The caller must reopen a stream itself.
 func Dial(addr string, opts ...DialOption) (*grpc.ClientConn, error) {
 	if addr == "" {
 		return nil, fmt.Errorf("dial a service: the address is empty")
@@ -80,7 +80,7 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
 		grpc.WithConnectParams(connecting),
-		grpc.WithIdleTimeout(0), // peers are few; a connection that is there answers the first call of the day as fast as the others
+		grpc.WithIdleTimeout(0), // peers are few; a kept connection makes the first call after a pause as fast as the others
 	}, c.extra...)...)
 }
 
@@ -96,19 +96,19 @@ func deadline(d time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
-// Local is the in-memory listener of a program that holds several services, and the connection to it.
-// Give Conn to components as their peers and Local to Serve, which closes both.
+// Local is the in-memory listener of a program that has several services, with a connection to it.
+// Pass Conn to components as their peers and Local to Serve, which closes both.
 type Local struct {
-	// Conn reaches the peer face. Calls whose context has no principal are made in the name of the default one.
+	// Conn reaches the peer face. Calls without a principal are made as the default one.
 	Conn *grpc.ClientConn
 
 	listener *bufconn.Listener
 }
 
-// localBuffer is how many bytes are under way between the two ends.
+// localBuffer is how many bytes may be in transit between the two ends.
 const localBuffer = 1 << 20
 
-// NewLocal makes a Local. Calls wait until Serve is running.
+// NewLocal returns a Local. Calls wait until Serve is running.
 func NewLocal(opts ...DialOption) *Local {
 	l := &Local{listener: bufconn.Listen(localBuffer)}
 	opts = append([]DialOption{
@@ -116,17 +116,18 @@ func NewLocal(opts ...DialOption) *Local {
 		WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.listener.DialContext(ctx) })),
 	}, opts...)
 	conn, err := dial("passthrough:///local", opts...)
-	if err != nil { // The target and our options are constants; only an option of the caller's can be wrong.
+	if err != nil { // the target and our options are constants, so only an option of the caller can be wrong
 		panic(fmt.Sprintf("rpc: in-memory connection: %v", err))
 	}
 	l.Conn = conn
 	return l
 }
 
-// Listener returns the end to serve on, for those who do not use Serve.
+// Listener returns the end to serve on, for programs that do not use Serve.
 func (l *Local) Listener() net.Listener { return l.listener }
 
-// Close closes both ends. Serve does it; a program that fails before Serve has to.
+// Close closes both ends. Serve calls it; a program that fails before Serve must
+// call it.
 func (l *Local) Close() error {
 	err := l.Conn.Close()
 	_ = l.listener.Close()

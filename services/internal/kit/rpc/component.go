@@ -1,10 +1,10 @@
-// Package rpc serves services and calls them: one Serve for every program, whatever services are in it, and one chain
-// of interceptors on every face.
+// Package rpc serves services and calls them: one Serve for every program, with any set of services, and one
+// chain of interceptors on every face.
 //
-// A service has two faces. The public face serves clients: everybody there is the default principal until authentication
-// exists. The peer face serves the other services, with internal RPCs besides the public ones, and believes the
-// principal in the metadata. In a program that holds all services, peers meet on an in-memory listener (Local) and go
-// through exactly the same code.
+// A service has two faces. The public face serves clients: every client is the default principal until
+// authentication exists. The peer face serves the other services, with internal RPCs besides the public ones,
+// and trusts the principal in the metadata. In a program that has all services, peers meet on an in-memory
+// listener (Local) and use exactly the same code.
 package rpc
 
 import (
@@ -23,37 +23,39 @@ type Component interface {
 	// Run is the component's background work. It returns when ctx ends, or with the error that ends the program.
 	// A component without background work may return nil at once.
 	Run(ctx context.Context) error
-	// Close frees what New took. It is called once, after Run has returned and when no RPC runs any more.
+	// Close frees the resources of New. It is called once, after Run has returned and when no RPC runs
+	// any more.
 	Close() error
 }
 
-// HTTPComponent is what a Component may be besides: its Handler is served on Config.HTTP and drains before the RPCs.
+// HTTPComponent may be implemented by a Component. Its Handler is served on Config.HTTP and drains before the
+// RPCs.
 //
-// A handler that streams must end its streams when Draining(r.Context()) is closed; other requests have until the grace
-// is half over, then their contexts end.
+// A handler that streams must end its streams when Draining(r.Context()) is closed. Other requests have until
+// half of the grace, then their contexts end.
 type HTTPComponent interface {
 	Handler() http.Handler
 	// AllowedOrigins returns the origins of pages on other hosts that may call the handler.
 	AllowedOrigins() []string
 }
 
-// ReadyChecker is what a Component may be besides: all must return nil for /readyz and the health service to say yes.
-// Ready is called often and from several goroutines; ctx limits it to a second or two.
+// ReadyChecker may be implemented by a Component: /readyz and the health service report ready when all checks
+// return nil. Ready is called often and from several goroutines; ctx limits it to a second or two.
 type ReadyChecker interface {
 	Ready(ctx context.Context) error
 }
 
-// Drainer is what a Component may be besides, if its background work takes time to come to a good place to stop. Drain
-// is called once, when the server begins to stop, and returns when nothing is under way any more; ctx ends before the
-// grace does. Until all have returned, peers are served as ever: what is under way may need them, in this process or
-// in others.
+// Drainer may be implemented by a Component whose background work takes time to reach a good place to stop.
+// Drain is called once, when the server begins to stop, and returns when the work has paused; ctx ends before
+// the grace does. Peers are served until all have returned, because unfinished work may need them, in this
+// process or in others.
 type Drainer interface{ Drain(ctx context.Context) }
 
 type drainingKey struct{}
 
-// Draining returns a channel that is closed when the server begins to stop, for the contexts of HTTP requests; it never
-// is for other contexts. HTTP handlers that stream must end then. Contexts of streaming RPCs end by themselves, and the
-// context of Run when no RPC runs any more.
+// Draining returns a channel that is closed when the server begins to stop, for the contexts of HTTP
+// requests; in other contexts it is never closed. HTTP handlers that stream must end then. Contexts of
+// streaming RPCs end by themselves, and the context of Run when no RPC runs any more.
 func Draining(ctx context.Context) <-chan struct{} {
 	ch, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 	return ch

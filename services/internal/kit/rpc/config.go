@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Config says where a program listens. An empty address means no such listener; port 0 means any free port.
+// Config configures a program's listeners. An empty address means no such listener; port 0 means any free
+// port.
 type Config struct {
 	Public           string        `key:"public" help:"address of the public gRPC listener, for clients; empty for none"`
 	Peer             string        `key:"peer" help:"address of the internal gRPC listener, for the other services; empty for none"`
@@ -18,16 +19,17 @@ type Config struct {
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 
-	// PeerListener is the listener of Peer, where its address had to be known before Serve, which closes it.
+	// PeerListener is the listener of Peer if its address had to be known before Serve, which closes it.
 	PeerListener net.Listener
-	// OnListen is told the address that each face was bound to, before anything is served: "public", "peer", "http", "ops".
+	// OnListen is called with the address of each face before anything is served: "public", "peer", "http",
+	// "ops".
 	OnListen func(face, address string)
 }
 
 // DefaultGrace is the grace of DefaultConfig.
 const DefaultGrace = 10 * time.Second
 
-// DefaultConfig listens nowhere.
+// DefaultConfig returns a Config without listeners.
 func DefaultConfig() Config { return Config{Grace: DefaultGrace} }
 
 // Validate checks every address and the grace.
@@ -70,7 +72,7 @@ func (c Config) checkAddress(address string) error {
 	return nil
 }
 
-// isLoopback takes names other than localhost as reachable: what they resolve to may change.
+// isLoopback treats names other than localhost as reachable: their addresses may change.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -16,15 +16,17 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
-// hostGuard refuses requests that name another host than this listener. A page can point its own name at this address
-// (DNS rebinding); its browser then takes both for one site, and the name in Host and Origin is all that differs.
+// hostGuard refuses requests that name another host than this listener. A page can point its own name at this
+// address (DNS rebinding); its browser then takes both for one site, and only the name in Host and Origin
+// differs.
 //
-// The gRPC listeners need no guard: they speak HTTP/2 alone, without an upgrade, and browsers start that only inside TLS.
+// The gRPC listeners need no guard: they use only HTTP/2 without an upgrade, and browsers start that only
+// inside TLS.
 type hostGuard struct {
 	next    http.Handler
-	bound   netip.Addr // where the listener is bound; invalid when that is no IP address
+	bound   netip.Addr // address of the listener; invalid if it is not an IP address
 	names   []string   // lower case; may begin with "*."
-	origins []string   // of pages on other hosts that may call
+	origins []string   // of pages on other hosts that may send requests
 }
 
 func newHostGuard(c Config, address string, l net.Listener, origins []string, next http.Handler) *hostGuard {
@@ -44,8 +46,8 @@ func newHostGuard(c Config, address string, l net.Listener, origins []string, ne
 // ServeHTTP implements http.Handler.
 func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	local := localIP(r)
-	// Only HTTP/1.0 has requests without a host, and no browser makes them. An address is no name that a page could point
-	// elsewhere, and behind address translation it is not this machine's own.
+	// Only HTTP/1.0 has requests without a host, and browsers do not send them. A page cannot point an
+	// address elsewhere, and behind address translation the address is not this machine's own.
 	if _, isIP := address(r.Host); r.Host != "" && !isIP && !g.own(r.Host, local) {
 		refuse(w, http.StatusMisdirectedRequest, apierr.ReasonHostNotAllowed, fmt.Sprintf(
 			"this server does not answer for the host %q; call it by an address or as localhost, or add the name to allowed-hosts", short(r.Host)))
@@ -78,7 +80,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix((&url.URL{Host: host}).Hostname(), "."))
 }
 
-// address returns the IP address that host is, with or without a port.
+// address returns the IP address in host, with or without a port.
 func address(host string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(hostname(host))
 	return plainIP(ip), err == nil
@@ -92,7 +94,8 @@ func (g *hostGuard) ownOrigin(origin string, local netip.Addr) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && g.own(u.Host, local)
 }
 
-// matchesHost reports whether a pattern covers a name: "*" covers all, "*.example.com" what ends in .example.com.
+// matchesHost reports whether a pattern matches a name: "*" matches all, "*.example.com" names that end in
+// .example.com.
 func matchesHost(pattern, name string) bool {
 	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
 		return strings.HasSuffix(name, suffix) && len(name) > len(suffix)
@@ -100,7 +103,7 @@ func matchesHost(pattern, name string) bool {
 	return pattern == name
 }
 
-// checkHost reports what is wrong with an entry of allowed-hosts.
+// checkHost returns the fault of an entry of allowed-hosts.
 func checkHost(pattern string) error {
 	name := strings.TrimPrefix(pattern, "*.")
 	if _, err := netip.ParseAddr(name); err == nil || pattern == "*" {
@@ -120,7 +123,7 @@ func localIP(r *http.Request) netip.Addr {
 	return netip.Addr{}
 }
 
-// plainIP removes what makes one address have two forms.
+// plainIP normalizes an address that has two forms.
 func plainIP(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // maxShown is how much of a client's header an error repeats, in bytes.

@@ -21,7 +21,7 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// Readiness is checked this often for the health service, and for this long.
+// Interval and time limit of the readiness checks for the health service.
 const (
 	readyInterval = time.Second
 	readyTimeout  = 2 * time.Second
@@ -62,7 +62,8 @@ func (s *serving) serveHTTPOn(l net.Listener, h *hostGuard) {
 	})
 }
 
-// stopHTTP lets requests end until half of the grace is over, then ends their contexts, and at the end their connections.
+// stopHTTP waits for requests until half of the grace is over. Then it ends their contexts, and at the end
+// their connections.
 func (s *serving) stopHTTP(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(s.requests), deadline)
 	defer cancel()
@@ -107,7 +108,7 @@ func answer(w http.ResponseWriter, code int, text string) {
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// ready asks every component that can be asked.
+// ready asks every ReadyChecker.
 func (s *serving) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -122,7 +123,7 @@ func (s *serving) ready(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// watchReadiness keeps the health service up to date, for the server as a whole (the empty name) and for each service.
+// watchReadiness updates the health service, for the server as a whole (the empty name) and for each service.
 func (s *serving) watchReadiness() {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()

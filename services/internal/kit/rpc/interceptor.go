@@ -26,7 +26,7 @@ type contextStream struct {
 
 func (s contextStream) Context() context.Context { return s.ctx }
 
-// recovered logs a panic of method and returns what its caller sees.
+// recovered logs a panic of method and returns the caller's error.
 func recovered(ctx context.Context, log *slog.Logger, method string, p any) error {
 	request := id.New()
 	log.ErrorContext(ctx, "panic in a request", "method", method, "request_id", request, "panic", p, "stack", string(debug.Stack()))
@@ -55,12 +55,13 @@ func recoverStream(log *slog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// call is what the log line of an RPC learns further down the chain. Its fields are set by the interceptor below only.
+// call has the data that the log line of an RPC gets from further down the chain. Only the interceptor below
+// sets its fields.
 type call struct{ tenant atomic.Pointer[string] }
 
 type callKey struct{}
 
-// note tells the log line who acts.
+// note adds the tenant to the log line.
 func note(ctx context.Context) {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		t := principal.Tenant(ctx)
@@ -84,7 +85,7 @@ func logUnary(log *slog.Logger, face string) grpc.UnaryServerInterceptor {
 			return next(ctx, req)
 		}
 		ctx, end := begin(ctx, log, face, info.FullMethod)
-		code := codes.Internal // stays so when next panics
+		code := codes.Internal // remains if next panics
 		defer func() { end(code, err) }()
 		resp, err = next(ctx, req)
 		code = apierr.Code(err)
@@ -106,10 +107,11 @@ func logStream(log *slog.Logger, face string) grpc.StreamServerInterceptor {
 	}
 }
 
-// quiet says whether calls of method come so often, and say so little, that they are not logged.
+// quiet reports whether calls of method are too frequent and too dull to be logged.
 func quiet(method string) bool { return strings.HasPrefix(method, "/grpc.health.") }
 
-// begin returns the context of a call and the function that writes its line.
+// begin returns the context of a call and the function that writes its log
+// line.
 func begin(ctx context.Context, log *slog.Logger, face, method string) (context.Context, func(codes.Code, error)) {
 	start, c := time.Now(), &call{}
 	ctx = context.WithValue(ctx, callKey{}, c)
@@ -131,7 +133,8 @@ func begin(ctx context.Context, log *slog.Logger, face, method string) (context.
 	}
 }
 
-// levelOf makes faults of the server stand out; what callers do wrong is everyday.
+// levelOf returns the level of a log line: faults of the server stand out, faults
+// of callers do not.
 func levelOf(code codes.Code) slog.Level {
 	switch code {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
@@ -143,10 +146,11 @@ func levelOf(code codes.Code) slog.Level {
 	}
 }
 
-// errDraining is why the context of a stream ended when the server stops.
+// errDraining is the cause of the end of a stream's context when the server
+// stops.
 var errDraining = errors.New("rpc: the server is stopping")
 
-// drainStream ends the contexts of streams with draining, and tells their callers that this was why.
+// drainStream ends the contexts of streams with draining, and tells their callers the cause.
 func drainStream(draining context.Context) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		ctx, cancel := context.WithCancelCause(ss.Context())
@@ -162,7 +166,7 @@ func drainStream(draining context.Context) grpc.StreamServerInterceptor {
 	}
 }
 
-// isEnd says whether err is what a handler returns when its context ends.
+// isEnd reports whether err is a handler's error at the end of its context.
 func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errDraining) || apierr.Code(err) == codes.Canceled
 }

@@ -19,10 +19,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
-// IdempotencyKey is the header metadata that answers with the request's request_id, whoever made it.
+// IdempotencyKey is the header metadata that returns the request's request_id, whether the caller or
+// the server made it.
 const IdempotencyKey = "idempotency-key"
 
-// requestID makes sure that a request which has a field request_id has one, and returns it; nothing for other requests.
+// requestID returns the id of a request with a field request_id, and sets it if it is empty. It returns ""
+// for other requests.
 func requestID(m any) string {
 	msg, ok := m.(proto.Message)
 	if !ok {
@@ -52,7 +54,7 @@ func requestIDStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, ne
 	return next(srv, &requestIDReceiver{ServerStream: ss})
 }
 
-// requestIDReceiver looks at the first message of a stream: later ones are inputs with ids of their own.
+// requestIDReceiver handles the first message of a stream: later ones are inputs with ids of their own.
 type requestIDReceiver struct {
 	grpc.ServerStream
 	first sync.Once
@@ -65,7 +67,7 @@ func (s *requestIDReceiver) RecvMsg(m any) error {
 	var err error
 	s.first.Do(func() {
 		if key := requestID(m); key != "" && printable(key) {
-			// A handler that has sent its headers before it reads has chosen to go without.
+			// A handler that sends its headers before it reads does without this one.
 			if e := s.SetHeader(metadata.Pairs(IdempotencyKey, key)); e != nil && s.Context().Err() != nil {
 				err = e
 			}
@@ -74,7 +76,8 @@ func (s *requestIDReceiver) RecvMsg(m any) error {
 	return err
 }
 
-// printable says whether a key can be the value of a header; validation refuses the others with a better message.
+// printable reports whether a key can be the value of a header; validation refuses the others with a better
+// message.
 func printable(key string) bool {
 	return len(key) <= 256 && strings.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
@@ -107,8 +110,8 @@ func (s validated) RecvMsg(m any) error {
 	return s.v.check(m)
 }
 
-// check returns INVALID_ARGUMENT with every violation. An error in the rules themselves comes back as it is and becomes
-// INTERNAL further up.
+// check returns INVALID_ARGUMENT with every violation. It returns an error in the rules themselves unchanged,
+// which becomes INTERNAL further up.
 func (v validator) check(m any) error {
 	msg, ok := m.(proto.Message)
 	if !ok {
@@ -136,8 +139,8 @@ func (v validator) check(m any) error {
 	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+strings.Join(texts, "; "), opts...)
 }
 
-// violationPath returns the path of the field that a violation is about. A rule of a whole message has none of its own:
-// by convention the first part of its id names the field to point at, as in `text.required`.
+// violationPath returns the path of the field of a violation. A rule of a whole message has no field: by
+// convention the first part of its id names one, as in `text.required`.
 func violationPath(m protoreflect.MessageDescriptor, v *validate.Violation) string {
 	path := protovalidate.FieldPathString(v.GetField())
 	for _, e := range v.GetField().GetElements() {
@@ -146,7 +149,7 @@ func violationPath(m protoreflect.MessageDescriptor, v *validate.Violation) stri
 			f = f.MapValue()
 		}
 		if f == nil || f.Message() == nil {
-			return path // a field that is no message, or a oneof
+			return path // a field that is not a message, or a oneof
 		}
 		m = f.Message()
 	}

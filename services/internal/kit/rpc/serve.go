@@ -18,10 +18,13 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 )
 
-// Serve serves the components until ctx ends or one of them fails, then stops in order: health says NOT_SERVING, HTTP
-// requests and clients' streams end while the components drain, peers' streams are cancelled, unary calls get the rest
-// of the grace, background work ends, and the components close in the reverse order of their listing. Serve owns the components and local (which may be nil) from the call on
-// and closes them also when it fails. No goroutine of Serve is left when it returns. The caller flushes telemetry after it.
+// Serve serves the components until ctx ends or one of them fails. Then it stops in order: health says
+// NOT_SERVING; HTTP requests and clients' streams end while the components drain; peers' streams are
+// cancelled; unary calls get the rest of the grace; background work ends; and the components close in the
+// reverse order of their listing.
+//
+// Serve owns the components and local (which may be nil) from the call on and closes them even when it fails.
+// No goroutine of Serve is left when it returns. The caller flushes telemetry after it.
 func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local, components ...Component) error {
 	s := &serving{Config: c, tel: tel, log: tel.Log, local: local, components: components, failed: make(chan error, 1), draining: make(chan struct{})}
 	base := context.WithValue(context.WithoutCancel(ctx), drainingKey{}, (<-chan struct{})(s.draining))
@@ -38,7 +41,7 @@ func Serve(ctx context.Context, c Config, tel *telemetry.Telemetry, local *Local
 	return errors.Join(err, s.stop()) //nolint:contextcheck // ctx has ended; what ends now has contexts of its own
 }
 
-// scope is a context that Serve ends when the drain gets to it.
+// scope is a context that Serve ends during the drain.
 type scope struct {
 	context.Context //nolint:containedctx // it lives as long as one run of Serve
 	end             context.CancelCauseFunc
@@ -62,7 +65,7 @@ type serving struct {
 	http      []*http.Server
 	listeners map[string]net.Listener
 
-	draining   chan struct{} // closed first of all
+	draining   chan struct{} // closed first
 	clients    scope         // parent of the contexts of streaming RPCs on the public face
 	peers      scope         // and on the peer face
 	requests   scope         // parent of the contexts of HTTP requests
@@ -81,7 +84,7 @@ func (s *serving) start() error {
 		return err
 	}
 	s.health = health.NewServer()
-	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING) // until the components have been asked
+	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING) // until the components have been checked
 	s.serveGRPC()
 	s.serveHTTP()
 	for _, c := range s.components {
@@ -98,11 +101,11 @@ func (s *serving) start() error {
 func (s *serving) fail(err error) {
 	select {
 	case s.failed <- err:
-	default: // One is enough to stop.
+	default: // one failure is enough to stop
 	}
 }
 
-// listen binds every address before anything is served, so that a port already taken stops the program at once.
+// listen binds every address before anything is served, so that a port in use stops the program at once.
 func (s *serving) listen() error {
 	s.listeners = map[string]net.Listener{}
 	for _, f := range s.faces() {
@@ -174,7 +177,7 @@ func (s *serving) serveOn(srv *grpc.Server, l net.Listener) {
 	})
 }
 
-// stop undoes start, also a start that got only half way.
+// stop undoes start, even an incomplete one.
 func (s *serving) stop() error {
 	deadline := time.Now().Add(s.Grace)
 	if s.health != nil {
@@ -196,7 +199,7 @@ func (s *serving) stop() error {
 			faults = append(faults, fmt.Errorf("close %T: %w", s.components[i], err))
 		}
 	}
-	for _, l := range s.listeners { // Servers have closed those that they served on.
+	for _, l := range s.listeners { // servers have closed the listeners that they served
 		_ = l.Close()
 	}
 	if s.local != nil {
@@ -205,7 +208,7 @@ func (s *serving) stop() error {
 	return errors.Join(faults...)
 }
 
-// drain lets the components bring their work to a good place to stop.
+// drain has the components bring their work to a good place to stop.
 func (s *serving) drain(deadline time.Time) *sync.WaitGroup {
 	var drained sync.WaitGroup
 	if len(s.listeners) == 0 { // the start failed: nothing runs

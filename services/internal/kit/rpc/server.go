@@ -21,16 +21,16 @@ const (
 	MaxMessage = 16 << 20
 
 	maxStreams     = 1024     // per connection of a client
-	maxPeerStreams = 1 << 16  // per connection of a peer: one carries all that a gateway follows
+	maxPeerStreams = 1 << 16  // per connection of a peer: one carries all streams of a gateway
 	maxHeaderList  = 64 << 10 // bytes of metadata
 	keepaliveTime  = 30 * time.Second
-	// A server says something on a silent connection this often, so that a proxy in between does not cut it.
+	// Interval of the server's pings on a silent connection, so that a proxy in between does not cut it.
 	quietTime     = 8 * time.Second
 	keepaliveWait = 20 * time.Second
 )
 
-// NewPeerServer returns a server with the interceptors and limits of the peer face. Its caller registers, serves and
-// stops it; programs use Serve instead.
+// NewPeerServer returns a server with the interceptors and limits of the peer face. The caller registers
+// services, serves and stops it; programs use Serve instead.
 func NewPeerServer(log *slog.Logger) *grpc.Server {
 	return newServer("peer", log, context.Background())
 }
@@ -61,10 +61,10 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(20*time.Second),
-		grpc.WaitForHandlers(true), // or Stop returns while handlers still use what Close frees
+		grpc.WaitForHandlers(true), // otherwise Stop returns while handlers still use what Close frees
 	)
 }
 
-// traced leaves health checks and reflection out of traces and metrics. A trace that a client brings is continued on
-// the public face too: the gateway is such a client, and one turn has to be one trace.
+// traced leaves health checks and reflection out of traces and metrics. A client's trace is continued on the
+// public face too: the gateway is such a client, and one turn must be one trace.
 var traced = otelgrpc.WithFilter(filters.None(filters.HealthCheck(), filters.ServicePrefix("grpc.reflection")))

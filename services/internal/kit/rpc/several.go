@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// reconnectWait is the longest pause between two tries to connect to a replica that does not answer: a replica that
-	// was started again is found within it.
+	// reconnectWait is the longest pause between two attempts to connect to a replica that does not answer: a
+	// restarted replica is found within it.
 	reconnectWait = 2 * time.Second
-	// connectWait is how long one try to connect may take.
+	// connectWait bounds one attempt to connect.
 	connectWait = 5 * time.Second
 
 	repeatTries = 4                      // of a unary call, the first one included
 	repeatWait  = 100 * time.Millisecond // before the second try, at most; it doubles
 )
 
-// connecting is how a connection comes back.
+// connecting sets how a connection is restored.
 var connecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectWait},
 	MinConnectTimeout: connectWait,
 }
 
-// replicas are the addresses in a list such as "10.0.0.1:9190,10.0.0.2:9190".
+// replicas returns the addresses in a list such as
+// "10.0.0.1:9190,10.0.0.2:9190".
 func replicas(list string) ([]string, error) {
 	parts := strings.Split(list, ",")
 	for i, a := range parts {
@@ -46,7 +47,8 @@ func replicas(list string) ([]string, error) {
 	return parts, nil
 }
 
-// several returns the target for a list of replicas, and the options with which calls go to those that answer, in turn.
+// several returns the target for a list of replicas, and the options that spread calls over those that
+// answer.
 func several(addresses []string) (string, []grpc.DialOption) {
 	r := manual.NewBuilderWithScheme("replicas")
 	var state resolver.State
@@ -61,9 +63,10 @@ func several(addresses []string) (string, []grpc.DialOption) {
 	}
 }
 
-// repeat makes a unary call again, at the next replica, when the first was UNAVAILABLE: it may have been killed with the
-// call under way. Only calls that are safe to repeat are: those that read, by the names of standard methods, and those
-// with an idempotency key, which gets its value here, before the first try, if the caller gave none.
+// repeat repeats a unary call at the next replica when the first one answered UNAVAILABLE: it may have been
+// killed during the call. It repeats only calls that are safe to repeat: those that read, by the names of
+// standard methods, and those with an idempotency key. It sets the key before the first attempt if the caller
+// has not.
 func repeat(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	req, safe := repeatable(method, req)
 	for try, wait := 1, repeatWait; ; try, wait = try+1, wait*2 {
@@ -81,7 +84,8 @@ func repeat(ctx context.Context, method string, req, reply any, cc *grpc.ClientC
 	}
 }
 
-// repeatable returns the request to send and whether it may be sent twice. The caller's own request is not changed.
+// repeatable returns the request to send and whether it may be sent twice. It does not change the caller's
+// request.
 func repeatable(method string, req any) (any, bool) {
 	name := method[strings.LastIndexByte(method, '/')+1:]
 	if strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") {

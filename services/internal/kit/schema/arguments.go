@@ -25,8 +25,8 @@ func (a Arguments) String(name string) string {
 	return s
 }
 
-// Plain returns arguments as they are kept: no text and the word null mean the
-// empty object, and everything else stays as the model wrote it.
+// Plain returns arguments in their stored form: an empty text and null mean the
+// empty object, and all other text stays as the model wrote it.
 func Plain(text string) string {
 	if t := strings.TrimSpace(text); t == "" || t == "null" {
 		return "{}"
@@ -35,9 +35,10 @@ func Plain(text string) string {
 }
 
 // ParseArguments reads arguments as a model wrote them: one JSON object, in
-// which no name occurs twice. Two readers could take different values of such a
-// name, so a person could approve another call than the one that runs. No text
-// and null are the empty object. The error is written for the model.
+// which no name occurs twice. Two readers could use different values of such a
+// name, so that a person could approve another call than the one that runs. An
+// empty text and null mean the empty object. The error is written for the
+// model.
 func ParseArguments(text string) (Arguments, error) {
 	text = Plain(text)
 	value, err := jsontext.Object(text)
@@ -47,7 +48,7 @@ func ParseArguments(text string) (Arguments, error) {
 	return Arguments{Raw: json.RawMessage(text), Value: value}, nil
 }
 
-// clip cuts a text for a message, on a character's border.
+// clip shortens a text for a message, at a character boundary.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -58,7 +59,7 @@ func clip(s string, limit int) string {
 	return s[:limit] + "…"
 }
 
-// Number is a number of checked arguments as Go counts. JSON has no largest number: one beyond float64 is infinite, and
+// Number is a number in checked arguments. JSON has no largest number: one beyond float64 is infinite, and
 // the tool's own bounds cut it.
 type Number float64
 
@@ -75,7 +76,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Within is the number as an integer between two bounds.
+// Within returns the number as an integer, cut to two bounds.
 func (n Number) Within(low, high int64) int64 {
 	switch {
 	case float64(n) >= float64(high):

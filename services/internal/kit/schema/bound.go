@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// fault says what is wrong, with numbers as JSON writes them: a model copies a bound
-// from here. The library's text has them as people of a country write them.
+// fault describes a fault, with numbers in the form of JSON: a model copies a bound
+// from here. The library formats them for a locale.
 func fault(k jsonschema.ErrorKind, text string) string {
 	switch k := k.(type) {
 	case *kind.Minimum:
@@ -45,7 +45,8 @@ func bound(keyword string, got, want any) string {
 // maxDigits is the length up to which a number is written without an exponent.
 const maxDigits = 40
 
-// number writes a number without separators: all its digits, or the first twenty.
+// number formats a number without separators: all its digits, or the first
+// twenty.
 func number(r *big.Rat) string {
 	text := r.Num().String()
 	if !r.IsInt() {

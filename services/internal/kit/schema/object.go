@@ -9,14 +9,14 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
-// maxParts bounds how many parts of a schema Object looks at: parts may refer to each other in circles.
+// maxParts bounds how many parts of a schema Object examines: parts may refer to each other in circles.
 const maxParts = 10_000
 
-// Object returns the text of a schema as providers of models want it for a tool:
-// it says by itself that its values are objects. A schema that leaves the type
-// open gets it, and the rest stays as it is written, without white space. A schema
-// that is not valid, or that no object fits, is an error, which completes the
-// sentence "the schema is …".
+// Object returns the text of a schema in the form that providers of models require
+// for a tool: it declares that its values are objects. Object adds the type to a
+// schema that leaves it open; the rest stays as written, without white space. A
+// schema that is invalid or that no object matches is an error, which completes
+// the sentence "the schema is …".
 func Object(text string) (string, error) {
 	doc, err := jsontext.Object(text)
 	if err != nil {
@@ -32,8 +32,8 @@ func Object(text string) (string, error) {
 	return Typed(text)
 }
 
-// takesObjects reports whether a part of a schema may take an object, as far as
-// its type, its values and what it is composed of say.
+// takesObjects reports whether an object may match a part of a schema, judging
+// by its type, its values and its composition.
 func takesObjects(root map[string]any, part any, parts *int) bool {
 	p, ok := part.(map[string]any)
 	if *parts--; !ok || *parts < 0 {
@@ -69,8 +69,8 @@ func isObject(value any) bool {
 	return ok
 }
 
-// find returns the part of a schema at a JSON pointer, or true, which takes
-// everything, for a pointer that is not a path of names.
+// find returns the part of a schema at a JSON pointer. For a pointer that is
+// not a path of names it returns true, which everything matches.
 func find(part any, path string) any {
 	for name := range strings.SplitSeq(path, "/") {
 		p, ok := part.(map[string]any)
@@ -84,7 +84,7 @@ func find(part any, path string) any {
 	return part
 }
 
-// Typed sets the type of a schema that Object has taken.
+// Typed sets the type of a schema that Object has accepted.
 func Typed(text string) (string, error) {
 	const object = `"type":"object"`
 	text, err := jsontext.Compact(text)

@@ -1,5 +1,5 @@
 // Package schema checks JSON that a model wrote: the arguments of a call, and
-// structured output. It is the one gate for the arguments of every tool, whichever
+// structured output. The arguments of every tool are checked here, whichever
 // service or client runs the tool. The errors are written for the model.
 package schema
 
@@ -20,7 +20,7 @@ const (
 	// maxFaults is how many faults one message names.
 	maxFaults = 10
 	// maxSteps bounds the work of one check. A short schema whose parts refer to
-	// each other can ask for more steps than any machine can make.
+	// each other can require more steps than any machine can make.
 	maxSteps = 100_000
 )
 
@@ -29,7 +29,7 @@ type Schema struct {
 	compiled *jsonschema.Schema
 
 	mu    sync.Mutex
-	steps int // of the check under way
+	steps int // of the current check
 }
 
 // noLoader refuses every reference out of a schema: a schema must not make a
@@ -40,8 +40,9 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a reference to another document (%s) is not followed", url)
 }
 
-// pattern compiles a regular expression of a schema. JavaScript's can look ahead,
-// and Go's cannot: such a pattern is for the model alone and is not checked.
+// pattern compiles a regular expression of a schema. JavaScript's expressions can
+// look ahead and Go's cannot: such a pattern is only for the model and is not
+// checked.
 func pattern(text string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(text); err == nil {
 		return re, nil
@@ -85,7 +86,7 @@ func compile(doc map[string]any) (*Schema, error) {
 	return s, nil
 }
 
-// problem says why a schema does not compile, in one line.
+// problem says in one line why a schema does not compile.
 func problem(err error) string {
 	var meta *jsonschema.SchemaValidationError
 	var invalid *jsonschema.ValidationError
@@ -98,9 +99,9 @@ func problem(err error) string {
 // errSteps ends a check that takes too long.
 var errSteps = errors.New("too many steps")
 
-// count has each part of the schema count how often it is applied. The count takes
-// the place of the part's format, the first keyword that runs code: a format is an
-// annotation in every draft, as 2020-12 has it.
+// count makes each part of the schema count how often it is applied. The counter
+// replaces the part's format, the first keyword that runs code: a format is an
+// annotation in every draft, as 2020-12 defines it.
 func (s *Schema) count(c *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
 	part := c.Enqueue(nil) // the part that is being compiled
 	part.Format = &jsonschema.Format{Validate: func(any) error {
@@ -112,7 +113,7 @@ func (s *Schema) count(c *jsonschema.CompilerContext, _ map[string]any) (jsonsch
 	return nil, nil //nolint:nilnil // a vocabulary without an extension of its own
 }
 
-// CheckArguments reports what is wrong with the arguments of a call.
+// CheckArguments returns the faults of the arguments of a call.
 func (s *Schema) CheckArguments(args Arguments) error {
 	if faults := s.faults("", args.Value); len(faults) > 0 {
 		return errors.New("the arguments do not fit the tool's input schema: " + strings.Join(faults, "; "))
@@ -120,8 +121,8 @@ func (s *Schema) CheckArguments(args Arguments) error {
 	return nil
 }
 
-// Check reports what is wrong with a value that jsontext has read. The faults name
-// the value by the given name.
+// Check returns the faults of a value that jsontext has read. They refer to the
+// value by the given name.
 func (s *Schema) Check(name string, value any) error {
 	if faults := s.faults(name, value); len(faults) > 0 {
 		return errors.New(name + " does not keep to its schema: " + strings.Join(faults, "; "))
@@ -129,7 +130,7 @@ func (s *Schema) Check(name string, value any) error {
 	return nil
 }
 
-// faults lists what is wrong with a value.
+// faults lists the faults of a value.
 func (s *Schema) faults(name string, value any) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *Schema) faults(name string, value any) []string {
 	return list(name, invalid)
 }
 
-// list names what a validation found, each fault once.
+// list lists the faults that a validation found, without duplicates.
 func list(name string, invalid *jsonschema.ValidationError) []string {
 	faults := leaves(name, invalid.DetailedOutput())
 	slices.Sort(faults)
@@ -159,7 +160,7 @@ func list(name string, invalid *jsonschema.ValidationError) []string {
 	return faults
 }
 
-// leaves lists what a validation found.
+// leaves lists the faults that a validation found.
 func leaves(name string, unit *jsonschema.OutputUnit) []string {
 	var faults []string
 	if unit.Error != nil && len(unit.Errors) == 0 {

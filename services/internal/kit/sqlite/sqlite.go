@@ -1,4 +1,5 @@
-// Package sqlite opens an SQLite file for a service: one writer, several readers, and nobody else.
+// Package sqlite opens an SQLite file for a service: one writer, several readers, and no other
+// process.
 package sqlite
 
 import (
@@ -18,13 +19,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// maxReaders is how many queries run beside each other; WAL lets them run beside the writer too.
+// maxReaders bounds the concurrent queries; with WAL they also run beside the writer.
 const maxReaders = 8
 
-// ErrLocked is what Open refuses a file with that another process uses.
+// ErrLocked is returned by Open for a file that another process uses.
 var ErrLocked = errors.New("the database is in use by another process; stop that one first, or give this one a data directory of its own")
 
-// ErrNewer is what Migrate refuses a file with that a later version of the program has migrated.
+// ErrNewer is returned by Migrate for a file that a later version of the program has migrated.
 var ErrNewer = errors.New("the database has been migrated by a newer version of this program; run that version or restore a backup")
 
 // DB is an open file. Both pools may be used by any number of goroutines.
@@ -38,8 +39,9 @@ type DB struct {
 	lock *os.File
 }
 
-// Open opens the file at path, and makes it and its directory if need be. Commits are on the disk when they return
-// (WAL, synchronous=FULL). A lock file beside it keeps every other process out until Close, or until this process ends.
+// Open opens the file at path, and creates it and its directory if necessary. Commits are on the disk when
+// they return (WAL, synchronous=FULL). A lock file beside it keeps every other process out until Close, or
+// until this process ends.
 func Open(ctx context.Context, path string) (*DB, error) {
 	db, err := open(ctx, path)
 	if err != nil {
@@ -89,7 +91,7 @@ func dsn(path string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
 
-// private makes the file before SQLite does, for the eyes of its owner only: it holds conversations.
+// private creates the file before SQLite does, readable only by its owner: it has conversations.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -98,7 +100,7 @@ func private(path string) error {
 	return f.Close()
 }
 
-// lock takes an exclusive lock that the kernel gives up when the process ends.
+// lock takes an exclusive lock that the kernel releases when the process ends.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -113,19 +115,20 @@ func lock(path string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// Whose lock it is helps the person who meets it; not being able to say so is no reason to stop.
+	// The process id of the owner helps a person who finds the lock; a failure to write it is
+	// ignored.
 	_ = f.Truncate(0)
 	_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
 	return f, nil
 }
 
-// Close ends the use of the file. Running queries fail.
+// Close closes the file. Running queries fail.
 func (db *DB) Close() error {
 	var faults []error
 	if db.R != nil {
 		faults = append(faults, db.R.Close())
 	}
-	if db.W != nil { // last of the two: the writer folds the log into the file
+	if db.W != nil { // the writer last: it folds the log into the file
 		faults = append(faults, db.W.Close())
 	}
 	if db.lock != nil {
@@ -158,26 +161,28 @@ func migrate(ctx context.Context, db *DB, migrations fs.FS) error {
 	return err
 }
 
-// Tx runs do in a transaction of the writer, and commits it unless do returns an error, which comes back as it is.
+// Tx runs do in a transaction of the writer, and commits it unless do returns an error, which Tx returns
+// unchanged.
 func (db *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := db.W.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // After a commit it does nothing.
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	if err := do(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// Exists says whether err means that a row with the same key is there already.
+// Exists reports whether err means that a row with the same key exists already.
 func Exists(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// Unavailable says whether err means that the file takes no work now: the disk is full or another process holds it.
+// Unavailable reports whether err means that the file takes no work now: the disk is full or another process
+// holds it.
 func Unavailable(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

@@ -32,11 +32,11 @@ func (h traced) Handle(ctx context.Context, r slog.Record) error {
 func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(attrs)} }
 func (h traced) WithGroup(name string) slog.Handler       { return traced{h.Handler.WithGroup(name)} }
 
-// stray is for what libraries write without a logger of ours.
+// stray handles the log output of libraries that do not use our logger.
 type stray struct{ slog.Handler }
 
-// unasked begins what the client of HTTP writes of a server that sends more than it was asked
-// for, with a quotation: any host that is talked to could fill the log.
+// unasked begins the HTTP client's message about a server that sends more than was requested.
+// It quotes the data, so that any contacted host could fill the log.
 const unasked = "Unsolicited response"
 
 func (h stray) Handle(ctx context.Context, r slog.Record) error {

@@ -1,4 +1,4 @@
-// Package telemetry sets up what a process says about itself: logs, traces and metrics.
+// Package telemetry sets up a process's logs, traces and metrics.
 package telemetry
 
 import (
@@ -32,7 +32,7 @@ type Config struct {
 	Format string `key:"format" help:"form of the log: json or text"`
 }
 
-// DefaultConfig logs from info on as JSON.
+// DefaultConfig returns the configuration that logs from info on as JSON.
 func DefaultConfig() Config { return Config{Level: "info", Format: "json"} }
 
 // Validate checks level and format.
@@ -61,7 +61,8 @@ func (c Config) level() (slog.Level, error) {
 	return 0, fmt.Errorf("level: %q is none of debug, info, warn and error", c.Level)
 }
 
-// Telemetry is what Setup made. Its zero value is not usable; tests use Discard.
+// Telemetry is the result of Setup. Its zero value is not usable; tests use
+// Discard.
 type Telemetry struct {
 	// Log is the process's logger; lines written with a context carry its trace_id and span_id.
 	Log *slog.Logger
@@ -70,11 +71,15 @@ type Telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// Setup makes the process's telemetry and sets OpenTelemetry's globals: tracer provider, meter provider, error handler
-// and the W3C propagator; and those of the packages log and slog, for libraries. Logs go to w. Traces are sent by OTLP when OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a receiver, unless OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none; the
-// protocol is OTEL_EXPORTER_OTLP_PROTOCOL, http/protobuf if unset. A receiver that is not there delays and fails nothing.
-// Call Shutdown when everything else has ended, or the last spans are lost.
+// Setup makes the process's telemetry and sets OpenTelemetry's globals: tracer provider, meter provider,
+// error handler and the W3C propagator. It also sets the defaults of the packages log and slog, for
+// libraries. Logs go to w.
+//
+// Traces are sent by OTLP when OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a
+// receiver, unless OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none; the protocol is
+// OTEL_EXPORTER_OTLP_PROTOCOL, http/protobuf if unset. A missing receiver delays and fails nothing.
+//
+// Call Shutdown when everything else has ended, otherwise the last spans are lost.
 func Setup(ctx context.Context, service, version string, c Config, w io.Writer) (*Telemetry, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -101,7 +106,8 @@ func Setup(ctx context.Context, service, version string, c Config, w io.Writer) 
 	return t, nil
 }
 
-// Discard is the telemetry of a test or of a tool: logs go to log, nothing else is kept, and no global is set.
+// Discard returns the telemetry of a test or a tool: logs go to log, nothing else is kept, and no global is
+// set.
 func Discard(log *slog.Logger) *Telemetry {
 	return &Telemetry{Log: log, registry: prometheus.NewRegistry()}
 }
@@ -118,7 +124,8 @@ func (t *Telemetry) setupMetrics(res *resource.Resource) error {
 	return nil
 }
 
-// closedLabels drops from the metrics of RPCs what clients choose freely, so that nobody can make series without end.
+// closedLabels drops labels with values of the client's choice from the metrics of RPCs, so that the number
+// of series stays bounded.
 func closedLabels() sdkmetric.View {
 	open := attribute.NewDenyKeysFilter("server.address", "server.port", "client.address", "client.port",
 		"network.peer.address", "network.peer.port", "url.path", "user_agent.original")
@@ -160,12 +167,12 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return nil, fmt.Errorf("the protocol %q is neither grpc nor http/protobuf", protocol)
 }
 
-// MetricsHandler serves the metrics in the form that Prometheus reads.
+// MetricsHandler serves the metrics in the format of Prometheus.
 func (t *Telemetry) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
-// Shutdown sends what is still to be sent, until ctx ends. Use it once.
+// Shutdown sends pending data until ctx ends. It may be called once.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var faults []error
 	for i := len(t.shutdown) - 1; i >= 0; i-- {

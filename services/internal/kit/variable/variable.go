@@ -1,5 +1,5 @@
-// Package variable knows which names and values the environment of commands may be
-// given: what the service that keeps variables accepts, the one that runs commands does.
+// Package variable checks names and values of environment variables for commands. The
+// service that stores variables and the service that runs commands use the same rules.
 package variable
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// reserved are what the service itself sets, or what changes how programs
-// are loaded. Names that end in a star stand for all that begin so.
+// reserved are the variables that the service itself sets, or that change how
+// programs are loaded. Names that end in a star stand for all with this prefix.
 var reserved = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "TERM", "IFS", "BASH_ENV", "ENV",
 	"LD_*", "GLIBC_TUNABLES", "FAIRLEAD_*", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY",
@@ -17,7 +17,7 @@ var reserved = []string{
 // MaxBytes is how many bytes a value may have.
 const MaxBytes = 64 << 10
 
-// Check says what is wrong with a variable of the operator's or a user's.
+// Check returns the fault of a variable of the operator or a user.
 func Check(name, value string) error {
 	if name == "" || len(name) > 128 || strings.ContainsFunc(name, func(c rune) bool {
 		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')

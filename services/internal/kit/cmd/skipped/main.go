@@ -34,14 +34,14 @@ func main() {
 // event is a line of `go test -json`.
 type event struct{ Action, Package, Test, Output string }
 
-// place begins the line in which a test says why it is skipped.
+// place matches the start of the line in which a test says why it is skipped.
 var place = regexp.MustCompile(`^\s+\S+\.go:\d+: `)
 
 // report counts the reasons in r and writes them to w, the most frequent first.
 func report(r io.Reader, w io.Writer) error {
 	said, reasons := map[string]string{}, map[string]int{}
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 16<<20) // The output of a failed test may be one long line.
+	lines.Buffer(nil, 16<<20) // the output of a failed test may be one long line
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {

@@ -26,7 +26,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code: the command's, 125 when there is no database for it, 127 when it cannot be started.
+// run returns the exit code: the command's, 125 without a database, 127 when the command cannot be started.
 func run(args []string) (code int, err error) {
 	if len(args) == 0 {
 		return 2, errors.New("usage: withpostgres COMMAND [ARGUMENT...]")
@@ -47,7 +47,8 @@ func run(args []string) (code int, err error) {
 	return supervise(args, signals)
 }
 
-// supervise runs the command in a process group of its own, so that a signal reaches it once, with all its children.
+// supervise runs the command in a process group of its own, so that a signal reaches it and its children
+// once.
 func supervise(args []string, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // running what it is given is its purpose, and signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -62,7 +63,7 @@ func supervise(args []string, signals <-chan os.Signal) (int, error) {
 			select {
 			case s := <-signals:
 				if n, ok := s.(syscall.Signal); ok {
-					_ = syscall.Kill(-cmd.Process.Pid, n) // It may have ended in between.
+					_ = syscall.Kill(-cmd.Process.Pid, n) // it may have ended in between
 				}
 			case <-done:
 				return
@@ -75,7 +76,8 @@ func supervise(args []string, signals <-chan os.Signal) (int, error) {
 	return exitCode(cmd, err)
 }
 
-// exitCode is the command's code, or 128 and the signal that ended it, as shells count.
+// exitCode returns the command's code, or 128 plus the signal that ended it, like a
+// shell.
 func exitCode(cmd *exec.Cmd, err error) (int, error) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

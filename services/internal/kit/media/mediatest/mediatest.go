@@ -16,7 +16,8 @@ import (
 // webp is a picture of one pixel; the Go project writes no WebP.
 const webp = "UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA"
 
-// Picture gives a picture of two pixels or one of a media type; empty for others.
+// Picture returns an image of one or two pixels of a media type; nil for unknown
+// types.
 func Picture(mediaType string) []byte {
 	var b bytes.Buffer
 	two := image.NewPaletted(image.Rect(0, 0, 2, 1), palette.Plan9)
@@ -39,7 +40,7 @@ func Picture(mediaType string) []byte {
 	return b.Bytes()
 }
 
-// Sized gives the header of a PNG with so many pixels, and no picture.
+// Sized returns the header of a PNG of this size, without the image data.
 func Sized(width, height uint32) []byte {
 	head := append([]byte("IHDR"), make([]byte, 13)...)
 	binary.BigEndian.PutUint32(head[4:], width)

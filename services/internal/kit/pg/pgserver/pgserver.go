@@ -1,7 +1,7 @@
-// Package pgserver starts a throw-away Postgres server for tests and for trying things out.
+// Package pgserver starts a throw-away Postgres server for tests and experiments.
 //
-// The server listens on a unix socket only, trusts everybody who can reach it, and gives durability up for speed, unless
-// it is started with StartDurable. It ends with the process that started it, whatever way that ends.
+// The server listens only on a unix socket, needs no password, and trades durability for speed unless it is
+// started with StartDurable. It ends with the process that started it, however that ends.
 package pgserver
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrMissing is what Start returns on a machine without Postgres; its text says how to install it.
+// ErrMissing is returned by Start on a machine without Postgres; its text says how to install it.
 var ErrMissing = errors.New("postgres is not installed on this machine; install it with: apt-get install -y postgresql")
 
 const (
@@ -34,12 +34,12 @@ const (
 	maxSocketDir = 107 - len("/.s.PGSQL.5432")
 )
 
-// Server is a running server. Stop it.
+// Server is a running server. The caller must stop it.
 type Server struct {
 	dir      string
 	mine     bool // dir was made by Start
 	bin      string
-	settings []string // in place of Postgres's own defaults
+	settings []string // instead of Postgres's own defaults
 	attr     *syscall.SysProcAttr
 	cmd      *exec.Cmd
 	log      *bytes.Buffer
@@ -49,15 +49,15 @@ type Server struct {
 	stop   sync.Once
 }
 
-// Start runs a server in dir, which must be empty or not exist, and returns when it answers. With an empty dir it makes
-// a temporary one and removes it in Stop. Root cannot run Postgres: the server then runs as the user nobody, to whom dir
-// is given. ctx bounds the start only.
+// Start runs a server in dir, which must be empty or not exist, and returns when the server answers. With an
+// empty dir it makes a temporary one, which Stop removes. Root cannot run Postgres: the server then runs as
+// the user nobody, who becomes the owner of dir. ctx bounds only the start.
 func Start(ctx context.Context, dir string) (*Server, error) {
 	return start(ctx, dir, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 }
 
-// StartDurable is Start with Postgres's own settings for durability, all of them on: for measurements and for tests
-// that kill the server. Further settings have the form name=value.
+// StartDurable is Start with Postgres's own settings for durability, all of them on: for measurements and for
+// tests that kill the server. Further settings have the form name=value.
 func StartDurable(ctx context.Context, dir string, settings ...string) (*Server, error) {
 	return start(ctx, dir, append([]string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_connections=300"}, settings...)...)
 }
@@ -116,8 +116,8 @@ func (s *Server) launch() {
 	<-started
 }
 
-// Crash ends the server with a signal, such as SIGKILL, or SIGQUIT for an immediate shutdown, and returns when it and the
-// processes of its connections are gone. Restart starts it again. Neither may run at the same time as another method.
+// Crash ends the server with a signal, such as SIGKILL, or SIGQUIT for an immediate shutdown, and returns
+// when all its processes are gone. Restart starts it again. Neither may run concurrently with another method.
 func (s *Server) Crash(signal syscall.Signal) error {
 	err := s.cmd.Process.Signal(signal)
 	<-s.exited
@@ -132,7 +132,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
-// prepare makes the directory and gives it to the user that the server runs as.
+// prepare makes the directory for the user that the server runs as.
 func (s *Server) prepare(uid, gid int) error {
 	if s.mine {
 		dir, err := os.MkdirTemp("/tmp", "pg")
@@ -160,7 +160,7 @@ func (s *Server) prepare(uid, gid int) error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Socket is the path of the unix socket on which the server listens.
+// Socket returns the path of the server's unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
 func (s *Server) command(c *exec.Cmd) *exec.Cmd {
@@ -169,8 +169,8 @@ func (s *Server) command(c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// run runs c to its end on one thread: the kernel sends the parent-death signal when the thread that forked ends, not
-// the process. It closes started, if any, once c runs or has failed to.
+// run runs c to its end on one thread: the kernel sends the parent-death signal when the forking thread ends,
+// not the process. It closes started, if not nil, once c runs or has failed to start.
 func run(c *exec.Cmd, started chan<- struct{}) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -203,13 +203,13 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-// URL is the server's maintenance database, as its superuser.
+// URL returns the URL of the server's maintenance database, as its superuser.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {s.dir}}.Encode()}
 	return u.String()
 }
 
-// PID is the process id of the server's first process, whose children are the others.
+// PID returns the process id of the server's first process, the parent of the others.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Stop ends the server at once, and removes its directory if Start made it. It may be called more than once.
@@ -234,7 +234,8 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// identity says as whom to run the server: as ourselves (uid -1), or as nobody when we are root.
+// identity returns the user that runs the server: the current one (uid -1), or the user nobody
+// instead of root.
 func identity() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 	attr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT, Setpgid: true} // Ctrl-C is for the tests, not for their database
 	if os.Getuid() != 0 {
@@ -255,7 +256,7 @@ func identity() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 
 // find returns the directory of initdb and postgres: the one on PATH, or Debian's with the highest version.
 func find() (string, error) {
-	candidates, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // The pattern is well formed.
+	candidates, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is valid
 	slices.SortFunc(candidates, func(a, b string) int { return version(b) - version(a) })
 	if onPath, err := exec.LookPath("initdb"); err == nil {
 		candidates = slices.Insert(candidates, 0, onPath)
@@ -272,7 +273,7 @@ func find() (string, error) {
 	return "", ErrMissing
 }
 
-// version is the number in /usr/lib/postgresql/15/bin/initdb.
+// version returns the number in /usr/lib/postgresql/15/bin/initdb.
 func version(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
 	return n

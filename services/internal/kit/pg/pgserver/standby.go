@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby starts a server that follows this one, until Promote. From then on a commit here waits until the standby has
-// it. Its caller stops it.
+// Standby starts a server that follows this one until Promote. From then on a commit here waits until the
+// standby has it. The caller must stop it.
 func (s *Server) Standby(ctx context.Context) (_ *Server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -40,8 +40,8 @@ func (s *Server) Standby(ctx context.Context) (_ *Server, err error) {
 	return b, nil
 }
 
-// Promote makes a standby a server of its own. The one that it followed takes no writes any more, on no connection,
-// and leaves those that it has open.
+// Promote makes a standby an independent server. The server that it followed takes no more writes, on any
+// connection, and keeps its open connections.
 func (s *Server) Promote(ctx context.Context, primary *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -10,21 +10,22 @@ import (
 	"syscall"
 )
 
-// Suspend stops the server and the processes of its connections where they are, as a machine does that hangs, until
-// Resume. Connections stay open and nobody answers. Neither may run at the same time as another method.
+// Suspend stops the server and the processes of its connections until Resume, like a machine that hangs.
+// Connections stay open and get no answer. Neither method may run concurrently with another.
 func (s *Server) Suspend() error {
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // from here on it starts no others
+	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // it starts no processes from here on
 		return err
 	}
 	return s.signalChildren(syscall.SIGSTOP)
 }
 
-// Resume lets a server go on that was suspended.
+// Resume continues a suspended server.
 func (s *Server) Resume() error {
 	return errors.Join(s.signalChildren(syscall.SIGCONT), s.cmd.Process.Signal(syscall.SIGCONT))
 }
 
-// signalChildren signals every child of the server's first process. They are in process groups of their own.
+// signalChildren signals every child of the server's first process. The children are in process groups of
+// their own.
 func (s *Server) signalChildren(signal syscall.Signal) error {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID()))
 	if err != nil {

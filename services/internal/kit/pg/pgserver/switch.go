@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Switch is a port of loopback that leads to one of several servers, as an address does that moves at a failover.
-// Connections stay where they are.
+// Switch is a loopback port that leads to one of several servers, like an address that moves at a failover.
+// Existing connections do not move.
 type Switch struct {
 	listener net.Listener
 	socket   atomic.Value // of the server that it leads to
@@ -20,7 +20,7 @@ type Switch struct {
 	conns map[net.Conn]bool // nil once it is closed
 }
 
-// NewSwitch makes a switch that leads to a server. Close it.
+// NewSwitch returns a switch that leads to a server. The caller must close it.
 func NewSwitch(ctx context.Context, to *Server) (*Switch, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,10 +32,10 @@ func NewSwitch(ctx context.Context, to *Server) (*Switch, error) {
 	return w, nil
 }
 
-// To makes connections to come go to a server.
+// To directs new connections to a server.
 func (w *Switch) To(s *Server) { w.socket.Store(s.Socket()) }
 
-// URL is that of a database behind the switch.
+// URL returns the URL of a database behind the switch.
 func (w *Switch) URL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Host: w.listener.Addr().String(), Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
@@ -71,7 +71,7 @@ func (w *Switch) accept() {
 	}
 }
 
-// keep notes connections for Close.
+// keep registers connections for Close.
 func (w *Switch) keep(conns ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,8 +18,8 @@ const Env = "TEST_DATABASE_URL"
 
 const timeout = 30 * time.Second
 
-// New returns the URL of an empty database that is dropped when the test ends. Without a server in the environment the
-// test is skipped, or fails when CI is set, so that nobody takes a skip for a pass.
+// New returns the URL of an empty database that is dropped when the test ends. Without a server in the
+// environment it skips the test, or fails it when CI is set, so that a skip is not mistaken for a pass.
 func New(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Env)
@@ -31,10 +31,10 @@ func New(t testing.TB) string {
 	}
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatalf("%s is not a URL", Env) // Its error would show the password.
+		t.Fatalf("%s is not a URL", Env) // its error would show the password
 	}
 	name := "test_" + id.New()
-	run(t, server, "create database "+name+" template template0") // nobody is ever connected to template0
+	run(t, server, "create database "+name+" template template0") // template0 never has connections
 	t.Cleanup(func() { run(t, server, "drop database if exists "+name+" with (force)") })
 	u.Path = "/" + name
 	return u.String()

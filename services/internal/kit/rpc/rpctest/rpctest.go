@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Dial serves what register registers until the test ends, and returns a connection to it. A call whose context has no
-// principal is made in the name of the default one. The server's log is the test's output.
+// Dial serves the services of register until the test ends, and returns a connection to them. Calls without a
+// principal are made as the default one. The server's log is the test's output.
 func Dial(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))

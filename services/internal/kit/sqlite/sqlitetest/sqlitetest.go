@@ -1,5 +1,5 @@
-// Package sqlitetest gives tests databases whose schema is there already. To migrate one takes longer than what most
-// tests do with it, with the race detector ten times as long.
+// Package sqlitetest gives tests databases with a migrated schema. A migration takes longer than most tests
+// do, and ten times as long with the race detector.
 package sqlitetest
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 )
 
-// Template is an empty database that has been migrated once, by the first test that wants a copy. Any number of tests
-// may use it at the same time.
+// Template is an empty database that is migrated once, for the first test that requests a copy. Any number of
+// tests may use it concurrently.
 type Template struct {
 	file func() ([]byte, error)
 }
 
-// NewTemplate is the database that these migrations make. Whoever opens a copy finds nothing left to migrate.
+// NewTemplate returns the template of these migrations. A copy needs no further migration.
 func NewTemplate(migrations fs.FS) *Template {
 	return &Template{file: sync.OnceValues(func() ([]byte, error) { return migrated(migrations) })}
 }
 
-// Copy writes a copy to path, where there must be no database, and makes its folder if need be.
+// Copy writes a copy to path, where no database may exist, and creates its folder if necessary.
 func (m *Template) Copy(t testing.TB, path string) {
 	t.Helper()
 	file, err := m.file()
@@ -40,7 +40,8 @@ func (m *Template) Copy(t testing.TB, path string) {
 	}
 }
 
-// migrated is the file. It is made where no test's end removes it, and outlasts no test's context.
+// migrated returns the content of the file. It is made in a directory that no test's cleanup
+// removes, without a test's context.
 func migrated(migrations fs.FS) (_ []byte, err error) {
 	dir, err := os.MkdirTemp("", "fairlead-template-")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package genai holds the names of the attributes on spans about models, agents and tools, as OpenTelemetry's GenAI
-// conventions have them, and the few of our own.
+// Package genai has the names of the attributes on spans about models, agents and tools: those of
+// OpenTelemetry's GenAI conventions, and the few of our own.
 //
-// The conventions left the semconv package after v1.41.0; this is the only file that knows which version we follow.
+// The conventions left the semconv package after v1.41.0; only this file depends on their version.
 package genai
 
 import (
