@@ -11,10 +11,10 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 )
 
-// Profile is a permission profile, as it is configured.
+// Profile is the configuration of a permission profile.
 type Profile = permission.Rules
 
-// Config says how the tools service works. Defaults makes one.
+// Config configures the tools service. Defaults returns the default one.
 type Config struct {
 	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
 	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
@@ -34,7 +34,7 @@ type Config struct {
 	MaxCallOutput   config.Size   `key:"max-call-output" help:"how much output of a running call is kept for those who follow it"`
 }
 
-// Defaults is the configuration where nothing is said.
+// Defaults returns the default configuration.
 func Defaults() Config {
 	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
 }

@@ -1,8 +1,7 @@
-// Package tools is the tools service: it knows the tools, decides whether a call
-// may run, journals it, has it run by the sandbox service, and records what came
-// of it.
+// Package tools is the tools service: it has the tools, decides whether a call
+// may run, journals it, has the sandbox service run it, and records the result.
 //
-// ToolService is for clients; CallService is for the session service only.
+// ToolService is for clients; CallService is only for the session service.
 package tools
 
 import (
@@ -32,15 +31,15 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/store/sqlite"
 )
 
-// Deps are what the service needs of its surroundings. They stay the caller's,
-// who closes them after the service.
+// Deps are the service's dependencies. The caller closes them after the
+// service.
 type Deps struct {
 	// Sandbox reaches the sandbox service.
 	Sandbox grpc.ClientConnInterface
 	// Log takes the service's log.
 	Log *slog.Logger
-	// Dial reaches the peer face of another replica, at the address that it
-	// advertises. Nil is rpc.Dial.
+	// Dial connects to the peer face of another replica, at the address that it
+	// advertises. Nil means rpc.Dial.
 	Dial func(address string) (*grpc.ClientConn, error)
 }
 
@@ -54,8 +53,8 @@ type Service struct {
 	operations *server.Operations
 }
 
-// New makes the service and opens its database, which it migrates. It calls
-// nobody, and runs nothing until Run and until it is called.
+// New returns the service after it has opened and migrated its database. It
+// calls no peer, and runs nothing until Run or a request.
 func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
@@ -78,7 +77,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// assemble puts the parts together. The journal stays the caller's if it fails.
+// assemble connects the parts. If it fails, the caller still owns the journal.
 func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*Service, error) {
 	if d.Dial == nil {
 		d.Dial = func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) }
@@ -133,25 +132,25 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 	return s, nil
 }
 
-// CheckAgents tells what agents need and is not there, one sentence for each fault.
+// CheckAgents returns what agents need and the service lacks, one sentence for each
+// fault.
 func (s *Service) CheckAgents(ctx context.Context, q *toolsv1.CheckAgentsRequest) ([]string, error) {
 	resp, err := s.calls.CheckAgents(ctx, q)
 	return resp.GetFaults(), err
 }
 
-// RegisterPublic registers what clients may call.
+// RegisterPublic registers the services for clients.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, s.tools)
 	toolsv1.RegisterOperationServiceServer(r, s.operations)
 }
 
-// RegisterPeer registers what only the session service may call.
+// RegisterPeer registers the services for the session service.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterCallServiceServer(r, s.calls)
 }
 
-// Run renews the leases of what the service does and watches operations, until ctx
-// ends.
+// Run renews the service's leases and watches operations until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -160,11 +159,11 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready says whether the database can be reached.
+// Ready checks that the database can be reached.
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
 
-// Close lets go of the calls that run, whose commands go on in the sandbox, and
-// closes the database.
+// Close releases the running calls, whose commands keep running in the sandbox,
+// and closes the database.
 func (s *Service) Close() error {
 	s.engine.Close()
 	return s.store.Close()

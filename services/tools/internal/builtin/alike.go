@@ -7,14 +7,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// leftOut follows what a tool found when rules kept something from it.
+// leftOut follows a tool's findings when rules withheld some of them.
 const leftOut = "(Files were left out: a rule of the permission profile keeps this tool from them.)\n"
 
-// maxAlike bounds how many names a note tells apart.
+// maxAlike bounds how many names a note lists.
 const maxAlike = 20
 
-// alike is a note on paths that look the same and differ in their Unicode form; empty
-// if there are none.
+// alike returns a note about paths that look the same and differ in their Unicode
+// form, or "".
 func alike(paths []string) string {
 	forms := map[string][]string{}
 	for _, p := range paths {

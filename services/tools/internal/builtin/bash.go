@@ -18,7 +18,7 @@ import (
 const (
 	bashDefaultTimeout = 120_000 // milliseconds
 	bashMaxTimeout     = 600_000
-	bashMaxCommand     = 128<<10 - 1 // bytes; what the kernel takes as one argument
+	bashMaxCommand     = 128<<10 - 1 // bytes; the kernel's limit for one argument
 )
 
 var bashSpec = tool.Spec{
@@ -46,7 +46,7 @@ var bashSpec = tool.Spec{
 
 type bash struct{ effects }
 
-// Run starts the command, or goes on with it when it was started before.
+// Run starts the command, or continues to follow it if it was started before.
 func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
 	var p struct {
 		Command     string
@@ -88,7 +88,7 @@ func (b bash) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result
 	return e.result(ctx, exited), nil
 }
 
-// handBack is the result of a call whose command runs on.
+// handBack returns the result of a call whose command keeps running.
 func handBack(c tool.Call, what string, out tool.Sink) *tool.Result {
 	out.Progress(clip(strings.ToValidUTF8(what, "\uFFFD"), 200))
 	name := "operations/" + c.ID
@@ -106,8 +106,8 @@ func (b bash) Finished(ctx context.Context, c tool.Call) error {
 	return err
 }
 
-// notKilled says that a command was to be stopped and may still run: its call
-// must not be taken for ended.
+// notKilled returns an error if a command was to be stopped and may still run:
+// its call must not count as ended.
 func (e *execution) notKilled(ctx context.Context) error {
 	if _, err := failure(context.WithoutCancel(ctx), e.killErr, workspace); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (e *execution) notKilled(ctx context.Context) error {
 	return fmt.Errorf("%w: the command could not be stopped: %s", tool.ErrUnavailable, apierr.Message(e.killErr))
 }
 
-// result is what the model reads about a command that ended.
+// result returns the model's text about a command that ended.
 func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *tool.Result {
 	text := strings.TrimRight(e.output.String(), "\n")
 	if exited.GetOutputTruncated() {
@@ -152,8 +152,8 @@ func (e *execution) result(ctx context.Context, exited *sandboxv1.ExecExited) *t
 	return r
 }
 
-// timeLimit is how long the command could run: the sandbox may have given it less
-// than was wished for.
+// timeLimit returns the command's time limit: the sandbox may have allowed less
+// than requested.
 func (e *execution) timeLimit(exited *sandboxv1.ExecExited) time.Duration {
 	if took := exited.GetWallTime().AsDuration(); e.wished && took > 0 && took < e.timeout {
 		return took.Round(time.Second / 10)
@@ -162,7 +162,7 @@ func (e *execution) timeLimit(exited *sandboxv1.ExecExited) time.Duration {
 }
 
 // stopped says why a command was cancelled: by a person, or because the call
-// took longer than a call may.
+// took too long.
 func stopped(ctx context.Context) (string, toolsv1.CallOutcome) {
 	if ctx.Err() == context.DeadlineExceeded {
 		return "The command was killed: the call took longer than a call may", toolsv1.CallOutcome_CALL_OUTCOME_ERROR

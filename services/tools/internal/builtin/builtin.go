@@ -1,7 +1,7 @@
-// Package builtin holds the tools that are part of the service, one in each
-// file. Their names, parameters and answers are those that users of Claude Code
-// know. All but TodoWrite, which the caller does itself, work through the
-// sandbox service: no command and no file operation happens here.
+// Package builtin has the tools that are part of the service, one in each file.
+// Their names, parameters and answers are those of Claude Code. All but
+// TodoWrite, which the caller does itself, work through the sandbox service: no
+// command and no file operation happens here.
 package builtin
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// sandbox is the service that does the work.
+// sandbox has the service that does the work.
 type sandbox struct {
 	execs sandboxv1.ExecServiceClient
 	files sandboxv1.FileServiceClient
@@ -23,8 +23,8 @@ type sandbox struct {
 	background time.Duration
 }
 
-// All makes the built-in tools. They reach the sandbox service by conn, and let
-// commands run in the background for as long as an operation may.
+// All returns the built-in tools. They reach the sandbox service by conn, and
+// let commands run in the background for at most operation.
 func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, error) {
 	s := &sandbox{execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn), background: operation}
 	e := effects{s}

@@ -81,7 +81,7 @@ func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []
 	return tool.OK(changed(done, edits)), nil
 }
 
-// changed tells the model what the file looks like now.
+// changed shows the model the changed parts of the file.
 func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The file %s has been updated.", shown(done.GetFile().GetPath()))
@@ -119,7 +119,7 @@ func editFailure(ctx context.Context, err error, file string, edits []replacemen
 	return failure(ctx, err, file)
 }
 
-// failedEdit is the index that the sandbox names in the error's metadata.
+// failedEdit returns the index in the error's metadata.
 func failedEdit(err error, edits int) int {
 	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
 	if i, err := strconv.Atoi(info.GetMetadata()["index"]); err == nil && i >= 0 && i < edits {
@@ -128,7 +128,7 @@ func failedEdit(err error, edits int) int {
 	return 0
 }
 
-// why is what may keep the text to replace from being found, when the sandbox says it.
+// why returns why the text to replace may not have been found, if the sandbox says it.
 func why(err error) string {
 	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
 	if text := info.GetMetadata()["why"]; text != "" {
@@ -137,7 +137,8 @@ func why(err error) string {
 	return ""
 }
 
-// matches is how often the text to replace was found, when the sandbox says it.
+// matches returns how often the text to replace was found, if the sandbox says
+// it.
 func matches(err error) string {
 	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
 	if n := info.GetMetadata()["found"]; n != "" {
@@ -146,7 +147,7 @@ func matches(err error) string {
 	return "several"
 }
 
-// which names an edit, when there is more than one.
+// which names an edit if there are several.
 func which(i int, edits []replacement) string {
 	if len(edits) < 2 {
 		return ""

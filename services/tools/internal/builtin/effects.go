@@ -8,13 +8,13 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// effects are the tools that change something in the sandbox, commands and changes
-// of files alike. Whoever was to make a call may still be about to: a process that
-// was paused, or a request that waits in the sandbox.
+// effects are the tools that change something in the sandbox: commands and changes
+// of files. A call may still start after its cancellation, from a process that was
+// paused or a request that waits in the sandbox.
 type effects struct{ *sandbox }
 
-// Cancel kills the call's command and all that it started, waits for a change of a
-// file that is under way, and has the sandbox refuse the call from then on.
+// Cancel kills the call's command with its children, waits for a running change of
+// a file, and makes the sandbox refuse the call from then on.
 func (e effects) Cancel(ctx context.Context, c tool.Call) error {
 	_, err := e.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(c)})
 	if err == nil || apierr.Reason(err) == "EXEC_NOT_FOUND" {

@@ -38,25 +38,27 @@ type execution struct {
 	wished bool
 
 	output  output
-	asked   bool  // the sandbox was, maybe, asked to start it, and did not refuse
-	started bool  // the sandbox said that it runs
+	asked   bool  // the sandbox may have been asked to start it, and did not refuse
+	started bool  // the sandbox reported that it runs
 	stdout  int64 // bytes seen
 	stderr  int64
 
-	killed  bool  // it was to be stopped, and nothing of it runs any more
+	killed  bool  // it was to be stopped, and none of its processes runs any more
 	killErr error // why the command could not be killed
-	openErr error // why the call is not to be started anew
+	openErr error // why the call must not be started again
 }
 
-// run follows the command to its end. When ctx ends, the command is killed and
-// its end awaited, unless the call is let go: then it is left running.
+// run follows the command to its end. When ctx ends, it kills the command and
+// waits for its end, unless the call is released: then the command keeps
+// running.
 func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	streams, drop := context.WithCancel(context.WithoutCancel(ctx))
 	defer drop()
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		// What is let go runs on, for whoever takes the call up.
+		// A released command keeps running for the replica that takes the call
+		// over.
 		goes := errors.Is(context.Cause(ctx), tool.ErrClosing) || errors.Is(context.Cause(ctx), tool.ErrTakenOver) ||
 			errors.Is(context.Cause(ctx), tool.ErrPlaceLost)
 		if !goes {
@@ -72,9 +74,9 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		<-done
 	}
 	switch {
-	case e.killErr != nil && exited == nil: // also of one that was to be left running
+	case e.killErr != nil && exited == nil: // also for a command that was to be left running
 		return nil, e.killErr
-	case e.killed && err == nil && exited == nil: // it was to be left running, and was stopped in that moment
+	case e.killed && err == nil && exited == nil: // it was to be left running, and was stopped at that moment
 		return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_CANCELLED}, nil
 	}
 	return exited, err
@@ -87,14 +89,14 @@ func (e *execution) kill(ctx context.Context) error {
 	return err
 }
 
-// follow reads the command's output to its end. A sandbox that cannot be reached
-// is waited for, as long as the command may run: until then the call can only be
-// late.
+// follow reads the command's output to its end. It waits for a sandbox that
+// cannot be reached, for as long as the command may run: until then the call is
+// only late.
 func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
-	// A call that was started before is looked for first: starting a command
+	// A call that was started before is attached to first: starting a command
 	// whose end was recorded meanwhile would run it twice.
 	attach, wait := e.call.Resumed, reattachWait
-	var down time.Time // since when the sandbox is out of reach
+	var down time.Time // since when the sandbox cannot be reached
 	for {
 		seen, asked := e.stdout+e.stderr, e.asked
 		exited, err := e.once(ctx, attach)
@@ -105,7 +107,7 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		case err == nil:
 			return exited, nil
 		case apierr.Reason(err) == "EXEC_ACKNOWLEDGED":
-			// Its result was recorded, or dropped because nobody came for it.
+			// Its result was recorded, or expired without being fetched.
 			if e.openErr = e.open(ctx); e.openErr != nil {
 				return nil, e.openErr
 			}
@@ -113,8 +115,8 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		case apierr.Reason(err) == "EXEC_NOT_FOUND" && (e.started || e.call.Begun):
 			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
 		case apierr.Reason(err) == "EXEC_NOT_FOUND" && attach:
-			// Nothing of it is there: it was never started, or its result was
-			// recorded long ago.
+			// The sandbox does not know it: it was never started, or its result
+			// was recorded long ago.
 			if e.openErr = e.open(ctx); e.openErr != nil {
 				return nil, e.openErr
 			}
@@ -122,7 +124,7 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 			continue
 		case apierr.Code(err) != codes.Unavailable || ctx.Err() != nil:
 			return nil, err
-		case down.IsZero() || e.stdout+e.stderr > seen: // it had come further
+		case down.IsZero() || e.stdout+e.stderr > seen: // it had made progress
 			down, wait = time.Now(), reattachWait
 		case time.Since(down) > e.timeout:
 			return nil, err
@@ -135,7 +137,7 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	}
 }
 
-// open says whether the call is still to be made, and by us.
+// open returns an error unless the call may still be made by this replica.
 func (e *execution) open(ctx context.Context) error {
 	if e.call.Open == nil {
 		return nil
@@ -143,7 +145,8 @@ func (e *execution) open(ctx context.Context) error {
 	return e.call.Open(ctx)
 }
 
-// refused says whether the sandbox itself says why it has not begun what it was asked for.
+// refused reports whether the sandbox itself gives the reason why it has not begun the
+// request.
 func refused(err error) bool {
 	return err != nil && apierr.Reason(err) != "" && apierr.Code(err) != codes.Internal
 }
@@ -167,7 +170,7 @@ func (e *execution) once(ctx context.Context, attach bool) (*sandboxv1.ExecExite
 	if err != nil {
 		return nil, err
 	}
-	// An error of Send is told by Recv.
+	// Recv returns the error of Send.
 	if err := stream.Send(e.first(attach)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -208,7 +211,7 @@ func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
 	}}}
 }
 
-// take keeps what is new of a piece and passes it on.
+// take keeps the new part of a piece and passes it on.
 func (e *execution) take(m *sandboxv1.ExecResponse) {
 	switch k := m.GetKind().(type) {
 	case *sandboxv1.ExecResponse_Started:

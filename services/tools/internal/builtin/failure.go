@@ -16,25 +16,25 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// workspace is where the model and its commands see the workspace.
+// workspace is the path of the workspace for the model and its commands.
 const workspace = "/workspace"
 
-// maxPathBytes is how long a path may be: the sandbox's own limit.
+// maxPathBytes bounds the length of a path: the sandbox's own limit.
 const maxPathBytes = 4096
 
-// cancelledText is what the model reads about a call that was stopped.
+// cancelledText is the model's text for a call that was stopped.
 const cancelledText = "The call was cancelled. What it had done by then stays done."
 
-// unknownText is what the model reads about a call whose end is not known.
+// unknownText is the model's text for a call whose end is not known.
 const unknownText = "The sandbox lost this call, and how it ended is not known. It may have taken effect: check before repeating it."
 
-// ref names a call to the sandbox.
+// ref returns the sandbox's reference of a call.
 func ref(c tool.Call) *commonv1.CallRef {
 	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
 }
 
-// failure makes of a sandbox's error what the model should know, or the error
-// that says why the call could not be made.
+// failure converts a sandbox's error into a result for the model, or into the
+// error that says why the call could not be made.
 func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
 	message := message(err)
 	switch apierr.Reason(err) {
@@ -70,10 +70,11 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 	}
 }
 
-// message is what the sandbox says of a fault. It may have the name of a file.
+// message returns the sandbox's text about a fault. It may contain the name of
+// a file.
 func message(err error) string { return filename.Show(apierr.Message(err)) }
 
-// elsewhere says where a file may be that was not found.
+// elsewhere says where a missing file may be.
 func elsewhere(err error) string {
 	info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
 	if similar := info.GetMetadata()["similar"]; similar != "" {
@@ -82,7 +83,7 @@ func elsewhere(err error) string {
 	return fmt.Sprintf("Paths are relative to %s, or absolute below it.", workspace)
 }
 
-// badPath refuses a path that the sandbox's contract does not take.
+// badPath refuses a path that the sandbox's contract does not allow.
 func badPath(p string) *tool.Result {
 	switch {
 	case strings.ContainsRune(p, 0):
@@ -94,7 +95,7 @@ func badPath(p string) *tool.Result {
 	}
 }
 
-// shown is a path as the model shall use it.
+// shown returns a path in the form that the model uses.
 func shown(rel string) string { return filename.Show(absolute(rel)) }
 
 // shownBytes is shown with each byte outside ASCII escaped.
@@ -107,7 +108,7 @@ func absolute(rel string) string {
 	return path.Join(workspace, rel)
 }
 
-// clip cuts a text for a message, at a number of characters.
+// clip shortens a text for a message to a number of characters.
 func clip(s string, limit int) string {
 	r := []rune(s[:min(len(s), 4*limit+4)])
 	if len(r) <= limit {

@@ -56,8 +56,8 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	return tool.OK(showFiles(found)), nil
 }
 
-// relativePattern makes a pattern one below a path. The profile decided on the path,
-// and a pattern must not lead out of it.
+// relativePattern makes a pattern relative to a path. The profile decided on the
+// path, so the pattern must not lead out of it.
 func relativePattern(pattern, below string) (string, *tool.Result) {
 	if slices.Contains(strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{},", r) }), "..") {
 		return "", tool.Failed("The pattern must not contain `..`. Give the directory in path.")

@@ -92,7 +92,8 @@ func (g grep) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	return tool.OK(p.show(found)), nil
 }
 
-// request makes the sandbox's request, and a filter for what it cannot express.
+// request returns the sandbox's request, and a filter for conditions that it
+// cannot express.
 func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(string) bool, *tool.Result) {
 	filter := func(string) bool { return true }
 	pattern := p.Glob
@@ -129,14 +130,13 @@ func (p grepParams) request(c tool.Call) (*sandboxv1.GrepFilesRequest, func(stri
 	return req, filter, nil
 }
 
-// grepFound is what a search found.
+// grepFound has the results of a search.
 type grepFound struct {
 	matches       []*sandboxv1.GrepMatch
 	more, leftOut bool
 }
 
-// search collects the matches in files that the filter lets through, in bounded
-// memory.
+// search collects the matches in files that pass the filter, in bounded memory.
 func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filter func(string) bool) (found grepFound, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -168,7 +168,7 @@ func (g grep) search(ctx context.Context, req *sandboxv1.GrepFilesRequest, filte
 	}
 }
 
-// show writes matches as ripgrep does.
+// show formats matches as ripgrep does.
 func (p grepParams) show(found grepFound) string {
 	var b strings.Builder
 	switch {
@@ -201,7 +201,7 @@ func (p grepParams) show(found grepFound) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// paths are those of the files in which something was found.
+// paths returns the paths of the files with matches.
 func (f grepFound) paths() (paths []string) {
 	for _, m := range f.matches {
 		if len(paths) == 0 || paths[len(paths)-1] != m.GetPath() {

@@ -41,16 +41,16 @@ type ls struct{ *sandbox }
 
 // tree is a directory that is being listed.
 type tree struct {
-	given   string // as the model names it
-	root    string // relative to the workspace, and where given leads if that is known
+	given   string // in the model's words
+	root    string // relative to the workspace; the target of given, if that is known
 	entries map[string][]*sandboxv1.FileInfo
 	paths   []string
 	more    bool
 	leftOut bool
 }
 
-// Run lists level by level, so that a deep directory does not use up what a
-// listing may hold.
+// Run lists level by level, so that one deep directory does not use up the
+// listing.
 func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
 	var p struct {
 		Path   string
@@ -86,7 +86,7 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 		case err != nil && ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
-			t.more = true // it went away, or may not be read
+			t.more = true // it was removed, or may not be read
 		}
 		queue = append(queue[1:], below...)
 	}
@@ -103,7 +103,7 @@ func lsFailure(ctx context.Context, err error, dir string) (*tool.Result, error)
 	return failure(ctx, err, dir)
 }
 
-// list lists one directory and returns those in it.
+// list lists one directory and returns its subdirectories.
 func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore []string) (below []string, err error) {
 	q := &sandboxv1.ListFilesRequest{
 		Session: c.Session, Path: dir, Ignore: ignore, WorkspaceGeneration: c.WorkspaceGeneration,
@@ -130,7 +130,7 @@ func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore [
 	return below, nil
 }
 
-// beneath is a directory of the tree, from its root.
+// beneath returns the path of a directory relative to the tree's root.
 func (t *tree) beneath(dir string) string {
 	if t.root == "." {
 		return dir

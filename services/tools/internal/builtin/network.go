@@ -7,11 +7,11 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 )
 
-// maxRefusals bounds what is said of the network.
+// maxRefusals bounds how many refusals are listed.
 const maxRefusals = 5
 
-// refusals is what the network refused a command, for the model: programs often say
-// no more than that a tunnel failed.
+// refusals lists for the model the requests that the network refused: programs
+// often report only that a tunnel failed.
 func refusals(e *sandboxv1.ExecExited) string {
 	var b strings.Builder
 	told := map[string]bool{}
@@ -28,13 +28,13 @@ func refusals(e *sandboxv1.ExecExited) string {
 	return b.String()
 }
 
-// limits is what a command met of its limits without being ended for it, for the
-// model. What ended it is told with its end.
+// limits lists for the model the limits that a command reached without being
+// ended. The limit that ended it is reported with its end.
 func limits(e *sandboxv1.ExecExited) string {
 	var b strings.Builder
 	for _, h := range e.GetLimitsHit() {
 		if h.GetMessage() == e.GetMessage() || h.GetLimit() == "output" {
-			continue // told already
+			continue // reported already
 		}
 		fmt.Fprintf(&b, "\n[A limit was met (%s): %s.]", h.GetLimit(), h.GetMessage())
 	}

@@ -9,7 +9,7 @@ import (
 // maxOutputChars is how much of a command's output the model sees.
 const maxOutputChars = 30000
 
-// sideBytes holds half of that, however wide the characters are.
+// sideBytes has room for half of that, however wide the characters are.
 const sideBytes = maxOutputChars / 2 * utf8.UTFMax
 
 // output keeps the beginning and the end of a command's output, in bounded
@@ -21,7 +21,7 @@ type output struct {
 	chars int64  // bytes that begin a character
 }
 
-// Write takes more output. It never fails.
+// Write adds output. It never fails.
 func (o *output) Write(p []byte) (int, error) {
 	o.total += int64(len(p))
 	for _, b := range p {
@@ -38,7 +38,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the output as the model sees it: cut in the middle, with a note.
+// String returns the output for the model: cut in the middle, with a note.
 func (o *output) String() string {
 	if int64(len(o.head)+len(o.tail)) == o.total {
 		whole := []rune(strings.ToValidUTF8(string(o.head)+string(o.tail), "\uFFFD"))

@@ -139,7 +139,7 @@ func readFailure(ctx context.Context, err error, file string) (*tool.Result, err
 	return failure(ctx, err, file)
 }
 
-// numbered writes lines as `cat -n` does, with notes on what was left out.
+// numbered formats lines like `cat -n`, with notes on omitted parts.
 func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result {
 	if len(data) == 0 && end.GetLines() == 0 {
 		if first > 1 {
@@ -172,7 +172,7 @@ func numbered(data []byte, end *sandboxv1.ReadFileEnd, first int64) *tool.Result
 // byteOrderMark begins some files. It is not shown: an Edit of the first line keeps it.
 const byteOrderMark = "\uFEFF"
 
-// notText says what a file is that contains NUL bytes.
+// notText describes a file that contains NUL bytes.
 func notText(data []byte) string {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return "The file is UTF-16, which Read does not show. Look at it with iconv -f UTF-16 -t UTF-8."
@@ -180,7 +180,7 @@ func notText(data []byte) string {
 	return "The file is not text: it contains NUL bytes. Look at it with a command, such as xxd or file."
 }
 
-// withoutEnd is a line without its end, of which Edit keeps the form.
+// withoutEnd returns a line without its line end, whose form Edit keeps.
 func withoutEnd(line string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// Resolve asks the sandbox where a path leads.
+// Resolve asks the sandbox for the target of a path.
 func (s *sandbox) Resolve(ctx context.Context, c tool.Call, path string) (leads, doubt string, err error) {
 	if bad := badPath(path); bad != nil {
 		return "", tool.Text(bad), nil

@@ -2,7 +2,7 @@ package builtin
 
 import "github.com/fairlead/fairlead/services/tools/internal/tool"
 
-// todoWriteSpec has no runner: the list belongs to the session, which keeps it.
+// todoWriteSpec has no runner: the session keeps the list.
 var todoWriteSpec = tool.Spec{
 	Name: "TodoWrite",
 	Description: `Keeps a list of what is to be done in this session, which the user sees. Send the whole list every time; it replaces the one before.

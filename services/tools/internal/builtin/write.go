@@ -15,7 +15,7 @@ import (
 
 const (
 	// changeTimeout bounds one change of a file. A change is not interrupted:
-	// it is done or not done, and that is told.
+	// it is done or not done, and the result says which.
 	changeTimeout = time.Minute
 	writeChunk    = 512 << 10
 )
@@ -84,7 +84,7 @@ func (w write) send(ctx context.Context, c tool.Call, file, content string) (*sa
 		err = stream.Send(&sandboxv1.WriteFileRequest{Kind: &sandboxv1.WriteFileRequest_Data{Data: []byte(content[:n])}})
 		content = content[n:]
 	}
-	// io.EOF means that the sandbox has ended the stream and says why.
+	// io.EOF means that the sandbox has ended the stream and returns the cause.
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// attempt takes one call on from the state that was read of it.
+// attempt moves one call forward from its journaled state.
 type attempt struct {
 	*Engine
 	Request
@@ -24,7 +24,7 @@ type attempt struct {
 	rec    store.Record
 	send   Send
 	span   trace.Span
-	// Of the call as it was decided on; see tool.Call.
+	// Set by the decision on the call; see tool.Call.
 	leads    string
 	withheld []string
 }
@@ -97,8 +97,8 @@ func (a *attempt) approver() string {
 	return "a person"
 }
 
-// check finds the tool and checks the arguments. What is wrong with them is a
-// result, which the model can mend.
+// check finds the tool and checks the arguments. Faulty arguments are a result,
+// which the model can correct.
 func (a *attempt) check() (*tool.Tool, schema.Arguments, *tool.Result) {
 	t, ok := a.Tools.Get(a.Tool)
 	if !ok || !slices.Contains(a.Allowed, a.Tool) {
@@ -116,7 +116,7 @@ func (a *attempt) check() (*tool.Tool, schema.Arguments, *tool.Result) {
 	return t, args, nil
 }
 
-// end records the result of a call that does not run, and sends it.
+// end records and sends the result of a call that does not run.
 func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, result *tool.Result) error {
 	bytes, err := encode(result)
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
 	return a.send(delegatedPiece(a.Tool, a.Arguments))
 }
 
-// move journals a new state, fenced, from the one that was read.
+// move journals a new state, fenced, from the state that was read.
 func (a *attempt) move(ctx context.Context, to store.State, result []byte) error {
 	return a.Store.Move(ctx, a.Ref, store.Change{
 		From: a.rec.State, To: to, Fenced: true, Tool: a.Tool, Digest: a.digest, Result: result, At: a.Now(),
@@ -182,8 +182,8 @@ func (a *attempt) start(ctx context.Context, t *tool.Tool, args schema.Arguments
 	return r.follow(ctx, a.send)
 }
 
-// resume goes on with a call that was started before: here, by a replica that
-// makes it now, or by one that is no more.
+// resume continues a call that was started before: by this replica, by another
+// live one, or by a dead one.
 func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error {
 	if r := a.find(a.Ref); r != nil {
 		return a.attach(ctx, r)
@@ -208,7 +208,8 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
-	// Somebody may have finished the call since it was read, or taken it over.
+	// Another replica may have finished the call since it was read, or taken it
+	// over.
 	if err := a.Store.TakeOver(ctx, a.Ref, a.rec.Claim, a.Self, a.Lease); err != nil {
 		a.abandon(r)
 		return err
@@ -220,7 +221,8 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 	return r.follow(ctx, a.send)
 }
 
-// stillMine is ErrConflict when the call was settled meanwhile, or taken over.
+// stillMine returns ErrConflict when the call was settled meanwhile, or taken
+// over.
 func (e *Engine) stillMine(ctx context.Context, r *run) error {
 	ref := r.ref
 	ref.Epoch = r.epoch.Load()
@@ -231,8 +233,8 @@ func (e *Engine) stillMine(ctx context.Context, r *run) error {
 	return err
 }
 
-// claim waits for a slot and makes a run for the call, or finds that another one
-// has it.
+// claim waits for a slot and makes a run for the call, or returns the existing
+// run.
 func (a *attempt) claim(ctx context.Context, t *tool.Tool, args schema.Arguments) (mine, other *run, err error) {
 	if other := a.find(a.Ref); other != nil {
 		return nil, other, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// decide decides on a call by its arguments and, if a rule of the profile looks at
-// paths, by where its path leads. The tool then opens just what was decided on.
+// decide decides on a call by its arguments and, if a rule of the profile covers
+// paths, by the target of its path. The tool then opens exactly that target.
 func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
 	q := permission.Request{Tool: a.Tool, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
 	refused := a.Approval != nil && !a.Approval.GetApproved()
@@ -27,9 +27,9 @@ func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *to
 	return profile.Decide(q), nil
 }
 
-// decideAgain decides on a call that was started and has not ended, where a rule looks at
-// paths: its path may lead elsewhere by now. It returns the result of a call that may not
-// go on.
+// decideAgain decides again on a call that was started and has not ended, if a rule
+// covers paths: its path may lead elsewhere by now. It returns the result of a call that
+// may not go on.
 func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (*tool.Result, error) {
 	if !profile.AsksWhereItLeads(a.Tool) {
 		return nil, nil //nolint:nilnil // the call goes on
@@ -42,7 +42,7 @@ func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, 
 		"The call was interrupted, and may not go on: %s. It may have taken effect: check before repeating it.", d.Rule)), nil
 }
 
-// call is the call as a tool sees it.
+// call returns the call in the form for a tool.
 func (a *attempt) call(args schema.Arguments) tool.Call {
 	return tool.Call{
 		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: cmp.Or(a.WorkspaceGeneration, a.Ref.Generation), Node: a.Ref.Node,

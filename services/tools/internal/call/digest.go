@@ -11,9 +11,9 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 )
 
-// Digest identifies a tool and the exact arguments: what a person approves, and
-// what a call id stands for. The name's length goes first, so that no two pairs
-// run together.
+// Digest identifies a tool and the exact arguments: a person approves it, and a
+// call id stands for it. The name's length comes first, so that two different
+// pairs never hash the same text.
 func Digest(name, arguments string) string {
 	h := sha256.New()
 	var length [8]byte

@@ -1,4 +1,4 @@
-// Package call takes calls from the model's words to a recorded result.
+// Package call carries calls from the model's request to a recorded result.
 //
 // A call is journaled under its id before it runs, so that whatever happens it
 // has one set of arguments and is executed at most once:
@@ -8,20 +8,22 @@
 //	  │        └────────────────► cancelled
 //
 // The journal is authoritative. A started call belongs to one replica at a time,
-// by a lease in the journal that Run renews and a claim that counts its owners. A
-// call that runs in this process is also in the engine's memory, where those who
-// ask for it again meet it. One that another replica makes is followed there. One
-// whose owner's lease has ended was left by a process that died, or that does not
-// come forward: it is taken over and taken up again, for the sandbox knows it by
-// its id. What the old owner does from then on has no effect: the database refuses
-// its result, and the sandbox what it starts, because it has the call already or
-// remembers that it was settled.
+// by a lease in the journal, which Run renews, and a claim, which counts its
+// owners. A call that runs in this process is also in the engine's memory, where
+// repeated requests find it. A call of another replica is followed there.
 //
-// A call outlives the stream that asked for it; its goroutine belongs to the
-// engine, which waits for it in Close. What a closing engine lets go stays started
-// and is free for others at once.
+// If the lease of a call's owner has ended, its process has died or hangs: another
+// replica takes the call over and resumes it, because the sandbox knows the call
+// by its id. Later actions of the old owner have no effect: the database refuses
+// its result, and the sandbox refuses its starts, because it has the call already
+// or remembers that it was settled.
 //
-// Whoever loses a race for a call (store.ErrConflict) reads the journal again.
+// A call outlives the stream that requested it. Its goroutine belongs to the
+// engine, which waits for it in Close. A call that a closing engine releases stays
+// started, and other replicas may take it over at once.
+//
+// A caller that loses a race for a call (store.ErrConflict) reads the journal
+// again.
 package call
 
 import (
@@ -38,7 +40,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// Errors of a call: they mean that nothing was done.
+// Errors of a call. They mean that the request had no effect.
 var (
 	// ErrProfileNotFound says that there is no such permission profile.
 	ErrProfileNotFound = errors.New("there is no such permission profile")
@@ -50,34 +52,34 @@ var (
 	ErrNotFound = errors.New("there is no such call")
 	// ErrNotDelegated says that the call was not handed to the caller.
 	ErrNotDelegated = errors.New("the call was not handed to the caller")
-	// ErrReplicaUnavailable says that another replica makes the call, and that
-	// it cannot be reached now.
+	// ErrReplicaUnavailable says that another replica makes the call and cannot
+	// be reached now.
 	ErrReplicaUnavailable = errors.New("the replica that makes the call cannot be reached")
 	// ErrDigestMismatch says that an approval is for another call.
 	ErrDigestMismatch = errors.New("the approval is for other arguments")
 )
 
-// releaseTimeout bounds giving up the leases of an engine that closes.
+// releaseTimeout bounds the release of a closing engine's leases.
 const releaseTimeout = 2 * time.Second
 
 // maxRaces is how often a call is read again after a lost race. Each loss means
-// that the call has moved forward, which it can do a few times only.
+// that the call has moved forward, which can happen only a few times.
 const maxRaces = 10
 
-// Limits bound what calls may use.
+// Limits bound the resources of calls.
 type Limits struct {
-	// Session is how many calls of one session run at once.
+	// Session bounds the concurrent calls of one session.
 	Session int
-	// Total is how many calls run at once.
+	// Total bounds the concurrent calls.
 	Total int
-	// Duration is how long one call may run.
+	// Duration bounds the time of one call.
 	Duration time.Duration
-	// OutputBytes is how much output of a running call is kept for those who
-	// follow it.
+	// OutputBytes bounds the output of a running call that is kept for its
+	// followers.
 	OutputBytes int
 }
 
-// Config is what an engine needs. All fields are required.
+// Config configures an engine. All fields are required.
 type Config struct {
 	Store    store.Store
 	Tools    *registry.Registry
@@ -88,20 +90,19 @@ type Config struct {
 	Now func() time.Time
 	// Self is this replica.
 	Self store.Owner
-	// Lease is how long a call stays this replica's without being renewed: the
-	// time after which another one takes over what a dead one leaves.
+	// Lease is how long this replica keeps a call without renewing it. After
+	// that, another replica takes a dead one's calls over.
 	Lease time.Duration
-	// OperationTTL is how long an operation may run that a call hands back, and
+	// OperationTTL bounds the time of an operation that a call hands back.
 	// Begun is called when one has begun.
 	OperationTTL time.Duration
 	Begun        func()
-	// Peers reaches the other replicas; nil when there are none.
+	// Peers reaches the other replicas; nil without any.
 	Peers Peers
 }
 
-// Peers asks other replicas, at the address of their peer face, for the calls that
-// they make. An error that is not about the call, but about reaching the replica,
-// is ErrReplicaUnavailable.
+// Peers calls other replicas, at the address of their peer face, for their calls.
+// If the replica cannot be reached, the error is ErrReplicaUnavailable.
 type Peers interface {
 	Call(ctx context.Context, address string, q Request, send Send) error
 	Cancel(ctx context.Context, address string, ref store.Ref) (*tool.Result, error)
@@ -119,10 +120,10 @@ type Engine struct {
 	wg      sync.WaitGroup
 }
 
-// key names a call.
+// key identifies a call.
 type key struct{ tenant, callID string }
 
-// New makes an engine. It starts nothing.
+// New returns an engine. It starts nothing.
 func New(c Config) (*Engine, error) {
 	o, err := newObserver(c.Tools)
 	if err != nil {
@@ -131,8 +132,8 @@ func New(c Config) (*Engine, error) {
 	return &Engine{Config: c, observe: o, slots: newSlots(c.Limits.Total, c.Limits.Session), running: map[key]*run{}}, nil
 }
 
-// Close lets go of all running calls and waits until they are let go. What they
-// started goes on in the sandbox, and others may take it up.
+// Close releases all running calls and waits for their goroutines. Their
+// commands keep running in the sandbox, and other replicas may take them over.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -148,7 +149,7 @@ func (e *Engine) Close() {
 	}
 }
 
-// Request asks for a call.
+// Request requests a call.
 type Request struct {
 	Ref                 store.Ref
 	Tool                string
@@ -157,16 +158,16 @@ type Request struct {
 	Allowed             []string
 	Approval            *toolsv1.Approval
 	WorkspaceGeneration int64
-	// Forwarded says that another replica asks, which takes this one for the
-	// call's owner. It is not forwarded again.
+	// Forwarded says that the request comes from another replica, which takes
+	// this one for the call's owner. It is not forwarded again.
 	Forwarded bool
 }
 
-// Send takes one piece of a call. An error ends the sending, not the call.
+// Send sends one piece of a call. An error ends the sending, not the call.
 type Send func(*toolsv1.CallToolResponse) error
 
-// Call makes a call, or goes on with it, and sends its pieces until it has
-// ended, must be asked about, or is handed back. The call goes on when ctx ends.
+// Call makes or resumes a call, and sends its pieces until it has ended, needs
+// an approval, or is delegated. The call goes on when ctx ends.
 func (e *Engine) Call(ctx context.Context, q Request, send Send) error {
 	digest := Digest(q.Tool, q.Arguments)
 	return e.retry(ctx, q.Ref, func(rec store.Record) error {
@@ -189,25 +190,25 @@ func sameCall(rec store.Record, q Request, digest string) error {
 	return nil
 }
 
-// Fence refuses all that comes of a session under a lower epoch than the reference's,
-// from now on and on every replica: the journal remembers the epoch. Calls that
-// have started are facts, and those that run here go on under it.
+// Fence refuses all later requests of a session under a lower epoch than the
+// reference's, on every replica: the journal stores the epoch. Calls that have
+// started go on, and those that run here use the new epoch.
 func (e *Engine) Fence(ctx context.Context, ref store.Ref) error {
 	if _, err := e.Store.Enter(ctx, ref); err != nil {
 		return err
 	}
 	for _, r := range e.runsOf(ref.Tenant, ref.Session, ref.Epoch) {
-		if r.claim.Load() > 0 { // the journal has it as started; one that it has not is refused by it
+		if r.claim.Load() > 0 { // the journal has it as started, and refuses runs that it does not have
 			r.raise(ref.Epoch)
 		}
 	}
 	return nil
 }
 
-// Forget closes a session that was held under epochs below next: its running calls
-// are stopped, and its journal is deleted.
+// Forget removes a session that was held under epochs below next: it stops the
+// running calls and deletes the journal.
 func (e *Engine) Forget(ctx context.Context, tenant, session string, next int64) error {
-	// First the journal: from then on nothing of the session can start.
+	// The journal first: from then on no call of the session can start.
 	if err := e.Store.DeleteSession(ctx, tenant, session, next); err != nil {
 		return err
 	}
@@ -238,7 +239,8 @@ func (e *Engine) find(ref store.Ref) *run {
 	return e.running[key{ref.Tenant, ref.CallID}]
 }
 
-// register makes a run the one of its call, or returns the one that is.
+// register makes a run the current one of its call, or returns the existing
+// one.
 func (e *Engine) register(r *run) (*run, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -254,8 +256,8 @@ func (e *Engine) register(r *run) (*run, error) {
 	return r, nil
 }
 
-// settle takes a run out of memory and tells its followers how it ended. What is
-// to be found in the journal has been written by then.
+// settle removes a run from memory and tells its followers how it ended. The
+// journal has the result by then.
 func (e *Engine) settle(r *run, result *tool.Result, err error) {
 	e.mu.Lock()
 	delete(e.running, key{r.ref.Tenant, r.ref.CallID})

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// recordTimeout is how long a result is tried to be recorded while the
-	// database is out of reach. After that the call stays started, and who asks
-	// for it again learns the result anew.
+	// recordTimeout bounds the attempts to record a result while the database
+	// cannot be reached. After that the call stays started, and a repeated
+	// request gets the result from the sandbox.
 	recordTimeout = 30 * time.Second
-	// finishedTimeout bounds telling a tool that its result is recorded.
+	// finishedTimeout bounds the call of a tool's Finished.
 	finishedTimeout = 2 * time.Second
 )
 
@@ -51,8 +51,8 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 	e.settle(r, result, err)
 }
 
-// perform runs the tool, again under a newer epoch when the session was taken
-// over while it ran.
+// perform runs the tool, and again under a newer epoch when the session was
+// taken over meanwhile.
 func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 	ctx, cancel := context.WithTimeout(there(ctx, r.call.Node), e.Limits.Duration)
 	defer cancel()
@@ -64,7 +64,7 @@ func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 		case errors.Is(err, tool.ErrStaleEpoch) && r.epoch.Load() > c.Epoch:
 			continue
 		case result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN && r.tool.Idempotent && !again:
-			again = true // it does no harm to make it once more
+			again = true // repeating it is safe
 			continue
 		case errors.Is(err, tool.ErrPlaceLost):
 			return lostPlace(), nil
@@ -80,7 +80,7 @@ func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 	}
 }
 
-// guarded keeps a fault of one tool from ending the process with all calls.
+// guarded keeps a panic of one tool from ending the process with all calls.
 func (e *Engine) guarded(ctx context.Context, r *run, c tool.Call) (result *tool.Result, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -92,8 +92,8 @@ func (e *Engine) guarded(ctx context.Context, r *run, c tool.Call) (result *tool
 	return r.tool.Runner.Run(ctx, c, r)
 }
 
-// record journals a result. ErrConflict says that another one was recorded
-// meanwhile, by a process or a person.
+// record journals a result. ErrConflict says that another result was recorded
+// meanwhile.
 func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error {
 	bytes, err := encode(result)
 	if err != nil {
@@ -124,7 +124,8 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 	}
 }
 
-// operation is the one that begins with a result, if it hands one back.
+// operation returns the operation that begins with a result, if the call hands
+// one back.
 func (e *Engine) operation(r *run, result *tool.Result) *store.NewOperation {
 	if result.GetOperation() == "" {
 		return nil
@@ -132,11 +133,11 @@ func (e *Engine) operation(r *run, result *tool.Result) *store.NewOperation {
 	return &store.NewOperation{Tool: r.tool.Name, Progress: r.lastProgress(), TTL: e.OperationTTL}
 }
 
-// finished tells the tool that it may forget a call. If that fails, what is kept
-// is lost with the session's workspace at the latest.
+// finished tells the tool that it may forget a call. If that fails, the data
+// goes with the session's workspace at the latest.
 func (e *Engine) finished(ctx context.Context, r *run, result *tool.Result) {
 	if result.GetOperation() != "" {
-		e.Begun() // what runs for the call goes on
+		e.Begun() // the command of the call keeps running
 		return
 	}
 	f, ok := r.tool.Runner.(tool.Finisher)

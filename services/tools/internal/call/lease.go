@@ -9,19 +9,19 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// renewals is how often a lease is renewed before it would end.
+// renewals is how often a lease is renewed within its time.
 const renewals = 3
 
-// maxPause is the longest pause between two looks at a call that another replica
-// has and that it cannot be asked for.
+// maxPause is the longest pause between two reads of a call of another replica
+// that cannot be asked for it.
 const maxPause = 200 * time.Millisecond
 
-// errWait says that another replica has the call, and that it is worth waiting
-// until it has ended or its owner's lease has.
+// errWait says that another replica has the call: the caller should wait until
+// the call or its owner's lease has ended.
 var errWait = errors.New("another replica has the call")
 
-// Run renews the leases of the calls that this replica makes, until ctx ends. It
-// lets go of those that it has lost.
+// Run renews the leases of this replica's calls until ctx ends. It releases the
+// calls whose lease it has lost.
 func (e *Engine) Run(ctx context.Context) {
 	tick := time.NewTicker(e.Lease / renewals)
 	defer tick.Stop()
@@ -40,7 +40,7 @@ func (e *Engine) renew(ctx context.Context) {
 	if len(held) == 0 {
 		return
 	}
-	// A database that does not answer must not hold up the next try.
+	// A database that hangs must not delay the next attempt.
 	ctx, cancel := context.WithTimeout(ctx, e.Lease)
 	defer cancel()
 	gone, err := e.Store.Renew(ctx, e.Self.ID, e.Lease, held)
@@ -49,12 +49,12 @@ func (e *Engine) renew(ctx context.Context) {
 		return
 	}
 	for _, h := range gone {
-		// A run that has ended meanwhile takes no harm.
+		// Cancelling a run that has ended meanwhile has no effect.
 		runs[h].cancel(tool.ErrTakenOver)
 	}
 }
 
-// held lists what runs here and is known to the journal.
+// held lists the runs that the journal knows.
 func (e *Engine) held() ([]store.Held, map[store.Held]*run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,23 +68,24 @@ func (e *Engine) held() ([]store.Held, map[store.Held]*run) {
 	return held, runs
 }
 
-// isElsewhere says whether another replica makes a call and can be asked for it.
+// isElsewhere reports whether another replica makes a call and can be asked for
+// it.
 func (e *Engine) isElsewhere(rec store.Record) bool {
 	return rec.Live && rec.Owner.ID != e.Self.ID && rec.Owner.Address != "" && e.Peers != nil
 }
 
-// elsewhere follows a call at the replica that makes it. When that one does not
-// answer, or loses the call, the journal is read again.
+// elsewhere follows a call at the replica that makes it. If that replica does
+// not answer, or loses the call, the journal is read again.
 func (a *attempt) elsewhere(ctx context.Context) error {
 	if a.Forwarded {
-		return ErrReplicaUnavailable // the one who asks has read an older journal
+		return ErrReplicaUnavailable // the forwarding replica has read an older journal
 	}
 	if !a.isElsewhere(a.rec) {
 		return errWait
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
-	go func() { // a replica that was stopped answers nothing at all, for ever
+	go func() { // a stopped replica never answers
 		defer close(watched)
 		a.watch(ctx, cancel)
 	}()
@@ -104,7 +105,8 @@ func (a *attempt) elsewhere(ctx context.Context) error {
 	}
 }
 
-// watch ends the following of another replica when the call is that one's no more.
+// watch stops following another replica when that replica has lost the lease of
+// the call.
 func (a *attempt) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(a.Lease / renewals)
 	defer tick.Stop()
@@ -128,14 +130,14 @@ func (a *attempt) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// lost reports whether an error means that the call has gone on elsewhere, where
-// the journal tells how.
+// lost reports whether an error means that another replica has the call now, as
+// the journal says.
 func lost(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, tool.ErrTakenOver)
 }
 
-// retry reads a call and acts on it: again when somebody was faster, and while
-// somebody else has it, for as long as a lease may take to end.
+// retry reads a call and acts on it. It repeats both after a lost race, and
+// while another replica has the call, for as long as a lease may take to end.
 func (e *Engine) retry(ctx context.Context, ref store.Ref, act func(store.Record) error) error {
 	var deadline time.Time
 	for races := 0; races < maxRaces; {

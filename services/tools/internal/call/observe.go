@@ -17,10 +17,10 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// scope names what makes the spans and measures.
+// scope is the name of the instrumentation.
 const scope = "github.com/fairlead/fairlead/services/tools"
 
-// Keys of our own on spans and measures.
+// Keys of our own on spans and metrics.
 const (
 	keyOutcome  = attribute.Key("fairlead.call.outcome")
 	keyResumed  = attribute.Key("fairlead.call.resumed")
@@ -28,8 +28,8 @@ const (
 	keyRule     = attribute.Key("fairlead.decision.rule")
 )
 
-// observer makes the spans and measures of calls. Arguments and results are in
-// none of them.
+// observer makes the spans and metrics of calls. None of them contains
+// arguments or results.
 type observer struct {
 	tools    *registry.Registry
 	tracer   trace.Tracer
@@ -62,7 +62,8 @@ func (o *observer) start(ctx context.Context, q Request, resumed bool) (context.
 	))
 }
 
-// spanTool keeps a made-up name of a model from being any text at all.
+// spanTool replaces a name that a model made up, so that spans do not contain
+// arbitrary text.
 func spanTool(name string) string {
 	if len(name) > tool.MaxNameBytes {
 		return "_other"
@@ -80,8 +81,8 @@ func (o *observer) running(ctx context.Context, name string, n int64) {
 	o.active.Add(ctx, n, metric.WithAttributes(genai.ToolName.String(name)))
 }
 
-// ended measures a call and notes its outcome on its span, which may be nil. The
-// span is not ended.
+// ended records the metrics of a call and notes its outcome on its span, which
+// may be nil. It does not end the span.
 func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *tool.Result) {
 	word := outcome(r)
 	if _, known := o.tools.Get(name); !known {
@@ -100,8 +101,8 @@ func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *t
 	}
 }
 
-// endSpan ends a call's span. The text of an error is left out: it may quote
-// what the call was about.
+// endSpan ends a call's span. It leaves out the text of an error, which may
+// quote the call.
 func endSpan(span trace.Span, err error) {
 	if err != nil && !errors.Is(err, store.ErrConflict) {
 		span.SetAttributes(genai.ErrorType.String("call_not_made"))

@@ -10,24 +10,25 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// A call is started in one place of its session's workspace, and stays there. When
-// the workspace has another place by now, the node of the call is lost, or has given
-// the workspace away: whatever the call did to the workspace is gone, and what it did
-// besides nobody knows.
+// A call is started in one place of its session's workspace, and stays there. If the
+// workspace has another place by now, the node of the call is lost or has given the
+// workspace away. The call's changes to the workspace are gone, and its other effects
+// are unknown.
 
-// placeLost tells whether a caller knows of a later place than a call was started in.
+// placeLost reports whether a caller knows of a later place than the one in which a
+// call was started.
 func placeLost(rec store.Record, ref store.Ref) bool {
 	return rec.State == store.Started && rec.Generation > 0 && ref.Generation > rec.Generation
 }
 
-// lostPlace is the result of such a call.
+// lostPlace returns the result of such a call.
 func lostPlace() *tool.Result {
 	return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 		"The machine on which this call ran was lost, and how it ended is not known. What it did to the workspace is gone. What it did elsewhere may have taken effect: check before repeating it.")
 }
 
-// dropLost lets go of a call whose place is lost, if it runs here. Its end is then
-// read from the journal.
+// dropLost stops a call whose place is lost, if it runs here. Its end is then read
+// from the journal.
 func (e *Engine) dropLost(ctx context.Context, ref store.Ref) (ran bool, err error) {
 	r := e.find(ref)
 	if r == nil {
@@ -38,7 +39,7 @@ func (e *Engine) dropLost(ctx context.Context, ref store.Ref) (ran bool, err err
 	return true, r.wait(ctx)
 }
 
-// there makes what a tool does for a call go to the call's node.
+// there directs a tool's requests for a call to the call's node.
 func there(ctx context.Context, name string) context.Context {
 	if name == "" {
 		return ctx
@@ -60,7 +61,7 @@ func (a *attempt) lost(ctx context.Context) error {
 	return a.end(ctx, nil, lostPlace())
 }
 
-// cancelLost is lost for who cancels the call.
+// cancelLost is lost for a cancellation.
 func (e *Engine) cancelLost(ctx context.Context, ref store.Ref, rec store.Record, forwarded bool) (*tool.Result, error) {
 	ran, err := e.dropLost(ctx, ref)
 	switch {

@@ -13,25 +13,25 @@ import (
 // maxPieces bounds how many pieces of a running call are kept, however small.
 const maxPieces = 10_000
 
-// run is a call that runs in this process. Its pieces are kept, up to a bound,
-// for everybody who follows it, from the first on.
+// run is a call that runs in this process. It keeps the call's pieces, up to a
+// limit, so that every follower gets them from the first on.
 type run struct {
 	ref     store.Ref
 	digest  string
 	tool    *tool.Tool
 	call    tool.Call
 	release func()
-	epoch   atomic.Int64    // the highest under which the call was asked for
-	claim   atomic.Int64    // under which the journal knows the run; 0 before it does
-	begun   atomic.Bool     // the sandbox has what the call started
+	epoch   atomic.Int64    // the highest epoch of the requests for the call
+	claim   atomic.Int64    // the claim of the run in the journal; 0 before it is journaled
+	begun   atomic.Bool     // the sandbox has the call's command
 	ctx     context.Context //nolint:containedctx // made with the run, which can be cancelled before its goroutine begins
 	cancel  context.CancelCauseFunc
 
 	mu     sync.Mutex
 	pieces []*toolsv1.CallToolResponse
-	room   int  // bytes of output that are still kept
+	room   int  // remaining space for output, in bytes
 	full   bool // something was left out
-	// progress is what the tool told last.
+	// progress is the tool's last message.
 	progress string
 	changed  chan struct{} // closed at the next change
 	done     bool
@@ -39,7 +39,7 @@ type run struct {
 	err      error
 }
 
-// newRun makes a run whose context has the values of ctx and outlives it.
+// newRun returns a run whose context has the values of ctx and outlives it.
 func newRun(ctx context.Context, ref store.Ref, digest string, t *tool.Tool, room int, release func()) *run {
 	r := &run{ref: ref, digest: digest, tool: t, room: room, release: release, changed: make(chan struct{})}
 	r.epoch.Store(ref.Epoch)
@@ -47,10 +47,10 @@ func newRun(ctx context.Context, ref store.Ref, digest string, t *tool.Tool, roo
 	return r
 }
 
-// own notes the claim under which the call is this run's.
+// own sets the claim under which this run owns the call.
 func (r *run) own(claim int64) { r.claim.Store(claim) }
 
-// raise notes a higher epoch under which the call was asked for.
+// raise sets a higher epoch of the requests for the call.
 func (r *run) raise(epoch int64) {
 	for {
 		old := r.epoch.Load()
@@ -68,7 +68,7 @@ func (r *run) Progress(message string) {
 	r.add(progressPiece(message), len(message))
 }
 
-// lastProgress is what the tool told last.
+// lastProgress returns the tool's last message.
 func (r *run) lastProgress() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *run) add(p *toolsv1.CallToolResponse, size int) {
 	r.wake()
 }
 
-// end tells all who follow how the run ended.
+// end tells all followers how the run ended.
 func (r *run) end(result *tool.Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *run) after(i int) (pieces []*toolsv1.CallToolResponse, changed <-chan s
 }
 
 // follow sends the run's pieces from the first on, and its result. A slow
-// follower slows nobody else. The error of the run comes back as it is.
+// follower does not slow the others. It returns the error of the run unchanged.
 func (r *run) follow(ctx context.Context, send Send) error {
 	for sent := 0; ; {
 		pieces, changed, done := r.after(sent)
@@ -143,7 +143,7 @@ func (r *run) follow(ctx context.Context, send Send) error {
 	}
 }
 
-// wait waits until the run has ended, however it did.
+// wait waits for the end of the run, whatever its result.
 func (r *run) wait(ctx context.Context) error {
 	for {
 		_, changed, done := r.after(0)

@@ -11,8 +11,9 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// Report records the result of a call that was handed to the caller. Reporting
-// the same again changes nothing; reporting another result is ErrIDReused.
+// Report records the result of a call that was delegated to the caller.
+// Reporting the same result again changes nothing; another result is
+// ErrIDReused.
 func (e *Engine) Report(ctx context.Context, ref store.Ref, result *tool.Result) error {
 	return e.retry(ctx, ref, func(rec store.Record) error {
 		switch {
@@ -39,8 +40,8 @@ func (e *Engine) Report(ctx context.Context, ref store.Ref, result *tool.Result)
 	})
 }
 
-// sameResult compares but for the duration, which differs when the caller does
-// its work again after a crash.
+// sameResult compares results without the duration, which differs when the
+// caller repeats its work after a crash.
 func sameResult(recorded []byte, result *tool.Result) error {
 	was, err := decode(recorded)
 	if err != nil {
@@ -53,9 +54,9 @@ func sameResult(recorded []byte, result *tool.Result) error {
 	return nil
 }
 
-// Cancel stops a call, or leaves a mark that stops it from starting, and returns
-// its recorded result. The call's effects have ended then. A request that another
-// replica has forwarded goes no further.
+// Cancel stops a call, or leaves a mark that keeps it from starting, and returns
+// its recorded result. The call's effects have ended then. A forwarded request is
+// not forwarded again.
 func (e *Engine) Cancel(ctx context.Context, ref store.Ref, forwarded bool) (result *tool.Result, err error) {
 	err = e.retry(ctx, ref, func(rec store.Record) error {
 		if rec.State != store.None && rec.Session != ref.Session {
@@ -79,7 +80,8 @@ func (e *Engine) Cancel(ctx context.Context, ref store.Ref, forwarded bool) (res
 				return e.interrupt(ctx, ref, r)
 			}
 			if !forwarded && e.isElsewhere(rec) {
-				// Who cannot be reached is stopped in the sandbox.
+				// If the replica cannot be reached, the call is stopped in the
+				// sandbox.
 				if result, err = e.Peers.Cancel(ctx, rec.Owner.Address, ref); !errors.Is(err, ErrReplicaUnavailable) {
 					return err
 				}
@@ -115,7 +117,8 @@ func (e *Engine) interrupt(ctx context.Context, ref store.Ref, r *run) error {
 	return store.ErrConflict
 }
 
-// stop stops what may still run of a call that nobody here runs.
+// stop stops a call that does not run in this process but may still run in the
+// sandbox.
 func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) error {
 	t, ok := e.Tools.Get(rec.Tool)
 	if !ok {

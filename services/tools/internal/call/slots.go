@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// slots bounds how many calls run at once, in all and for each session. Who
-// finds none free waits; nothing of the call is journaled by then.
+// slots bounds the concurrent calls, in total and for each session. A call
+// waits for a free slot before it is journaled.
 type slots struct {
 	total chan struct{}
 	each  int
@@ -17,14 +17,14 @@ type slots struct {
 
 type sessionSlots struct {
 	free chan struct{}
-	refs int // those who hold or want one
+	refs int // calls that hold or want a slot
 }
 
 func newSlots(total, each int) *slots {
 	return &slots{total: make(chan struct{}, total), each: each, sessions: map[key]*sessionSlots{}}
 }
 
-// acquire waits for a slot and returns what gives it back.
+// acquire waits for a slot and returns the function that releases it.
 func (s *slots) acquire(ctx context.Context, tenant, session string) (release func(), err error) {
 	k := key{tenant, session}
 	own := s.join(k)

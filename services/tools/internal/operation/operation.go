@@ -1,11 +1,11 @@
 // Package operation watches work that outlives the turn that started it.
 //
-// An operation is a row of the store and an exec of the sandbox that have one id.
+// An operation is a row of the store and an exec of the sandbox with the same id.
 // The row begins together with the result of the call that started it. One replica
-// at a time watches it, under a lease and a claim: it reads the exec's output,
-// notes it, and notes the end, once. When that replica dies, another one reads the
-// output again from its beginning. The exec is acknowledged when the operation is
-// deleted, so that nothing is lost between two watchers.
+// at a time watches the operation, under a lease and a claim: it reads and stores
+// the exec's output, and stores the end, once. When that replica dies, another one
+// reads the output again from its beginning. The exec is acknowledged when the
+// operation is deleted, so that nothing is lost between two watchers.
 package operation
 
 import (
@@ -27,24 +27,25 @@ import (
 )
 
 const (
-	// batch is how many operations a replica begins to watch at a time.
+	// batch bounds how many operations a replica starts to watch at a time.
 	batch = 100
 	// looks is how often a replica looks for operations within a lease.
 	looks = 3
-	// sweepPause lies between two deletions of what is too old.
+	// sweepPause is the time between two deletions of old rows.
 	sweepPause = 30 * time.Second
-	// poll is how often somebody who waits for an operation reads it.
+	// poll is the interval at which a waiting request reads the operation.
 	poll = 200 * time.Millisecond
-	// cancelTimeout bounds one try to stop an exec.
+	// cancelTimeout bounds one attempt to stop an exec.
 	cancelTimeout = 30 * time.Second
 )
 
-// Config is what a Manager needs. All fields are required.
+// Config configures a Manager. All fields are required.
 type Config struct {
 	Store store.Store
 	// Sandbox reaches the sandbox service.
 	Sandbox grpc.ClientConnInterface
-	// Owner is this replica, and Lease how long an operation stays its to watch.
+	// Owner is this replica, and Lease how long it may watch an operation
+	// without renewal.
 	Owner string
 	Lease time.Duration
 	// Keep is how long an operation that has ended is kept.
@@ -59,21 +60,22 @@ type Manager struct {
 	kick  chan struct{}
 }
 
-// New makes a manager. It starts nothing.
+// New returns a manager. It starts nothing.
 func New(c Config) *Manager {
 	return &Manager{Config: c, execs: sandboxv1.NewExecServiceClient(c.Sandbox), kick: make(chan struct{}, 1)}
 }
 
-// Kick makes the manager look for operations now: one began or is to stop.
+// Kick makes the manager look for operations now, because one began or is to
+// stop.
 func (m *Manager) Kick() {
 	select {
 	case m.kick <- struct{}{}:
-	default: // it is about to look
+	default: // a look is pending
 	}
 }
 
-// Run watches operations and deletes old ones, until ctx ends. It waits for its
-// watchers then.
+// Run watches operations and deletes old ones until ctx ends. Then it waits for
+// its watchers.
 func (m *Manager) Run(ctx context.Context) {
 	w := watchers{m: m, running: map[key]*watcher{}}
 	defer w.close()
@@ -95,7 +97,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// sweep deletes operations whose time after their end is up.
+// sweep deletes operations that ended long enough ago.
 func (m *Manager) sweep(ctx context.Context) error {
 	expired, err := m.Store.ExpiredOperations(ctx, batch)
 	if err != nil {
@@ -113,15 +115,15 @@ func (m *Manager) sweep(ctx context.Context) error {
 	return m.Store.Sweep(ctx)
 }
 
-// Cancel stops an operation and returns it as it ended. A request, unless it is
-// nil, is noted.
+// Cancel stops an operation and returns it as it ended. It stores the request
+// unless it is nil.
 func (m *Manager) Cancel(ctx context.Context, k store.OperationKey, q *store.Request) (store.Operation, error) {
 	o, err := m.Store.StopOperation(ctx, k, q)
 	if err != nil || o.State != store.Running {
 		return o, err
 	}
-	// The watcher, on whichever replica, notes the end; stopping the exec need
-	// not wait for it to hear of the wish.
+	// The watcher, on any replica, stores the end. The exec is stopped at once,
+	// before the watcher learns of the request.
 	if err := m.stop(ctx, o); err != nil {
 		return o, err
 	}
@@ -129,7 +131,7 @@ func (m *Manager) Cancel(ctx context.Context, k store.OperationKey, q *store.Req
 	return m.Await(ctx, k)
 }
 
-// Await waits until an operation has ended or ctx has.
+// Await waits until an operation or ctx ends.
 func (m *Manager) Await(ctx context.Context, k store.OperationKey) (store.Operation, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -146,8 +148,8 @@ func (m *Manager) Await(ctx context.Context, k store.OperationKey) (store.Operat
 	}
 }
 
-// Forget stops and deletes the operations of a session that was deleted. Nothing
-// new can begin by then.
+// Forget stops and deletes the operations of a deleted session. No new one can
+// begin by then.
 func (m *Manager) Forget(ctx context.Context, tenant, session string) error {
 	for {
 		running, err := m.Store.ListOperations(ctx, store.OperationPage{Tenant: tenant, Session: session, Running: true, Limit: batch})
@@ -182,15 +184,16 @@ func (m *Manager) stop(ctx context.Context, o store.Operation) error {
 	return err
 }
 
-// ref names an operation's exec. The epoch is not looked at.
+// ref returns the reference of an operation's exec. The sandbox ignores its
+// epoch.
 func ref(o store.Operation) *commonv1.CallRef {
 	return &commonv1.CallRef{Session: o.Session, Epoch: 1, CallId: o.ID, Node: o.Node, WorkspaceGeneration: o.Generation}
 }
 
-// user is who acts when an operation is watched: nobody who can be named.
+// user is the user as whom operations are watched: no real user.
 const user = "operations"
 
-// as acts for the operation's tenant, on the node where it runs.
+// as returns a context for the operation's tenant and node.
 func as(ctx context.Context, o store.Operation) context.Context {
 	if o.Node != "" {
 		ctx = node.At(ctx, o.Node)
@@ -198,7 +201,7 @@ func as(ctx context.Context, o store.Operation) context.Context {
 	return principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: user})
 }
 
-// gone reports whether the sandbox has no such exec, any more or at all.
+// gone reports whether the sandbox does not know the exec, or no longer.
 func gone(err error) bool {
 	switch apierr.Reason(err) {
 	case "EXEC_NOT_FOUND", "EXEC_ACKNOWLEDGED", "WORKSPACE_NOT_FOUND", "STALE_GENERATION", node.ReasonUnknownNode:

@@ -15,7 +15,8 @@ import (
 
 const unknownText = "The sandbox lost this operation, and how it ended is not known. It may have taken effect: check before repeating it."
 
-// judge says how an operation ended whose exec did, or that cannot be read.
+// judge decides how an operation ended, given the end of its exec or the error
+// of reading it.
 func (w *watcher) judge(n *store.OperationNote, exited *sandboxv1.ExecExited, err error) {
 	w.mu.Lock()
 	late := w.late
@@ -42,7 +43,7 @@ func (w *watcher) judge(n *store.OperationNote, exited *sandboxv1.ExecExited, er
 	}
 	brought := tool.OK(text)
 	brought.Network = exited.GetNetwork()
-	n.Content, _ = proto.Marshal(brought) // made of valid text: it always encodes
+	n.Content, _ = proto.Marshal(brought) // valid text always encodes
 }
 
 func stopped(late bool) (store.OperationState, string) {
@@ -72,7 +73,7 @@ func ended(e *sandboxv1.ExecExited, late bool) (store.OperationState, string) {
 	}
 }
 
-// Text is the output from a place on, for people and models.
+// Text returns the output from a position on, for people and models.
 func Text(head, tail []byte, total, place int64) string {
 	out, omitted := From(head, tail, total, place)
 	if omitted == 0 {
@@ -83,7 +84,7 @@ func Text(head, tail []byte, total, place int64) string {
 		strings.ToValidUTF8(string(out[cut:]), "\uFFFD")
 }
 
-// Content is what an operation brought, decoded.
+// Content decodes the result of an operation.
 func Content(o store.Operation) (*toolsv1.CallResult, error) {
 	r := &toolsv1.CallResult{}
 	if err := proto.Unmarshal(o.Content, r); err != nil {

@@ -1,7 +1,8 @@
 package operation
 
-// Sizes of what is kept of an operation's output. The tail is long enough for a
-// model that looks now and then; whoever wants all writes it to a file.
+// Sizes of the stored output of an operation. The tail is long enough for a
+// model that looks now and then; a command whose whole output matters must
+// write it to a file.
 const (
 	headBytes = 16 << 10
 	tailBytes = 48 << 10
@@ -24,16 +25,16 @@ func (o *output) add(p []byte) {
 	}
 }
 
-// end is a copy of the tail, within its size.
+// end returns a copy of the tail, within its size.
 func (o *output) end() []byte {
 	return append([]byte(nil), o.tail[max(0, len(o.tail)-tailBytes):]...)
 }
 
-// From is the output from a place on, of which head and tail are kept, and how
-// many bytes were left out.
+// From returns the stored output from a position on, and how many bytes are
+// left out.
 func From(head, tail []byte, total, place int64) (text []byte, omitted int64) {
 	place = min(max(place, 0), total)
-	first := total - int64(len(tail)) // where the tail begins
+	first := total - int64(len(tail)) // position of the tail
 	if place < int64(len(head)) {
 		text = append(text, head[place:]...)
 		return append(text, tail...), first - int64(len(head))

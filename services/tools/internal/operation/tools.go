@@ -53,7 +53,7 @@ var cancelSpec = tool.Spec{
 	Provider: tool.Builtin, Idempotent: true,
 }
 
-// Tools makes the tools with which a model deals with operations.
+// Tools returns the tools with which a model handles operations.
 func (m *Manager) Tools() ([]*tool.Tool, error) {
 	check, err1 := tool.New(checkSpec, checker{m})
 	cancel, err2 := tool.New(cancelSpec, canceller{m})
@@ -66,8 +66,8 @@ type arguments struct {
 	Offset      *tool.Number
 }
 
-// find reads an operation of the call's session. A nil one comes with what to tell
-// the model.
+// find reads an operation of the call's session. If it returns nil, the result is
+// the answer for the model.
 func (m *Manager) find(ctx context.Context, c tool.Call) (*store.Operation, arguments, *tool.Result, error) {
 	var p arguments
 	if err := json.Unmarshal(c.Arguments, &p); err != nil {
@@ -86,7 +86,7 @@ func (m *Manager) find(ctx context.Context, c tool.Call) (*store.Operation, argu
 
 type checker struct{ *Manager }
 
-// Run waits for the operation, and tells how it is.
+// Run waits for the operation and returns its state.
 func (m checker) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, error) {
 	o, p, none, err := m.find(ctx, c)
 	if o == nil {
@@ -146,14 +146,15 @@ var States = map[store.OperationState]toolsv1.OperationState{
 	store.Expired:   toolsv1.OperationState_OPERATION_STATE_EXPIRED,
 }
 
-// observed is the result of a call that looked at an operation.
+// observed returns the result of a call that looked at an operation.
 func observed(o store.Operation, from int64) *tool.Result {
 	r := tool.OK(describe(o, from))
 	r.Observed = &toolsv1.OperationStatus{Operation: Prefix + o.ID, State: States[o.State], Progress: o.Progress}
 	return r
 }
 
-// describe tells a model of an operation, with its output from a place on.
+// describe describes an operation for a model, with its output from a position
+// on.
 func describe(o store.Operation, from int64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Operation %s%s: %s", Prefix, o.ID, o.State)

@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// notePause is how old a note of the output may be.
+	// notePause is the longest time between two writes of the output.
 	notePause = 500 * time.Millisecond
-	// retryWait is the first wait before the sandbox or the store is tried again;
-	// it doubles each time, up to retryMaxWait.
+	// retryWait is the first wait before the sandbox or the store is retried; it
+	// doubles each time, up to retryMaxWait.
 	retryWait    = 50 * time.Millisecond
 	retryMaxWait = 5 * time.Second
 )
 
-// key names a watch: a new claim is a new one.
+// key identifies a watch: a new claim is a new watch.
 type key struct {
 	store.OperationKey
 	claim int64
 }
 
-// watchers are the operations that a replica watches. Run's goroutine owns them.
+// watchers has the operations that a replica watches. Run's goroutine owns them.
 type watchers struct {
 	m       *Manager
 	running map[key]*watcher
 }
 
-// look renews what is watched, begins with what is free, and lets go of what is
-// lost or has ended.
+// look renews the watched operations, takes free ones, and releases those that
+// were lost or have ended.
 func (ws *watchers) look(ctx context.Context) {
 	reading, cancel := context.WithTimeout(ctx, ws.m.Lease)
 	found, err := ws.m.Store.WatchOperations(reading, ws.m.Owner, ws.m.Lease, batch)
@@ -111,7 +111,7 @@ func (m *Manager) watch(ctx context.Context, o store.Operation) *watcher {
 	return w
 }
 
-// end makes the operation end, because its time is up or somebody wants it.
+// end makes the operation end, because its time is up or a request asks for it.
 func (w *watcher) end(late bool) {
 	w.mu.Lock()
 	w.late = w.late || late
@@ -119,10 +119,10 @@ func (w *watcher) end(late bool) {
 	w.once.Do(func() { close(w.stop) })
 }
 
-// leave says that the operation ended with the place in which it ran.
+// leave says that the operation ended with its place.
 func (w *watcher) leave() { w.gone.Do(func() { close(w.left) }) }
 
-// run reads the exec to its end and notes what it sees. When ctx ends, another
+// run reads the exec to its end and stores what it sees. When ctx ends, another
 // watcher goes on.
 func (w *watcher) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -155,7 +155,7 @@ func (w *watcher) run(ctx context.Context) {
 	_ = try(ctx, func() error { return w.m.Store.NoteOperation(ctx, n) }, store.ErrUnavailable)
 }
 
-// kill stops the exec once the operation is to end.
+// kill stops the exec when the operation is to end.
 func (w *watcher) kill(ctx context.Context) {
 	select {
 	case <-w.stop:
@@ -165,7 +165,7 @@ func (w *watcher) kill(ctx context.Context) {
 	_ = try(ctx, func() error { return w.m.stop(ctx, w.op) }, nil)
 }
 
-// note writes down the output as it grows.
+// note stores the output as it grows.
 func (w *watcher) note(ctx context.Context) {
 	tick := time.NewTicker(notePause)
 	defer tick.Stop()
@@ -177,7 +177,7 @@ func (w *watcher) note(ctx context.Context) {
 		case <-tick.C:
 		}
 		n := w.snapshot()
-		if n.Bytes <= last { // nothing new, or not yet as far as the watcher before
+		if n.Bytes <= last { // nothing new, or less than an earlier watcher has stored
 			continue
 		}
 		if err := w.m.Store.NoteOperation(ctx, n); err == nil {
@@ -202,14 +202,14 @@ func (w *watcher) follow(ctx context.Context) (exited *sandboxv1.ExecExited, err
 		if err == nil || gone(err) || apierr.Reason(err) == "CALL_CANCELLED" || ctx.Err() != nil {
 			return err
 		}
-		return errAgain // nothing else says that the operation has ended
+		return errAgain // there is no other sign that the operation has ended
 	}, errAgain)
 	return exited, err
 }
 
 var errAgain = errors.New("try again")
 
-// try does something again while it fails with an error; nil stands for any error.
+// try repeats do while it fails with the error while; nil stands for any error.
 func try(ctx context.Context, do func() error, while error) error {
 	for wait := retryWait; ; wait = min(2*wait, retryMaxWait) {
 		err := do()
@@ -235,7 +235,7 @@ func (w *watcher) read(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		return nil, err
 	}
 	attach := &sandboxv1.ExecAttach{Call: ref(w.op), StdoutOffset: w.offset[0], StderrOffset: w.offset[1], Operation: true}
-	// An error of Send is told by Recv.
+	// Recv returns the error of Send.
 	if err := stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Attach{Attach: attach}}); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (w *watcher) read(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	}
 }
 
-// take keeps what is new of a piece.
+// take keeps the new part of a piece.
 func (w *watcher) take(stream int, o *sandboxv1.ExecOutput) {
 	data, end := o.GetData(), o.GetOffset()+int64(len(o.GetData()))
 	if end <= w.offset[stream] {

@@ -1,4 +1,4 @@
-// Package peer asks the other replicas of the service for the calls that they make.
+// Package peer asks the service's other replicas for their calls.
 package peer
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// mark is the metadata that says that a replica forwards a request. It is believed
-// on the peer face only, where CallService is.
+// mark is the metadata of a request that a replica forwards. It is trusted only on
+// the peer face, where CallService is.
 const mark = "fairlead-forwarded"
 
-// Forwarded says whether a request comes from another replica.
+// Forwarded reports whether a request comes from another replica.
 func Forwarded(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, mark)) > 0
 }
 
-// Peers is a call.Peers over gRPC. A connection is made for each request: they are
-// rare, and replicas come and go.
+// Peers is a call.Peers over gRPC. It makes a connection for each request:
+// requests are rare, and replicas come and go.
 type Peers struct {
 	dial func(address string) (*grpc.ClientConn, error)
 }
 
 var _ call.Peers = (*Peers)(nil)
 
-// New makes the peers, which are reached by dial.
+// New returns Peers that connect with dial.
 func New(dial func(address string) (*grpc.ClientConn, error)) *Peers { return &Peers{dial: dial} }
 
 // Call implements call.Peers.
@@ -74,7 +74,8 @@ func (p *Peers) Cancel(ctx context.Context, address string, r store.Ref) (result
 	return result, err
 }
 
-// sendError is a failure to pass on a piece, which says nothing of the replica.
+// sendError is a failure to pass on a piece. It is not a failure of the
+// replica.
 type sendError struct{ error }
 
 func (e sendError) Unwrap() error { return e.error }
@@ -96,9 +97,9 @@ func (p *Peers) ask(ctx context.Context, address string, do func(context.Context
 		return own.error
 	}
 	switch status.Code(err) {
-	// Whoever stops, fails or is no more: the journal tells how the call goes on.
+	// The replica stops, fails or is gone: the journal says how the call goes on.
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
-		return fmt.Errorf("%w: %s", call.ErrReplicaUnavailable, err.Error()) // its status is not ours to show
+		return fmt.Errorf("%w: %s", call.ErrReplicaUnavailable, err.Error()) // its status must not be shown
 	default:
 		return err
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// workspace is where commands and the model see the workspace.
+// workspace is the path of the workspace for commands and the model.
 const workspace = "/workspace"
 
-// pathPattern is what stands in Read(…) and its like: a pattern relative to the
-// workspace or absolute below it, as in a .gitignore file: without a slash in
-// the middle it matches at any depth, and a directory covers all that is in it. It
-// also matches paths in which its brackets, braces and backslashes stand themselves:
-// `[id]` is a directory of that name as well as `i` and `d`. Letters match in every
-// Unicode form.
+// pathPattern is the pattern in Read(…) and similar rules. It is relative to the
+// workspace or absolute below it, as in a .gitignore file: without a slash in the
+// middle it matches at any depth, and a directory covers everything in it. It also
+// matches paths that contain its brackets, braces and backslashes literally: `[id]`
+// is a directory of that name as well as `i` and `d`. Letters match in every Unicode
+// form.
 type pathPattern struct{ globs []string }
 
 func newPathPattern(spec string) (*pathPattern, error) {
@@ -46,7 +46,7 @@ func newPathPattern(spec string) (*pathPattern, error) {
 	return p, nil
 }
 
-// literally takes the meaning from brackets, braces and backslashes.
+// literally quotes brackets, braces and backslashes.
 var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`)
 
 // match reports whether the pattern covers a path that workspacePath returned.
@@ -60,8 +60,8 @@ func (p *pathPattern) match(rel string) bool {
 	return false
 }
 
-// workspacePath makes a path relative to the workspace, as the sandbox will; it
-// reports false for one that leads outside.
+// workspacePath makes a path relative to the workspace, like the sandbox; it
+// returns false for one that leads outside.
 func workspacePath(p string) (string, bool) {
 	if strings.ContainsRune(p, 0) {
 		return "", false

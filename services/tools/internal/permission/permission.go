@@ -1,20 +1,19 @@
 // Package permission decides whether a call may run.
 //
-// A profile is a set of rules that allow, ask or deny, in the syntax that users
-// of Claude Code know; their order means nothing. Deny beats ask, ask beats
-// allow, and what no rule allows is denied. The package decides by what a call
-// says, not by what it does: a rule on a command looks at the command's words, a
-// rule on a path at the path as it is written and, without symbolic links, where
-// it leads: one of the two is enough to deny or to ask, and both must be allowed.
-// A rule on paths does not cover commands: a profile that keeps files from being
-// read must not allow every command. Nor does it cover a hard link, which is
-// another name of the same file. A rule on a program covers whatever that program can be told to run: `Bash(git *)` allows
-// `git -c core.pager=…` and the hooks of a repository. What a permitted call can
-// reach is bounded by the sandbox, not here.
+// A profile is a set of rules that allow, ask or deny, in the syntax of Claude Code; their order means
+// nothing. Deny beats ask, ask beats allow, and a call that no rule allows is denied.
 //
-// Where a deny or ask rule cannot be checked, because a command cannot be parsed
-// or computes the name of the program it runs, the rule is taken to match; where
-// an allow rule cannot be checked, it is taken not to.
+// The package decides by the text of a call, not by its effects. A rule on a command looks at the command's
+// words. A rule on a path looks at the path as written and at its target without symbolic links: one of the
+// two is enough to deny or to ask, and both must be allowed.
+//
+// A rule on paths does not cover commands: a profile that keeps files from being read must not allow every
+// command. Nor does it cover a hard link, which is another name of the same file. A rule on a program covers
+// everything that the program can be told to run: `Bash(git *)` allows `git -c core.pager=…` and the hooks of
+// a repository. The sandbox, not this package, bounds what a permitted call can reach.
+//
+// A deny or ask rule that cannot be checked, because a command cannot be parsed or computes the name of the
+// program it runs, counts as a match; an allow rule that cannot be checked does not.
 package permission
 
 import (
@@ -27,17 +26,17 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Kind is what was decided.
+// Kind is the kind of a decision.
 type Kind int
 
-// What can be decided.
+// Kinds of decisions.
 const (
 	Deny Kind = iota
 	Ask
 	Allow
 )
 
-// String names the kind as it is shown in rules and traces.
+// String returns the kind as it is shown in rules and traces.
 func (k Kind) String() string {
 	switch k {
 	case Allow:
@@ -49,7 +48,7 @@ func (k Kind) String() string {
 	}
 }
 
-// Decision is what was decided, and why.
+// Decision is a decision with its reason.
 type Decision struct {
 	// Kind is Deny unless a rule said otherwise.
 	Kind Kind
@@ -57,23 +56,23 @@ type Decision struct {
 	Rule string
 }
 
-// Request is what is decided on.
+// Request is the call to decide on.
 type Request struct {
 	// Tool is the tool's name.
 	Tool string
-	// Command is what Bash is to run.
+	// Command is the command of Bash.
 	Command string
 	// Path is the file or directory of a tool that has one, as the model wrote
-	// it, with its escapes read; empty is the workspace.
+	// it, after its escapes are decoded; empty means the workspace.
 	Path string
-	// Leads is where the path leads, without symbolic links; empty when no rule
-	// asks for it.
+	// Leads is the target of the path, without symbolic links; empty when no
+	// rule needs it.
 	Leads string
-	// Doubt is why Leads cannot be told; empty when it can.
+	// Doubt is why Leads is unknown; empty when it is known.
 	Doubt string
 }
 
-// Rules are a profile's rules, as they are written in the configuration.
+// Rules has a profile's rules, as written in the configuration.
 type Rules struct {
 	//
 	// A rule on paths, such as Read(./secret/**), holds for a path as it is written
@@ -90,7 +89,7 @@ type Profile struct {
 	allow, ask, deny []rule
 }
 
-// Compile checks rules and makes a profile of them. The error names every fault.
+// Compile checks rules and returns their profile. The error names every fault.
 func Compile(name string, r Rules) (*Profile, error) {
 	p := &Profile{name: name}
 	var faults []error
@@ -128,7 +127,7 @@ func (p *Profile) looksIntoCommands() bool {
 	return false
 }
 
-// Decide says whether a call may run.
+// Decide decides whether a call may run.
 func (p *Profile) Decide(q Request) Decision {
 	s := newSubject(q, p)
 	for _, r := range p.deny {
@@ -160,9 +159,9 @@ func (p *Profile) AsksWhereItLeads(tool string) bool {
 	return false
 }
 
-// Withheld returns globs of the paths that a tool that searches must leave out of its
-// result: those that a rule denies, and those that need a question that the request
-// itself does not raise.
+// Withheld returns globs of the paths that a searching tool must leave out of its
+// result: those that a rule denies, and those that need an approval that the request
+// itself does not need.
 func (p *Profile) Withheld(q Request) []string {
 	s := newSubject(q, p)
 	var globs []string
@@ -179,10 +178,10 @@ func (p *Profile) Withheld(q Request) []string {
 	return globs
 }
 
-// Set is all profiles, by name.
+// Set has all profiles, by name.
 type Set map[string]*Profile
 
-// builtin are the profiles that there are without configuration.
+// builtin are the profiles that need no configuration.
 var builtin = map[string]Rules{
 	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"}},
 	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "check_operation"}},
@@ -225,8 +224,9 @@ func NewSet(configured map[string]Rules) (Set, error) {
 	return set, nil
 }
 
-// CheckTools refuses rules about tools that there are not: a rule with a typing error
-// would deny nothing. Tools of MCP servers may come later. The error names every fault.
+// CheckTools refuses rules about tools that do not exist: a rule with a typing error
+// would deny nothing. Tools of MCP servers may be added later. The error names every
+// fault.
 func (s Set) CheckTools(tools []string) error {
 	var faults []error
 	for _, name := range s.Names() {

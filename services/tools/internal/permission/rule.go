@@ -78,7 +78,7 @@ func splitRule(text string) (name, spec string, specified bool, err error) {
 	return name, spec, specified, nil
 }
 
-// commandPattern compiles what stands in Bash(…): `*` matches anything; after a
+// commandPattern compiles the pattern in Bash(…). `*` matches anything; after a
 // space at the end, or as `:*`, it also matches nothing, and the word before it
 // ends there.
 func commandPattern(spec string) (*regexp.Regexp, error) {
@@ -106,9 +106,9 @@ func wildcardText(pattern string) string {
 	return strings.Join(parts, ".*")
 }
 
-// pathTools says for each tool that takes a path, which tools' rules with a path
-// cover it: a rule on reading covers every tool that reads, a rule on editing
-// every tool that writes.
+// pathTools lists, for each tool that takes a path, the tools whose rules with a
+// path cover it: a rule on reading covers every tool that reads, a rule on
+// editing every tool that writes.
 var pathTools = map[string][]string{
 	"Read":      {"Read"},
 	"Glob":      {"Glob", "Read"},
@@ -119,12 +119,13 @@ var pathTools = map[string][]string{
 	"MultiEdit": {"MultiEdit", "Edit"},
 }
 
-// about reports whether the rule names a tool, with or without what it says besides.
+// about reports whether the rule names a tool, with or without a specifier.
 func (r rule) about(tool string) bool {
 	return r.tool == tool || r.glob != nil && r.glob.MatchString(tool)
 }
 
-// covers reports whether the rule is about a tool, whatever the call says.
+// covers reports whether the rule is about a tool, whatever the call's
+// arguments.
 func (r rule) covers(tool string) bool {
 	switch {
 	case r.glob != nil:

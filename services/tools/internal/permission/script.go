@@ -8,32 +8,32 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxScriptBytes bounds what is parsed: a rule on commands cannot be checked on
-// a longer one.
+// maxScriptBytes bounds the length of a parsed script: a rule on commands
+// cannot be checked on a longer one.
 const maxScriptBytes = 64 << 10
 
-// maxInner bounds how deep scripts within scripts (`bash -c '…'`) are followed.
+// maxInner bounds the depth of scripts within scripts (`bash -c '…'`).
 const maxInner = 4
 
-// script is what a Bash call would run.
+// script is the parsed command of a Bash call.
 type script struct {
-	// commands are all simple commands, wherever in the script they stand.
+	// commands are all simple commands, wherever they are in the script.
 	commands []command
 	// complex says why rules for single commands cannot allow the script.
 	complex string
-	// opaque says why it cannot be told which programs the script runs.
+	// opaque says why the programs of the script cannot be determined.
 	opaque string
 }
 
 // command is one simple command.
 type command struct {
 	raw      string   // as it is written
-	words    string   // with the quotes taken off where they mean nothing
+	words    string   // without quotes that have no effect
 	dynamic  bool     // the name of the program is computed
-	variants []string // what it amounts to, for rules that restrict
+	variants []string // equivalent forms, for rules that restrict
 }
 
-// parseScript takes a command apart.
+// parseScript parses a command.
 func parseScript(text string) *script {
 	s := &script{}
 	s.parse(text, 0)
@@ -79,8 +79,8 @@ func (s *script) parse(text string, depth int) {
 	})
 }
 
-// distrust finds what the parser reads otherwise than bash does, so that a command
-// could be hidden from all rules.
+// distrust finds constructs that the parser reads differently from bash, so that a
+// command could be hidden from all rules.
 func (s *script) distrust(n syntax.Node, text string) {
 	switch n := n.(type) {
 	case *syntax.Comment:
@@ -93,7 +93,7 @@ func (s *script) distrust(n syntax.Node, text string) {
 			s.hide("it has an unquoted here-document with a backslash at the end of a line")
 		}
 	case *syntax.ParamExp, *syntax.ArithmExp:
-		// Within double quotes, single quotes in an expansion quote nothing.
+		// Within double quotes, single quotes in an expansion do not quote.
 		if strings.Contains(source(n, text), "'") {
 			s.hide("it has single quotes in an expansion")
 		}
@@ -110,7 +110,7 @@ func quoted(w *syntax.Word) bool {
 	return false
 }
 
-// visit looks at one node. What it does not know makes the script complex.
+// visit examines one node. An unknown node makes the script complex.
 func (s *script) visit(n syntax.Node, text string, depth int) {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
@@ -140,8 +140,8 @@ func (s *script) visit(n syntax.Node, text string, depth int) {
 	}
 }
 
-// loop lets only a variable of a shape that no program reads its settings from
-// be set by a loop.
+// loop allows a loop to set only a variable with a name from which no program
+// reads its settings.
 func (s *script) loop(n *syntax.ForClause) {
 	iter, ok := n.Loop.(*syntax.WordIter)
 	if !ok || n.Select || iter.Name == nil || strings.Trim(iter.Name.Value, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
@@ -149,8 +149,8 @@ func (s *script) loop(n *syntax.ForClause) {
 	}
 }
 
-// harmless are redirections that touch no file: between descriptors, to
-// /dev/null, and here-documents.
+// harmless reports whether a redirection touches no file: between descriptors,
+// to /dev/null, and here-documents.
 func harmless(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -163,7 +163,7 @@ func harmless(r *syntax.Redirect) bool {
 	}
 }
 
-// plain are parameter expansions that only read a variable.
+// plain reports whether a parameter expansion only reads a variable.
 func plain(p *syntax.ParamExp) bool {
 	if p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.NestedParam != nil {
 		return false
@@ -212,8 +212,8 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	}
 }
 
-// variants are the forms of a command that a restricting rule is tried on: as it
-// is, without what only wraps it, and each with the program's bare name.
+// variants returns the forms of a command that a restricting rule is tried on:
+// unchanged, without wrappers, and each with the program's base name.
 func variants(commands [][]word) []string {
 	forms := make([]string, 0, 2*len(commands))
 	for _, w := range commands {
@@ -223,7 +223,7 @@ func variants(commands [][]word) []string {
 	return forms
 }
 
-// allowedBy names the rule that allows a command.
+// allowedBy returns the rule that allows a command.
 func (c command) allowedBy(rules []rule) (string, bool) {
 	if c.dynamic {
 		return "", false
@@ -251,7 +251,7 @@ func (s *script) anyMatches(r rule) bool {
 	return false
 }
 
-// source is a node as it is written.
+// source returns the text of a node.
 func source(n syntax.Node, text string) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(text) || from > to {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// subject is a request, prepared for its rules.
+// subject is a request, prepared for the rules.
 type subject struct {
 	Request
 	path   string // relative to the workspace
-	leads  string // where it leads; the path when that was not asked
-	inside bool   // whether both are, as far as is known
-	doubt  string // why that is not known, or not so
+	leads  string // its target; the path if that was not requested
+	inside bool   // whether both are inside, as far as is known
+	doubt  string // why that is unknown or false
 	parsed *script
 }
 
-// newSubject prepares a request. The command is taken apart only when a rule
-// looks into it.
+// newSubject prepares a request. It parses the command only if a rule needs
+// that.
 func newSubject(q Request, p *Profile) subject {
 	s := subject{Request: q}
 	switch {
@@ -28,7 +28,7 @@ func newSubject(q Request, p *Profile) subject {
 	return s
 }
 
-// place finds the path and where it leads.
+// place sets the path and its target.
 func (s *subject) place() {
 	if s.path, s.inside = workspacePath(s.Path); !s.inside {
 		s.doubt = "the path leads outside the workspace"
@@ -43,7 +43,7 @@ func (s *subject) place() {
 	}
 }
 
-// covers reports whether a rule on paths matches the path, or where it leads.
+// covers reports whether a rule on paths matches the path or its target.
 func (s subject) covers(r rule) bool {
 	return r.paths.match(s.path) || r.paths.match(s.leads)
 }
@@ -62,7 +62,7 @@ func (s subject) restricts(r rule) bool {
 	}
 }
 
-// reason explains why a rule matches that does not match what is written.
+// reason explains why a rule matches although the text as written does not.
 func (s subject) reason(r rule) string {
 	switch {
 	case r.command != nil && s.parsed.opaque != "" && !s.parsed.anyMatches(r):
@@ -76,7 +76,8 @@ func (s subject) reason(r rule) string {
 	}
 }
 
-// allowed reports whether the rules together allow the request, and which did.
+// allowed reports whether the rules together allow the request, and names the
+// rule.
 func (s subject) allowed(rules []rule) (string, bool) {
 	if text, ok := s.allowedPath(rules); ok {
 		return text, true
@@ -97,8 +98,8 @@ func (s subject) allowed(rules []rule) (string, bool) {
 	return strings.Join(used, ", "), true
 }
 
-// allowedPath reports whether a rule allows every call of the tool, or rules allow the
-// path and where it leads.
+// allowedPath reports whether a rule allows every call of the tool, or rules allow
+// both the path and its target.
 func (s subject) allowedPath(rules []rule) (string, bool) {
 	written, leads := "", ""
 	for _, r := range rules {
@@ -149,7 +150,7 @@ func (s subject) missing(rules []rule) string {
 	}
 }
 
-// clip cuts what a model wrote for an explanation.
+// clip shortens a model's text for an explanation.
 func clip(s string) string {
 	const limit = 120
 	if r := []rune(s); len(r) > limit {

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// literal is what a word expands to, when no expansion of any kind is in it.
+// literal returns the value of a word without expansions.
 func literal(w *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, part := range w.Parts {
@@ -37,8 +37,8 @@ func literal(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// unescape takes off backslashes; within double quotes, only those before one
-// of the characters given.
+// unescape removes backslashes; within double quotes, only those before one of
+// the given characters.
 func unescape(s, only string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -56,15 +56,14 @@ func unescape(s, only string) string {
 	return b.String()
 }
 
-// word is one word of a command: what it expands to, or, when that is not known,
-// how it is written.
+// word is one word of a command: its value or, if that is not known, its text.
 type word struct {
 	text  string
 	known bool
 }
 
-// joined writes words as one line; a word that holds a space or nothing at all
-// is quoted, so that it cannot pass for two, or none.
+// joined writes words as one line. It quotes an empty word and a word with a
+// space, so that each stays one word.
 func joined(words []word) string {
 	parts := make([]string, len(words))
 	for i, w := range words {
@@ -76,8 +75,8 @@ func joined(words []word) string {
 	return strings.Join(parts, " ")
 }
 
-// wrappers run the command that follows their own options. The value is how many
-// words that are no options come before it.
+// wrappers run the command that follows their own options. The value is the
+// number of words before it that are not options.
 var wrappers = map[string]int{
 	"builtin": 0, "busybox": 0, "command": 0, "doas": 0, "env": 0, "exec": 0, "ionice": 0, "nice": 0, "nohup": 0,
 	"setsid": 0, "stdbuf": 0, "sudo": 0, "time": 0, "timeout": 0, "xargs": 0, "chroot": 1,
@@ -86,10 +85,9 @@ var wrappers = map[string]int{
 // shells run their `-c` argument as a script.
 var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true}
 
-// unwrap finds what a command amounts to: the commands that wrappers run, and
-// the scripts that shells and eval run. It is for restricting rules only, which
-// it makes harder to walk around by accident; it does not understand every
-// option of every program.
+// unwrap finds what a command runs: the commands of wrappers, and the scripts
+// of shells and eval. It is only for restricting rules, which become harder to
+// bypass by accident; it does not understand every option of every program.
 func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []string) {
 	name := path.Base(words[0].text)
 	skip, wraps := wrappers[name]
@@ -118,7 +116,8 @@ func (s *script) unwrap(words []word, depth int) (commands [][]word, scripts []s
 	return commands, scripts
 }
 
-// splitsWords reports whether env has an option that makes words of one.
+// splitsWords reports whether env has an option that splits one word into
+// several.
 func splitsWords(words []word) bool {
 	for _, w := range words[1:] {
 		if strings.HasPrefix(w.text, "--s") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "S") {
@@ -131,8 +130,8 @@ func splitsWords(words []word) bool {
 	return false
 }
 
-// meddles says why a built-in command that looks harmless is more than itself:
-// printf and test with -v name a variable, whose index bash evaluates.
+// meddles says why a built-in command is more than harmless: printf and test
+// with -v name a variable, whose index bash evaluates.
 func meddles(words []word) string {
 	switch words[0].text {
 	case "printf", "test", "[":
@@ -150,7 +149,7 @@ func meddles(words []word) string {
 	return ""
 }
 
-// evaluated is the script that eval runs.
+// evaluated returns the script that eval runs.
 func (s *script) evaluated(words []word) []string {
 	parts := make([]string, len(words))
 	for i, w := range words {
@@ -178,12 +177,12 @@ func (s *script) shellScripts(words []word) []string {
 	return nil
 }
 
-// maxCandidates bounds where the command may begin that a wrapper runs.
+// maxCandidates bounds the possible starts of a wrapper's command.
 const maxCandidates = 4
 
-// wrapped is where the command may begin that a wrapper runs: at the first word
-// that is no option, or behind it, if that may be the value of an option, as in
-// `timeout -s KILL 5 rm`.
+// wrapped returns the possible starts of a wrapper's command: the first word
+// that is not an option and, if that may be the value of an option as in
+// `timeout -s KILL 5 rm`, the words behind it.
 func (s *script) wrapped(words []word, skip int) []int {
 	if path.Base(words[0].text) == "find" {
 		return s.executed(words)
@@ -202,7 +201,7 @@ func (s *script) wrapped(words []word, skip int) []int {
 	return all
 }
 
-// executed is where the commands begin that find executes.
+// executed returns the starts of the commands that find executes.
 func (s *script) executed(words []word) []int {
 	var all []int
 	for i, w := range words[:len(words)-1] {
@@ -218,8 +217,8 @@ func (s *script) executed(words []word) []int {
 	return all
 }
 
-// beginning is the index of the first word, after the one at 0, that is neither
-// an option nor one of those that a wrapper skips.
+// beginning returns the index of the first word, after the one at 0, that is
+// neither an option nor a word that a wrapper skips.
 func beginning(words []word, skip int) int {
 	for i := 1; i < len(words); i++ {
 		switch w := words[i].text; {
@@ -234,7 +233,7 @@ func beginning(words []word, skip int) int {
 	return len(words)
 }
 
-// isNumber reports a number, or a duration such as `5s`.
+// isNumber reports whether a word is a number, or a duration such as `5s`.
 func isNumber(w string) bool {
 	return w != "" && w[0] >= '0' && w[0] <= '9' && strings.Trim(w, "0123456789.smhd") == ""
 }

@@ -1,4 +1,4 @@
-// Package registry knows which tools there are, whoever provides them.
+// Package registry has the tools of all providers.
 package registry
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
-// Registry holds tools by name. It does not change once it is made, and is safe
-// for concurrent use.
+// Registry has tools by name. It does not change after New, and is safe for
+// concurrent use.
 type Registry struct {
 	byName map[string]*tool.Tool
 	sorted []*tool.Tool
 }
 
-// New makes a registry. Two tools of one name are an error, whoever provides
-// them: the model could not tell them apart.
+// New returns a registry. Two tools with the same name are an error, even of
+// different providers: the model could not tell them apart.
 func New(tools ...*tool.Tool) (*Registry, error) {
 	r := &Registry{byName: make(map[string]*tool.Tool, len(tools))}
 	for _, t := range tools {
@@ -36,8 +36,8 @@ func (r *Registry) Get(name string) (*tool.Tool, bool) {
 	return t, ok
 }
 
-// After lists up to limit tools in the order of their names, from the first
-// whose name comes after the given one; more says that others follow.
+// After lists up to limit tools in the order of their names, from the first one
+// whose name is after the given one; more reports whether others follow.
 func (r *Registry) After(name string, limit int) (tools []*tool.Tool, more bool) {
 	from := sort.Search(len(r.sorted), func(i int) bool { return r.sorted[i].Name > name })
 	to := min(from+max(limit, 0), len(r.sorted))

@@ -89,7 +89,7 @@ func (s *Sandbox) play(e *exec, script string) {
 	e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_EXITED})
 }
 
-// ErrBroken has a stream end without a word, when Fail is given it.
+// ErrBroken, passed to Fail, breaks a stream without a status.
 var ErrBroken = errors.New("broken")
 
 // Exec implements ExecService.
@@ -108,8 +108,8 @@ func (s *Sandbox) Exec(stream grpc.BidiStreamingServer[sandboxv1.ExecRequest, sa
 	if err := stream.Send(&sandboxv1.ExecResponse{Kind: &sandboxv1.ExecResponse_Started{Started: &sandboxv1.ExecStarted{Attached: attached}}}); err != nil {
 		return err
 	}
-	// An attached stream begins where it was asked to: here, at the beginning,
-	// for a client must also take what it has seen before.
+	// An attached stream may begin anywhere. This one begins at the start,
+	// because a client must handle output that it has seen before.
 	for sent := 0; ; {
 		e.mu.Lock()
 		pieces, exited, changed := e.pieces[sent:], e.exited, e.changed

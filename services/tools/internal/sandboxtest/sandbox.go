@@ -1,8 +1,7 @@
 // Package sandboxtest is a sandbox service for tests: files in memory, and
-// commands in a language of its own. It keeps the promises of the contract that
-// the tools service builds on: execs are known by call id until they are
-// acknowledged, changes of files are made once per call id, and a lower epoch is
-// refused.
+// commands in a language of its own. It keeps the promises that the tools
+// service relies on: execs are known by call id until they are acknowledged,
+// changes of files are made once per call id, and a lower epoch is refused.
 package sandboxtest
 
 import (
@@ -60,7 +59,7 @@ func New(t testing.TB) (*Sandbox, *grpc.ClientConn) {
 }
 
 // Connected waits until a connection is made: a server that is stopped before it
-// has begun to serve is taken for a failed one.
+// has begun to serve would count as a failed one.
 func Connected(t testing.TB, conn *grpc.ClientConn) {
 	t.Helper()
 	conn.Connect()
@@ -95,21 +94,21 @@ func (s *Sandbox) Get(session, path string) (string, bool) {
 	return string(b), ok
 }
 
-// Starts counts how often a command was really started for a call.
+// Starts counts the actual starts of a call's command.
 func (s *Sandbox) Starts(callID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starts[callID]
 }
 
-// Asked says of each time that a call's command was to be started, whether it was to be the first.
+// Asked returns, for each request to start a call's command, whether it claimed to be the first.
 func (s *Sandbox) Asked(callID string) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[callID]
 }
 
-// Changes counts how often a file was really changed for a call.
+// Changes counts the actual changes of files for a call.
 func (s *Sandbox) Changes(callID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +122,7 @@ func (s *Sandbox) Acknowledged() []string {
 	return append([]string(nil), s.acked...)
 }
 
-// Started brings the id of each call when its command is started.
+// Started returns a channel with the id of each call whose command is started.
 func (s *Sandbox) Started() <-chan string { return s.started }
 
 // Fail makes the next requests fail, one each.
@@ -133,8 +132,8 @@ func (s *Sandbox) Fail(errs ...error) {
 	s.failures = append(s.failures, errs...)
 }
 
-// Lose forgets a running or finished command but for its id, as a sandbox that
-// was restarted does.
+// Lose forgets a running or finished command except its id, like a restarted
+// sandbox.
 func (s *Sandbox) Lose(callID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +149,7 @@ func (s *Sandbox) SeeEpoch(session string, epoch int64) {
 	s.epochs["default/"+session] = epoch
 }
 
-// Release lets commands go on that wait for a gate.
+// Release lets commands continue that wait for a gate.
 func (s *Sandbox) Release(gate string) { close(s.gate(gate)) }
 
 func (s *Sandbox) gate(name string) chan struct{} {
@@ -162,13 +161,13 @@ func (s *Sandbox) gate(name string) chan struct{} {
 	return s.gates[name]
 }
 
-// Refuse makes an error of the sandbox service.
+// Refuse returns an error of the sandbox service.
 func Refuse(code codes.Code, reason, message string, metadata map[string]string) error {
 	return apierr.New(code, "sandbox.fairlead.dev", reason, message, apierr.Metadata(metadata))
 }
 
-// Vanish makes the fake have never heard of a command, as a sandbox does whose
-// disk was lost.
+// Vanish makes the fake forget a command completely, like a sandbox that has
+// lost its disk.
 func (s *Sandbox) Vanish(callID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +177,8 @@ func (s *Sandbox) Vanish(callID string) {
 	e.kill()
 }
 
-// enterFor is enter, for a request that may act for an operation: then its epoch is
-// not looked at.
+// enterFor is enter for a request that may belong to an operation: then it ignores
+// the epoch.
 func (s *Sandbox) enterFor(ctx context.Context, c *commonv1.CallRef, operation bool) (tenant string, err error) {
 	if operation {
 		c = nil
@@ -187,7 +186,7 @@ func (s *Sandbox) enterFor(ctx context.Context, c *commonv1.CallRef, operation b
 	return s.enter(ctx, c)
 }
 
-// enter fails when it was told to, and fences the epoch. It is called with the
+// enter returns an injected error, and fences the epoch. It is called with the
 // lock held.
 func (s *Sandbox) enter(ctx context.Context, c *commonv1.CallRef) (tenant string, err error) {
 	tenant = principal.Tenant(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Known are the names that agents may use.
+// Known has the names that agents may use.
 type Known struct{ Tools, Profiles []string }
 
 // CheckAgents implements CallService.

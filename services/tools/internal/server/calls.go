@@ -26,7 +26,7 @@ type Calls struct {
 	known      Known
 }
 
-// NewCalls makes the server of CallService.
+// NewCalls returns the server of CallService.
 func NewCalls(e *call.Engine, m *operation.Manager, k Known) *Calls {
 	return &Calls{engine: e, operations: m, known: k}
 }
@@ -108,14 +108,14 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 	return &toolsv1.DeleteSessionCallsResponse{}, nil
 }
 
-// refOf takes the tenant from who acts, and the rest from the request.
+// refOf takes the tenant from the principal, and the rest from the request.
 func refOf(ctx context.Context, c *commonv1.CallRef) (store.Ref, error) {
 	tenant, err := tenantOf(ctx)
 	return store.Ref{Tenant: tenant, Session: c.GetSession(), Epoch: c.GetEpoch(), CallID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
 }
 
-// tenantOf is never empty. That there is none is a mistake of the program: the
-// interceptors let nobody in without a principal.
+// tenantOf returns the tenant, which is never empty. Its absence is a
+// programming error: the interceptors refuse requests without a principal.
 func tenantOf(ctx context.Context) (string, error) {
 	if tenant := principal.Tenant(ctx); tenant != "" {
 		return tenant, nil

@@ -16,8 +16,8 @@ import (
 // domain is the domain of this service's errors.
 const domain = "tools.fairlead.dev"
 
-// sandboxDomain is the domain of the errors that are passed on as they are:
-// they are about the caller's own dealings with the sandbox.
+// sandboxDomain is the domain of the errors that are passed on unchanged: they
+// are about the caller's own use of the sandbox.
 const sandboxDomain = "sandbox.fairlead.dev"
 
 // retryAfter is when to try again while something is out of reach.
@@ -26,7 +26,7 @@ const retryAfter = time.Second
 // errToolNotFound says that there is no such tool.
 var errToolNotFound = errors.New("there is no such tool")
 
-// failure is how one error of ours is told.
+// failure is the public form of one error.
 type failure struct {
 	is      error
 	code    codes.Code
@@ -35,7 +35,7 @@ type failure struct {
 	detail  func(subject string) apierr.Option
 }
 
-// failures is the one table of this service's errors.
+// failures is the only table of this service's errors.
 var failures = []failure{
 	{errToolNotFound, codes.NotFound, "TOOL_NOT_FOUND", "there is no such tool; ListTools tells which there are", resource("fairlead.dev/Tool")},
 	{call.ErrProfileNotFound, codes.FailedPrecondition, "PROFILE_NOT_FOUND", "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
@@ -68,9 +68,8 @@ func field(path string) func(string) apierr.Option {
 
 func retry(string) apierr.Option { return apierr.RetryAfter(retryAfter) }
 
-// outward makes of an error what the caller sees. The subject is what the
-// request was about. What is not in the table is left to the interceptors, which
-// tell nothing of it.
+// outward converts an error for the caller. subject is what the request was
+// about. The interceptors hide errors that are not in the table.
 func outward(err error, subject string) error {
 	if err == nil {
 		return nil

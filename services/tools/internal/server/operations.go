@@ -15,10 +15,10 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
-// keepRequests is how long idempotency keys are kept: what the contract promises.
+// keepRequests is how long idempotency keys are kept, as the contract promises.
 const keepRequests = 24 * time.Hour
 
-// shownBytes is how much of an operation's beginning and end is shown.
+// shownBytes bounds the shown head and tail of an operation's output.
 const shownBytes = 16 << 10
 
 // Operations serves OperationService.
@@ -28,7 +28,7 @@ type Operations struct {
 	manager *operation.Manager
 }
 
-// NewOperations makes the server of OperationService.
+// NewOperations returns the server of OperationService.
 func NewOperations(s store.Store, m *operation.Manager) *Operations {
 	return &Operations{store: s, manager: m}
 }
@@ -88,7 +88,7 @@ func cursorAt(o *toolsv1.Operation) *store.OperationCursor {
 	return &store.OperationCursor{CreateTime: o.GetCreateTime().AsTime(), ID: o.GetCallId()}
 }
 
-// listOperations reads operations as lists show them.
+// listOperations reads operations in the form for lists.
 func (s *Operations) listOperations(ctx context.Context, want store.OperationPage) ([]*toolsv1.Operation, error) {
 	found, err := s.store.ListOperations(ctx, want)
 	if err != nil {

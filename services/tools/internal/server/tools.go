@@ -1,6 +1,5 @@
-// Package server serves the RPCs of the tools service: what is asked in the
-// contract's words is handed to the engine and the registry, and their errors are
-// told in the contract's words.
+// Package server serves the RPCs of the tools service: it converts requests for
+// the engine and the registry, and their errors for the caller.
 package server
 
 import (
@@ -25,7 +24,7 @@ type Tools struct {
 	registry *registry.Registry
 }
 
-// NewTools makes the server of ToolService.
+// NewTools returns the server of ToolService.
 func NewTools(r *registry.Registry) *Tools { return &Tools{registry: r} }
 
 // GetTool implements ToolService.

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ErrNoOperation says that there is no such operation, any more or at all.
+// ErrNoOperation says that an operation does not exist, or no longer.
 var ErrNoOperation = errors.New("there is no such operation")
 
-// OperationState is where an operation stands.
+// OperationState is the state of an operation.
 type OperationState string
 
-// The states of an operation. All but Running are final.
+// States of an operation. All but Running are final.
 const (
 	Running   OperationState = "running"
 	Succeeded OperationState = "succeeded"
@@ -22,51 +22,52 @@ const (
 	Expired   OperationState = "expired"
 )
 
-// NewOperation is an operation that begins.
+// NewOperation describes an operation that begins.
 type NewOperation struct {
 	// Tool is the name of the tool that started it.
 	Tool string
-	// Progress says for people what it does. Text shortens it, and the tool's name.
+	// Progress describes its work for people. Text shortens it, and the tool's
+	// name.
 	Progress string
-	// TTL is how long it may run.
+	// TTL bounds its running time.
 	TTL time.Duration
 }
 
-// OperationKey names an operation: by the call that started it.
+// OperationKey identifies an operation by the call that started it.
 type OperationKey struct{ Tenant, ID string }
 
-// Operation is what is known of an operation.
+// Operation is a stored operation.
 type Operation struct {
 	OperationKey
 	Session  string
 	Tool     string
 	Progress string
 	State    OperationState
-	// Stopping says that it was asked to end: cancelled, or, while its session
-	// is being deleted, given up.
+	// Stopping says that it is to end: it was cancelled, or its session is
+	// being deleted.
 	Stopping bool
-	// Overdue says that its time was up, by the database's clock.
+	// Overdue says that its time is up, by the database's clock.
 	Overdue bool
-	// CreateTime and ExpireTime are the database's. ExpireTime is when a running
-	// one is ended, and when one that ended is deleted.
+	// CreateTime and ExpireTime are the database's. At ExpireTime a running
+	// operation is ended, and an ended one is deleted.
 	CreateTime, EndTime, ExpireTime time.Time
 	ExitCode                        *int32
-	// Head and Tail are the beginning and the end of its output, Bytes how long
-	// the output is.
+	// Head and Tail are the beginning and the end of its output, Bytes the
+	// length of the output.
 	Head, Tail []byte
 	Bytes      int64
-	// Content is what it brought, encoded, once it has ended.
+	// Content is its encoded result, once it has ended.
 	Content []byte
-	// Claim is that of the replica that watches it, or the last one that did.
+	// Claim is the claim of the replica that watches it or watched it last.
 	Claim int64
 	// Node and Generation say where it runs. Moved says that the workspace has
-	// another place by now: what ran in this one is over.
+	// another place by now, so that the operation is over.
 	Node       string
 	Generation int64
 	Moved      bool
 }
 
-// OperationNote is what a watcher writes down of an operation that it holds.
+// OperationNote is a watcher's update of an operation.
 type OperationNote struct {
 	OperationKey
 	Claim      int64
@@ -76,23 +77,23 @@ type OperationNote struct {
 	State    OperationState
 	ExitCode *int32
 	Content  []byte
-	// Keep is how long an operation that has ended is kept.
+	// Keep is how long an ended operation is kept.
 	Keep time.Duration
 }
 
-// OperationPage asks for operations of a tenant, the newest first.
+// OperationPage selects operations of a tenant, the newest first.
 type OperationPage struct {
 	Tenant string
-	// Session narrows to one session, unless it is empty.
+	// Session restricts the list to one session, unless it is empty.
 	Session string
-	// Running leaves out those that have ended.
+	// Running leaves out ended operations.
 	Running bool
-	// Before is the last operation of the page before; nil begins.
+	// Before is the last operation of the page before; nil for the first page.
 	Before *OperationCursor
 	Limit  int
 }
 
-// OperationCursor is the place of an operation in a list.
+// OperationCursor is the position of an operation in a list.
 type OperationCursor struct {
 	CreateTime time.Time
 	ID         string
@@ -101,14 +102,14 @@ type OperationCursor struct {
 // Request is a client's request with its idempotency key.
 type Request struct {
 	Tenant, Method, ID string
-	// Digest tells two requests with one id apart.
+	// Digest distinguishes two requests with the same id.
 	Digest []byte
 	// Keep is how long the key is kept.
 	Keep time.Duration
 }
 
-// Operations keeps operations. An operation is watched by one replica at a time,
-// under a lease and a claim as a call is made.
+// Operations stores operations. One replica at a time watches an operation,
+// under a lease and a claim like those of a call.
 type Operations interface {
 	// GetOperation reads an operation. One that does not exist is
 	// ErrNoOperation.
@@ -117,27 +118,26 @@ type Operations interface {
 	// ListOperations reads a page.
 	ListOperations(ctx context.Context, p OperationPage) ([]Operation, error)
 
-	// WatchOperations makes a replica the watcher of up to limit running
-	// operations that nobody watches, and gives those it watches another ttl.
-	// It returns all that it watches now.
+	// WatchOperations makes a replica the watcher of up to limit unwatched
+	// running operations, and extends its existing watches by ttl. It returns
+	// all operations that the replica watches now.
 	WatchOperations(ctx context.Context, owner string, ttl time.Duration, limit int) ([]Operation, error)
 
-	// NoteOperation writes down what became of an operation. Whoever does not
-	// hold it under the note's claim any more, or comes after its end, is refused
-	// with ErrConflict.
+	// NoteOperation stores an update of an operation. It returns ErrConflict if
+	// the writer has lost the note's claim, or the operation has ended.
 	NoteOperation(ctx context.Context, n OperationNote) error
 
-	// StopOperation asks an operation to end; one that has ended stays as it is.
-	// The request is noted with it: repeating it changes nothing, and another one
+	// StopOperation asks an operation to end; an ended one does not change. The
+	// request is stored with it: repeating it changes nothing, and another one
 	// with its id is ErrRequestReused.
 	StopOperation(ctx context.Context, k OperationKey, q *Request) (Operation, error)
 
-	// ReadOperation moves the place up to which a reader has seen the output to
-	// its end, and returns where the reader had been before. Repeated for the
-	// same call it returns the same place.
+	// ReadOperation moves the position up to which a reader has seen the output
+	// to its end, and returns the previous position. Repeated for the same
+	// call, it returns the same position.
 	ReadOperation(ctx context.Context, k OperationKey, callID string) (op Operation, from int64, err error)
 
-	// ExpiredOperations lists operations that ended and are to be deleted.
+	// ExpiredOperations lists ended operations that are to be deleted.
 	ExpiredOperations(ctx context.Context, limit int) ([]Operation, error)
 
 	// DeleteOperation deletes an operation that has ended. It may be repeated.
@@ -147,6 +147,6 @@ type Operations interface {
 	// It may be repeated.
 	DeleteOperations(ctx context.Context, tenant, session string) error
 
-	// Sweep deletes what is too old: keys of requests.
+	// Sweep deletes expired keys of requests.
 	Sweep(ctx context.Context) error
 }

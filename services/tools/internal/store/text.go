@@ -10,9 +10,9 @@ import (
 // maxText bounds a text column, in bytes.
 const maxText = 1 << 10
 
-// Text makes a text of the model's fit for a column of every backend: Postgres takes no
-// NUL and no invalid UTF-8. Control characters but line breaks and tabs are escaped as in
-// Go, and what is longer than 1 KiB is cut off.
+// Text makes a model's text fit for a column of every backend: Postgres accepts neither
+// NUL nor invalid UTF-8. Control characters except line breaks and tabs are escaped as in
+// Go, and text beyond 1 KiB is cut off.
 func Text(s string) string {
 	var b strings.Builder
 	for i, r := range s {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Number is a number of checked arguments as Go counts. JSON has no largest number: one beyond float64 is infinite, and
+// Number is a number in checked arguments. JSON has no largest number: one beyond float64 is infinite, and
 // the tool's own bounds cut it.
 type Number float64
 
@@ -22,7 +22,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Within is the number as an integer between two bounds.
+// Within returns the number as an integer, cut to two bounds.
 func (n Number) Within(low, high int64) int64 {
 	switch {
 	case float64(n) >= float64(high):

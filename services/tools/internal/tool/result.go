@@ -12,16 +12,16 @@ import (
 // less room for the note that says it was cut.
 const MaxTextBytes = 1<<20 - 256
 
-// OK is a result that says that the tool did what it was asked.
+// OK returns the result of a tool that did what it was asked.
 func OK(text string) *Result { return textResult(toolsv1.CallOutcome_CALL_OUTCOME_OK, text) }
 
-// Failed is a result that tells the model what went wrong and what to do.
+// Failed returns a result that tells the model what went wrong and what to do.
 func Failed(text string) *Result { return textResult(toolsv1.CallOutcome_CALL_OUTCOME_ERROR, text) }
 
-// Ended is a result with any outcome.
+// Ended returns a result with any outcome.
 func Ended(outcome toolsv1.CallOutcome, text string) *Result { return textResult(outcome, text) }
 
-// Image is a result that shows the model an image.
+// Image returns a result that shows the model an image.
 func Image(mediaType, title string, data []byte) *Result {
 	return &Result{
 		Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK,
@@ -56,7 +56,7 @@ func Text(r *Result) string {
 	return b.String()
 }
 
-// clip cuts a text for a message, on a character's border.
+// clip shortens a text for a message, at a character boundary.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s

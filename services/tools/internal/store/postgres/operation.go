@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
-// begin makes the operation of a call that has handed it back.
+// begin inserts the operation that a call has handed back.
 func begin(ctx context.Context, tx pgx.Tx, ref store.Ref, o *store.NewOperation) error {
 	_, err := tx.Exec(ctx, `
 		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
@@ -53,7 +53,7 @@ func operations(ctx context.Context, q querier, query string, args ...any) ([]st
 	return pgx.CollectRows(rows, scanOperation)
 }
 
-// one is the only operation of a query, or ErrNoOperation.
+// one returns the only operation of a query, or ErrNoOperation.
 func one(found []store.Operation, err error) (store.Operation, error) {
 	if err != nil {
 		return store.Operation{}, err
@@ -88,8 +88,8 @@ func (s *Store) ListOperations(ctx context.Context, p store.OperationPage) ([]st
 	return found, failed(err, "list operations")
 }
 
-// WatchOperations implements store.Operations. Rows that another replica is about
-// to take are skipped.
+// WatchOperations implements store.Operations. It skips rows that another replica
+// is about to take.
 func (s *Store) WatchOperations(ctx context.Context, owner string, ttl time.Duration, limit int) ([]store.Operation, error) {
 	found, err := operations(ctx, s.pool, `
 		with free as (
@@ -125,7 +125,7 @@ func (s *Store) NoteOperation(ctx context.Context, n store.OperationNote) error 
 	return failed(err, "note operation %s", n.ID)
 }
 
-// solid is b, empty rather than nil: no bytes are not null.
+// solid returns b, empty rather than nil: an empty value is not null.
 func solid(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -146,7 +146,7 @@ func (s *Store) StopOperation(ctx context.Context, k store.OperationKey, q *stor
 	return o, failed(err, "stop operation %s", k.ID)
 }
 
-// accept notes a request, or finds that it was noted before.
+// accept stores a request, or finds that it was stored before.
 func accept(ctx context.Context, tx pgx.Tx, q *store.Request) error {
 	if q == nil {
 		return nil

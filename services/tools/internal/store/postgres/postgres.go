@@ -67,8 +67,8 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 	return r, failed(err, "read call %s", ref.CallID)
 }
 
-// fence notes the epoch, unless it is stale. The row stays locked until the
-// transaction ends, so nobody can note another one before it commits.
+// fence stores the epoch, unless it is stale. The row stays locked until the
+// transaction ends, so no other epoch can be stored before it commits.
 func fence(ctx context.Context, tx pgx.Tx, ref store.Ref) error {
 	done, err := tx.Exec(ctx,
 		`insert into sessions (tenant, session, epoch, generation) values ($1, $2, $3, $4)
@@ -136,7 +136,8 @@ func move(ctx context.Context, tx pgx.Tx, ref store.Ref, c store.Change) (int64,
 // DeleteSession implements store.Store.
 func (s *Store) DeleteSession(ctx context.Context, tenant, session string, next int64) error {
 	err := pg.Tx(ctx, s.pool, func(tx pgx.Tx) error {
-		// The fence first: it waits for those who are about to start a call.
+		// The fence first: it waits for transactions that are about to start a
+		// call.
 		_, err := tx.Exec(ctx,
 			`insert into sessions (tenant, session, epoch) values ($1, $2, $3)
 			 on conflict (tenant, session) do update set epoch = greatest(sessions.epoch, excluded.epoch)`,
@@ -159,7 +160,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// failed is the one place where the driver's errors become ours.
+// failed is the only place that converts the driver's errors.
 func failed(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

@@ -25,7 +25,7 @@ type Store struct{ db *kitsqlite.DB }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the file, which it makes and migrates if need be.
+// Open opens the file, and creates and migrates it if necessary.
 func Open(ctx context.Context, path string) (*Store, error) {
 	db, err := kitsqlite.Open(ctx, path)
 	if err != nil {
@@ -45,8 +45,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// orphan ends all leases: the file has one user at a time, so whoever held them
-// is no more.
+// orphan ends all leases: only one process uses the file, so their holders are
+// dead.
 func (s *Store) orphan(ctx context.Context) error {
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `update calls set lease_until = 0 where state = 'started'`); err != nil {
@@ -78,8 +78,8 @@ func (s *Store) Enter(ctx context.Context, ref store.Ref) (store.Record, error) 
 	return r, failed(err, "read call %s", ref.CallID)
 }
 
-// fence notes the epoch, unless it is stale. The transaction holds the write
-// lock from its beginning, so nobody can note another one before it commits.
+// fence stores the epoch, unless it is stale. The transaction holds the write
+// lock from its beginning, so no other epoch can be stored before it commits.
 func fence(ctx context.Context, tx *sql.Tx, ref store.Ref) error {
 	done, err := tx.ExecContext(ctx,
 		`insert into sessions (tenant, session, epoch, generation) values (?, ?, ?, ?)
@@ -111,7 +111,7 @@ func (s *Store) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 	return failed(err, "move call %s from %q to %q", ref.CallID, c.From, c.To)
 }
 
-// changed is ErrConflict when a statement found nothing to change.
+// changed returns ErrConflict when a statement found no row to change.
 func changed(done sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *Store) Ping(ctx context.Context) error { return failed(s.db.R.PingConte
 // Close implements store.Store.
 func (s *Store) Close() error { return s.db.Close() }
 
-// failed is the one place where the driver's errors become ours.
+// failed is the only place that converts the driver's errors.
 func failed(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

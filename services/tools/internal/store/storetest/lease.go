@@ -123,7 +123,7 @@ func cancelledByAnybody(t *testing.T, s store.Store) {
 	must(t, s.Move(t.Context(), ref("c1"), started(ann, long)))
 	must(t, s.Move(t.Context(), ref("c1"), store.Change{From: store.Started, To: store.Cancelled, Fenced: true, Result: []byte("stop"), At: at}))
 	want(t, s.Move(t.Context(), ref("c1"), store.Change{From: store.Started, To: store.Finished, Claim: 1, Result: []byte("r"), At: at}), store.ErrConflict)
-	// A mark that was left before the call was made refuses its start.
+	// A mark from before the call was made refuses its start.
 	must(t, s.Move(t.Context(), ref("c2"), store.Change{To: store.Cancelled, Fenced: true, Result: []byte("never"), At: at}))
 	want(t, s.Move(t.Context(), ref("c2"), started(ann, long)), store.ErrConflict)
 }

@@ -16,10 +16,10 @@ var races = []testCase{
 	{"an epoch that rises beside a start fences what comes later", risingEpoch},
 }
 
-// racers is how many compete.
+// racers is the number of competitors.
 const racers = 8
 
-// race runs many at once and returns who won; the others must have lost with
+// race runs try concurrently and returns the winner; the others must fail with
 // ErrConflict.
 func race(t *testing.T, try func(i int) error) (winner int) {
 	t.Helper()
@@ -78,8 +78,8 @@ func startOrMark(t *testing.T, s store.Store) {
 	}
 }
 
-// risingEpoch lets starts under two epochs compete: whatever started under the
-// lower one did so before the higher one was seen.
+// risingEpoch lets starts under two epochs compete: a start under the lower
+// epoch must come before the higher one is seen.
 func risingEpoch(t *testing.T, s store.Store) {
 	var wg sync.WaitGroup
 	errs := make([]error, racers)

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
-// strangeTexts records texts that not every database takes: every backend keeps the same
-// of them, and what goes with them is recorded.
+// strangeTexts records texts that not every database accepts: every backend stores the
+// same text, and the rest of the row is recorded.
 func strangeTexts(t *testing.T, s store.Store) {
 	for i, c := range []struct{ text, want string }{
 		{"Ba\x00sh", `Ba\x00sh`},
