@@ -118,7 +118,7 @@ func inProcess(ctx context.Context, conf host.Config, tel *telemetry.Telemetry, 
 ) error {
 	h, err := host.New(ctx, conf, tel, version)
 	if err != nil {
-		return locked(err)
+		return locked(err, conf.Data)
 	}
 	peers := h.Peers
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -139,11 +139,15 @@ func inProcess(ctx context.Context, conf host.Config, tel *telemetry.Telemetry, 
 }
 
 // locked says what to do when another process uses the data directory.
-func locked(err error) error {
-	if errors.Is(err, sqlite.ErrLocked) || errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("%w\nAnother Fairlead runs on this data directory. Use it, with --server 127.0.0.1:9090 or FAIRLEAD_SERVER, or choose another directory with --data", err)
+func locked(err error, data string) error {
+	if !errors.Is(err, sqlite.ErrLocked) && !errors.Is(err, syscall.EWOULDBLOCK) {
+		return err
 	}
-	return err
+	use := "It is a command that ends by itself, or its gRPC address is after gRPC in its first lines: wait, or use it with --server"
+	if address := host.Addresses(data)["public"]; address != "" {
+		use = fmt.Sprintf("Use it, with --server %s or FAIRLEAD_SERVER", address)
+	}
+	return fmt.Errorf("%w\nAnother Fairlead runs on this data directory. %s, or choose another directory with --data", err, use)
 }
 
 // usage is a fault in the command line.

@@ -127,7 +127,7 @@ func (c *conversation) ask(ctx context.Context) error {
 		c.notice("%s needs an approval and there is nobody to ask: run this in a terminal, or with --server on a server that others reach.", terminal.Line(a.GetTool(), 40))
 		return c.interrupt(ctx)
 	case c.answers == nil:
-		c.notice("the turn waits for an approval. Answer it over REST:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://127.0.0.1:8080/v1/%s/approvals:resolve",
+		c.notice("the turn waits for an approval. Answer it over REST, where ADDRESS stands after REST in the server's first lines:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://ADDRESS/v1/%s/approvals:resolve",
 			terminal.Line(a.GetCallId(), 0), terminal.Line(a.GetDigest(), 0), c.session)
 		return nil
 	}

@@ -126,6 +126,9 @@ func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
+	if text := out.String(); strings.Contains(text, "8080") || !strings.Contains(text, "after REST in the server's first lines") {
+		t.Errorf("the address of REST is not known here, but the hint is:\n%s", text)
+	}
 	s.Release()
 	if err := <-done; err != nil {
 		t.Error(err)

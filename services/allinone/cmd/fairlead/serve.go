@@ -66,7 +66,7 @@ func (c serveCommand) Run(ctx context.Context, s stdio) (err error) {
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
 		h, err := host.New(ctx, conf, tel, version)
 		if err != nil {
-			return locked(err)
+			return locked(err, conf.Data)
 		}
 		return serve(ctx, conf, h, s.err)
 	})

@@ -189,13 +189,19 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 		return h, err
 	}
 	h.components = append(h.components, gw)
-	return h, nil
+	return h, forget(c.Data)
 }
 
 // Run serves until ctx ends. listening, if not nil, is told the addresses.
 func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
 	c := h.config.server()
-	c.OnListen = listening
+	noted := note{data: h.Data, log: h.tel.Log, addresses: map[string]string{}}
+	c.OnListen = func(face, address string) {
+		noted.listening(face, address)
+		if listening != nil {
+			listening(face, address)
+		}
+	}
 	components, local, shared := h.components, h.local, h.shared
 	h.components, h.local, h.shared = nil, nil, nil
 	if shared == nil {
