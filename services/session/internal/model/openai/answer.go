@@ -21,14 +21,15 @@ type answer struct {
 	limits          wire.Limits
 	sent            int // bytes of the request
 
-	id      string
-	finish  string // in lower case
-	message bool   // it came whole, not as a stream
-	refused bool
-	usage   usage
-	field   string            // of the reasoning
-	details []json.RawMessage // pieces of reasoning details
-	blocks  []*sessionv1.Block
+	id       string
+	finish   string // in lower case
+	message  *whole // what came in place of deltas
+	streamed bool   // deltas brought a part of the answer
+	refused  bool
+	usage    usage
+	field    string            // of the reasoning
+	details  []json.RawMessage // pieces of reasoning details
+	blocks   []*sessionv1.Block
 
 	text   *strings.Builder // the open block of text or thinking
 	kind   model.DeltaKind  // what it started with
@@ -98,6 +99,9 @@ func (a *answer) toolUse(c *call, args string) *sessionv1.Block {
 
 // end closes open blocks and returns the answer.
 func (a *answer) end() (*model.Response, error) {
+	if err := a.useMessage(); err != nil {
+		return nil, err
+	}
 	if err := a.closeText(); err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ type chunk struct {
 
 type choice struct {
 	Index        wire.Count      `json:"index"`
-	Delta        message         `json:"delta"`
-	Message      *message        `json:"message"` // of a whole answer
+	Delta        *message        `json:"delta"`
+	Message      *message        `json:"message"` // of a whole answer, or the answer so far
 	FinishReason text            `json:"finish_reason"`
 	Usage        json.RawMessage `json:"usage"` // some servers put it here
 }

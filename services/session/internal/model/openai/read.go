@@ -23,7 +23,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 			return nil, ctx.Err()
 		case err != nil && a.finish != "":
 			return a.end()
-		case errors.Is(err, io.EOF) && a.message: // instead of a stream
+		case errors.Is(err, io.EOF) && a.message != nil && !a.streamed: // instead of a stream
 			return a.done()
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, a.watch.Fail(ctx, nil)
@@ -48,6 +48,9 @@ func malformed(err error) bool {
 // done ends an answer at [DONE]. Servers without finish reasons give no other
 // sign of a complete answer, so its last call must be complete.
 func (a *answer) done() (*model.Response, error) {
+	if err := a.useMessage(); err != nil {
+		return nil, err
+	}
 	switch {
 	case a.finish != "":
 	case a.text == nil && len(a.blocks) == 0 && len(a.calls) == 0:
@@ -87,9 +90,6 @@ func (a *answer) chunk(c chunk) error {
 			continue
 		}
 		a.usage.add(ch.Usage)
-		if ch.Message != nil {
-			a.message, ch.Delta = true, *ch.Message
-		}
 		if err := a.choice(ch); err != nil {
 			return err
 		}
@@ -97,30 +97,18 @@ func (a *answer) chunk(c chunk) error {
 	return nil
 }
 
+// choice takes in a delta. A message beside deltas repeats what they bring, so it
+// waits for the end.
 func (a *answer) choice(ch choice) error {
-	d := ch.Delta
-	a.details = append(a.details, d.ReasoningDetails...)
-	thought, field := string(d.ReasoningContent), "reasoning_content"
-	if thought == "" && d.Reasoning != "" {
-		thought, field = string(d.Reasoning), "reasoning"
-	}
-	if thought != "" {
-		a.field = field
-	}
-	if err := a.say(model.ThinkingStart, thought+d.Content.thinking); err != nil {
-		return err
-	}
-	if err := a.say(model.TextStart, d.Content.text); err != nil {
-		return err
-	}
-	if d.Refusal != "" {
-		a.refused = true
-		if err := a.say(model.TextStart, string(d.Refusal)); err != nil {
-			return err
+	if ch.Message != nil {
+		if a.message == nil {
+			a.message = &whole{}
 		}
+		a.message.add(*ch.Message)
 	}
-	for _, p := range d.ToolCalls {
-		if err := a.take(&p); err != nil {
+	if ch.Delta != nil && !ch.Delta.empty() {
+		a.streamed = true
+		if err := a.delta(*ch.Delta); err != nil {
 			return err
 		}
 	}

@@ -84,3 +84,41 @@ func TestARepeatedCallIsOneCall(t *testing.T) {
 		})
 	}
 }
+
+// TestAMessageBesideDeltasIsTheSameAnswer has servers that send the whole answer,
+// or the answer so far, beside or in place of deltas.
+func TestAMessageBesideDeltasIsTheSameAnswer(t *testing.T) {
+	const call = `"tool_calls":[{"index":0,"id":"i","function":{"name":"A","arguments":"{\"x\":1}"}}]`
+	const nameless = `"tool_calls":[{"function":{"name":"A","arguments":{"x":1}}}]`
+	end := `{"delta":{},"finish_reason":"stop"}`
+	text, one := []string{"text ab"}, []string{"text ab", `call A {"x":1} i`}
+	tests := []struct {
+		name    string
+		choices []string
+		want    []string
+	}{
+		{"the answer so far beside each delta", []string{`{"delta":{"content":"a"},"message":{"content":"a"}}`, `{"delta":{"content":"b"},"message":{"content":"ab"}}`, end}, text},
+		{"an empty message beside each delta", []string{`{"delta":{"content":"a"},"message":{"content":""}}`, `{"delta":{"content":"b"},"message":{}}`, end}, text},
+		{"the whole answer after the deltas", []string{`{"delta":{"content":"a"}}`, `{"delta":{"content":"b"}}`, `{"delta":{},"message":{"content":"ab"},"finish_reason":"stop"}`}, text},
+		{"the whole answer after the deltas, alone", []string{`{"delta":{"content":"a"}}`, `{"delta":{"content":"b"}}`, `{"message":{"content":"ab"},"finish_reason":"stop"}`}, text},
+		{"a call again", []string{`{"delta":{"content":"ab"}}`, `{"delta":{` + call + `}}`, `{"message":{"content":"ab",` + call + `},"finish_reason":"tool_calls"}`}, one},
+		{"a call again without id", []string{`{"delta":{"content":"ab"}}`, `{"delta":{` + call + `}}`, `{"delta":null,"message":{"content":"ab",` + nameless + `},"finish_reason":"tool_calls"}`}, one},
+		{"the answer so far before its delta", []string{`{"delta":{},"message":{"content":"a"}}`, `{"delta":{"content":"ab"}}`, end}, text},
+		{"a call in the message alone", []string{`{"delta":{"content":"ab"},"message":{"content":"ab"}}`, `{"message":{"content":"ab",` + call + `},"finish_reason":"tool_calls"}`}, one},
+		{"empty deltas", []string{`{"delta":{"role":"assistant","content":""},"message":{"content":"ab"}}`, end}, text},
+		{"the answer so far, no deltas", []string{`{"message":{"content":"a"}}`, `{"message":{"content":"ab"}}`, `{"message":{"content":"ab",` + nameless + `}}`, `{"message":{"content":"ab",` + nameless + `},"finish_reason":"stop"}`}, []string{"text ab", `call A {"x":1}`}},
+		{"the arguments so far, no deltas", []string{`{"message":{"content":"ab","tool_calls":[{"id":"i","function":{"name":"A","arguments":"{\"x\":"}}]}}`, `{"message":{"content":"ab",` + call + `},"finish_reason":"stop"}`}, one},
+		{"pieces, no deltas", []string{`{"message":{"content":"a"}}`, `{"message":{"content":"b"}}`, `{"message":{"content":""},"finish_reason":"stop"}`}, text},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resp, err := play(t, streamtest.Reply{Body: chunks(tt.choices...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, shape(resp.Blocks)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
