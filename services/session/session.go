@@ -123,7 +123,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	s.work = &placement.Work{Nodes: s.nodes, Store: st, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox)}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
 		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
-	err = s.nodes.Join(ctx)
+	err = s.nodes.CheckStart(ctx)
 	if err == nil && c.Retention > 0 {
 		err = st.PutJobs(ctx, []store.Job{deletion.RetainJob()})
 	}

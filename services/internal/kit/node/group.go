@@ -6,8 +6,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -63,24 +65,35 @@ const ReasonNodeAway = "NODE_AWAY"
 
 // explain adds to an error which server did not answer, and what to do. It returns an answer of the node
 // itself unchanged.
-func (s *Set) explain(name string, err error) error {
+func (s *Set) explain(name, method string, err error) error {
 	if s.group == nil || name == s.names[0] || status.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
 		return err
 	}
-	return apierr.New(codes.Unavailable, apierr.Domain, ReasonNodeAway, s.group.away(name))
+	return apierr.New(codes.Unavailable, apierr.Domain, ReasonNodeAway, s.group.away(name, method))
 }
 
-// away describes a node that cannot be reached.
-func (g *group) away(name string) string {
+// subject returns the subject of a sentence about a server that a call does not reach. The call
+// needs a session's files there, unless it asks about the server itself.
+func subject(name, method string) string {
+	switch method {
+	case healthv1.Health_Check_FullMethodName, sandboxv1.WorkspaceService_GetCapabilities_FullMethodName:
+		return fmt.Sprintf("the server %q", name)
+	}
+	return fmt.Sprintf("the session's files are on the server %q, which", name)
+}
+
+// away describes a node that a call does not reach.
+func (g *group) away(name, method string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	address, known := g.addresses[name]
+	what := subject(name, method)
 	switch {
 	case !known:
-		return fmt.Sprintf("the session's files are on the server %q, which does not run: start it again with its data directory", name)
+		return what + " does not run: start it again with its data directory"
 	case address == "":
-		return fmt.Sprintf("the session's files are on the server %q, which was stopped: start it again with its data directory", name)
+		return what + " was stopped: start it again with its data directory"
 	}
-	return fmt.Sprintf("the session's files are on the server %q, which cannot be reached at %s: start it again with its data directory; "+
-		"if it runs on another machine, set its key peer to an address that this server reaches", name, address)
+	return fmt.Sprintf("%s cannot be reached at %s: start it again with its data directory; "+
+		"if it runs on another machine, set its key peer to an address that this server reaches", what, address)
 }

@@ -111,7 +111,7 @@ func (s *Set) Close() error {
 const ReasonUnknownNode = "UNKNOWN_NODE"
 
 // conn returns the connection for a call, and the name of its node.
-func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, string, error) {
+func (s *Set) conn(ctx context.Context, method string) (*grpc.ClientConn, string, error) {
 	name := of(ctx)
 	if name == "" || s.names[0] == "" {
 		name = s.names[0]
@@ -123,7 +123,7 @@ func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, string, error) {
 	case c != nil:
 		return c, name, nil
 	case s.group != nil:
-		return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode, s.group.away(name))
+		return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode, s.group.away(name, method))
 	}
 	return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode,
 		fmt.Sprintf("the node %q is not among those that are configured here (%s)", name, strings.Join(s.names, ", ")))
@@ -131,19 +131,19 @@ func (s *Set) conn(ctx context.Context) (*grpc.ClientConn, string, error) {
 
 // Invoke implements grpc.ClientConnInterface.
 func (s *Set) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	c, name, err := s.conn(ctx)
+	c, name, err := s.conn(ctx, method)
 	if err != nil {
 		return err
 	}
-	return s.explain(name, c.Invoke(ctx, method, args, reply, opts...))
+	return s.explain(name, method, c.Invoke(ctx, method, args, reply, opts...))
 }
 
 // NewStream implements grpc.ClientConnInterface.
 func (s *Set) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	c, name, err := s.conn(ctx)
+	c, name, err := s.conn(ctx, method)
 	if err != nil {
 		return nil, err
 	}
 	stream, err := c.NewStream(ctx, desc, method, opts...)
-	return stream, s.explain(name, err)
+	return stream, s.explain(name, method, err)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -106,8 +107,15 @@ func TestAGroupFollowsItsNodesToTheirAddresses(t *testing.T) {
 	if got, err := ask(""); err != nil || got != a {
 		t.Errorf("this program answers %v, %v", got, err)
 	}
-	if _, err := ask("other"); apierr.Reason(err) != node.ReasonUnknownNode || !strings.Contains(apierr.Message(err), `the server "other", which does not run`) {
+	if _, err := ask("other"); apierr.Reason(err) != node.ReasonUnknownNode || !strings.HasPrefix(apierr.Message(err), `the server "other" does not run`) {
 		t.Errorf("a node that was never heard of: %v", err)
+	}
+	remove := func() error {
+		_, err := sandboxv1.NewWorkspaceServiceClient(set).DeleteWorkspace(node.At(t.Context(), "other"), &sandboxv1.DeleteWorkspaceRequest{Session: "sessions/s"})
+		return err
+	}
+	if got := apierr.Message(remove()); !strings.HasPrefix(got, `the session's files are on the server "other", which does not run`) {
+		t.Errorf("a call about a session: %s", got)
 	}
 	dead := "127.0.0.1:1"
 	for _, at := range []string{dead, serve(t, a), dead, "", serve(t, b)} {
@@ -120,7 +128,7 @@ func TestAGroupFollowsItsNodesToTheirAddresses(t *testing.T) {
 		// The connection that it had ends after Learn has returned.
 		for {
 			_, err := ask("other")
-			if apierr.Reason(err) == node.ReasonNodeAway && strings.Contains(apierr.Message(err), `the server "other"`) {
+			if apierr.Reason(err) == node.ReasonNodeAway && strings.HasPrefix(apierr.Message(err), `the server "other"`) {
 				break
 			}
 			if t.Context().Err() != nil {

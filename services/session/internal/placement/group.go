@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -87,10 +88,15 @@ func (n *Nodes) count(members []store.Member) {
 			names = append(names, m.Name)
 		}
 	}
+	for _, name := range n.names {
+		if !slices.Contains(names, name) {
+			delete(n.states, name) // a member that is forgotten has no workspace
+		}
+	}
 	n.name(names)
 	for _, m := range members {
 		s := n.states[m.Name]
-		s.beats = runs(m)
+		s.beats, s.empty = runs(m), m.Empty
 		if (s.beats || blind) && !s.since.IsZero() {
 			s.since = now
 		}
@@ -105,23 +111,22 @@ func (n *Nodes) count(members []store.Member) {
 func runs(m store.Member) bool { return m.Address != "" && m.Silent < silence }
 
 // leave notes that this server stops, so that the next start waits for no answer of it.
+// Without workspaces the others forget it.
 func (g *Group) leave(ctx context.Context, log *slog.Logger) {
 	if g == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	gone := g.Self
-	gone.Address = ""
-	if err := g.Store.Beat(ctx, gone); err != nil && !errors.Is(err, store.ErrReplaced) {
+	if err := g.Store.Leave(ctx, g.Self); err != nil {
 		log.WarnContext(ctx, "it cannot be noted that this server stops", "error", err)
 	}
 }
 
-// Join enlists this server. It is refused where the others could not use its files, nor it
-// theirs: two servers under one name, and servers on several machines whose peer listeners
-// are on loopback.
-func (n *Nodes) Join(ctx context.Context) error {
+// CheckStart refuses a start where the others could not use this server's files, nor it theirs:
+// two servers under one name, and servers on several machines whose peer listeners are on
+// loopback. It changes nothing: Run enlists the server, once it serves.
+func (n *Nodes) CheckStart(ctx context.Context) error {
 	if n == nil || n.Group == nil {
 		return nil
 	}
@@ -137,6 +142,14 @@ func (n *Nodes) Join(ctx context.Context) error {
 		if err := n.check(ctx, m); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// enlist makes this process the one that runs under its name.
+func (g *Group) enlist(ctx context.Context) error {
+	if g == nil {
+		return nil
 	}
 	return g.Store.Enlist(ctx, g.Self)
 }
@@ -154,7 +167,7 @@ func (n *Nodes) check(ctx context.Context, m store.Member) error {
 		case m.Name == n.Group.Self.Name:
 			return nil // it has died, and this is its next start
 		case !Loopback(m.Address):
-			n.Log.WarnContext(ctx, "another server cannot be reached: sessions whose files it has wait for it", "server", m.Name, "address", m.Address, "error", err)
+			n.Log.Log(ctx, (&state{empty: m.Empty}).level(slog.LevelWarn), "another server cannot be reached: sessions whose files it has wait for it", "server", m.Name, "address", m.Address, "error", err)
 			return nil
 		}
 		if err := pause(ctx, looks*shortest); err != nil {

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -38,7 +39,8 @@ func joining(t *testing.T, self store.Member, answers map[string]string) join {
 			return "", grpc.ErrServerStopped
 		},
 	}
-	return join{New(Config{Group: group, LostAfter: time.Minute, Store: s, Log: slog.New(slog.DiscardHandler)}), s}
+	here := &sandboxes{name: self.Name}
+	return join{New(Config{Group: group, LostAfter: time.Minute, Sandbox: here, Health: here, Store: s, Log: slog.New(slog.DiscardHandler)}), s}
 }
 
 // runs has another server beat until the test ends.
@@ -77,7 +79,7 @@ func TestAServerThatOthersCannotReachDoesNotStart(t *testing.T) {
 			t.Parallel()
 			j := joining(t, self, map[string]string{"127.0.0.1:3": "other", "192.0.2.1:3": "other", "127.0.0.1:4": "third", "127.0.0.1:5": "self"})
 			j.runs(t, c.other)
-			err := j.Join(t.Context())
+			err := j.CheckStart(t.Context())
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -95,7 +97,7 @@ func TestAServerStartsBesideOneThatStoppedOrDied(t *testing.T) {
 			if err := j.store.Enlist(t.Context(), store.Member{Name: "other", Address: address, Instance: "j"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := j.Join(t.Context()); err != nil {
+			if err := j.CheckStart(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -105,14 +107,104 @@ func TestAServerStartsBesideOneThatStoppedOrDied(t *testing.T) {
 func TestAServerStopsWhenAnotherHasItsName(t *testing.T) {
 	t.Parallel()
 	j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)
-	if err := j.Join(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	done := j.serves(t, t.Context())
 	if err := j.store.Enlist(t.Context(), store.Member{Name: "self", Address: "127.0.0.1:2", Instance: "j"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "sandbox.node") {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "sandbox.node") {
 		t.Errorf("got %v", err)
+	}
+	if m := j.members(t); len(m) != 1 || m[0].Address != "127.0.0.1:2" {
+		t.Errorf("the other one is %+v", m)
+	}
+}
+
+// serves runs the server and waits until it is listed.
+func (j join) serves(t *testing.T, ctx context.Context) (done <-chan error) { //nolint:revive // the test's context comes second
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- j.Run(ctx) }()
+	for len(j.members(t)) == 0 {
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ended
+}
+
+func (j join) members(t *testing.T) []store.Member {
+	t.Helper()
+	all, err := j.store.Members(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestAServerIsListedOnlyWhileItServesOrHasWorkspaces(t *testing.T) {
+	t.Parallel()
+	k := store.Key{Tenant: "t", Session: "s"}
+	for name, c := range map[string]struct {
+		begin func(j join) error
+		left  int
+	}{
+		"it has nothing": {func(join) error { return nil }, 0},
+		"it has workspace": {func(j join) error {
+			_, err := j.store.PlaceNew(t.Context(), k, store.Place{Node: "self", Generation: 1})
+			return err
+		}, 1},
+		"it has a copy that waits to be deleted": {func(j join) error {
+			return j.store.PutJobs(t.Context(), []store.Job{VacateJob(k, store.Place{Node: "self", Generation: 1})})
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)
+			if err := j.CheckStart(t.Context()); err != nil || len(j.members(t)) != 0 {
+				t.Fatalf("before it serves: %v, %v", j.members(t), err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			done := j.serves(t, ctx)
+			if err := c.begin(j); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if got := j.members(t); len(got) != c.left || len(got) == 1 && got[0].Address != "" {
+				t.Errorf("it leaves %+v", got)
+			}
+		})
+	}
+}
+
+func TestASilentServerWithoutWorkspacesCausesNoWarning(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	n := New(Config{
+		Group: &Group{Self: store.Member{Name: "self"}}, LostAfter: time.Nanosecond,
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	})
+	silent := func(empty bool) string {
+		log.Reset()
+		n.mu.Lock()
+		n.count([]store.Member{{Name: "self", Empty: true}})
+		n.count([]store.Member{{Name: "other", Address: "127.0.0.1:2", Silent: time.Hour, Empty: empty}})
+		n.mu.Unlock()
+		n.note(t.Context(), "other", net.ErrClosed)
+		n.note(t.Context(), "other", net.ErrClosed)
+		if got := n.State("other"); got != Lost {
+			t.Errorf("its state is %d", got)
+		}
+		return log.String()
+	}
+	if got := silent(true); got != "" {
+		t.Errorf("one without workspaces: %s", got)
+	}
+	if got := silent(false); !strings.Contains(got, "WARN") || !strings.Contains(got, "ERROR") {
+		t.Errorf("one with workspaces: %q", got)
 	}
 }
 

@@ -79,6 +79,16 @@ type state struct {
 	since time.Time // when it did not answer first; zero: it does
 	lost  bool
 	beats bool // it is of a group, and notes in the store that it runs
+	empty bool // it is of a group, and has no workspace
+}
+
+// level is the level of a log record about the node's silence, which harms no session
+// when the node has no workspace.
+func (s *state) level(l slog.Level) slog.Level {
+	if s.empty {
+		return slog.LevelDebug
+	}
+	return l
 }
 
 // New makes Nodes that take every node for reachable. Run finds out.
@@ -114,12 +124,16 @@ func (n *Nodes) List() []string {
 // Managed says whether places are kept at all.
 func (n *Nodes) Managed() bool { return n != nil }
 
-// Run asks the nodes until ctx ends, or until another server has taken this one's name.
+// Run enlists this server in its group and asks the nodes until ctx ends, or until another
+// server has taken this one's name.
 func (n *Nodes) Run(ctx context.Context) error {
 	if n == nil {
 		return nil
 	}
 	defer n.Group.leave(ctx, n.Log)
+	if err := n.Group.enlist(ctx); err != nil {
+		return err
+	}
 	tick := time.NewTicker(min(max(n.LostAfter/looks, shortest), longest))
 	defer tick.Stop()
 	for {
@@ -198,7 +212,7 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 		s.since, s.lost = time.Time{}, false
 		n.tell()
 	case s.since.IsZero():
-		n.Log.WarnContext(ctx, "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
+		n.Log.Log(ctx, s.level(slog.LevelWarn), "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
 		s.since = time.Now()
 	default:
 		n.age(ctx, name, s)
@@ -211,7 +225,7 @@ func (n *Nodes) age(ctx context.Context, name string, s *state) {
 		s.since = time.Now()
 	}
 	if time.Since(s.since) >= n.LostAfter && !s.lost && !s.beats {
-		n.Log.ErrorContext(ctx, "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
+		n.Log.Log(ctx, s.level(slog.LevelError), "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
 		s.lost = true
 		n.tell()
 	}

@@ -17,6 +17,8 @@ type Member struct {
 	Instance string // of its process
 	// Silent is the time since its last beat, by the store's clock.
 	Silent time.Duration
+	// Empty reports that it has no workspace.
+	Empty bool
 }
 
 // Members is the part of a store that several servers can share.
@@ -27,6 +29,9 @@ type Members interface {
 	// Beat records that the member runs, and its address. ErrReplaced when another
 	// process was enlisted under its name.
 	Beat(ctx context.Context, m Member) error
+	// Leave records that the member stops, and removes it when it has no workspace and no
+	// copy of one. It leaves a process alone that was enlisted later.
+	Leave(ctx context.Context, m Member) error
 	// Members lists the members by name.
 	Members(ctx context.Context) ([]Member, error)
 }

@@ -36,13 +36,28 @@ func (s *Store) Beat(ctx context.Context, m store.Member) error {
 	return fail("note that this server runs", err)
 }
 
+// Leave implements store.Members.
+func (s *Store) Leave(ctx context.Context, m store.Member) error {
+	return s.write(ctx, "note that this server stops", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `delete from nodes n where name = $1 and instance = $2
+			and not exists (select from places p where p.node = n.name)
+			and not exists (select from jobs j where j.kind = $3 and position(convert_to(n.name, 'UTF8') in j.body) > 0)`,
+			m.Name, m.Instance, store.JobVacate); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "update nodes set address = '', seen = clock_timestamp() where name = $1 and instance = $2", m.Name, m.Instance)
+		return err
+	})
+}
+
 // Members implements store.Members.
 func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
 	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (m store.Member, err error) {
 		var silent float64
-		err = r.Scan(&m.Name, &m.Address, &m.Instance, &silent)
+		err = r.Scan(&m.Name, &m.Address, &m.Instance, &silent, &m.Empty)
 		m.Silent = time.Duration(silent * float64(time.Second))
 		return m, err
-	}, "select name, address, instance, extract(epoch from clock_timestamp() - seen)::float8 from nodes order by name")
+	}, `select name, address, instance, extract(epoch from clock_timestamp() - seen)::float8, not exists (select from places p where p.node = n.name)
+		from nodes n order by name`)
 	return all, fail("list the servers", err)
 }
