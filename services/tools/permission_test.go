@@ -54,6 +54,41 @@ func TestPermission(t *testing.T) {
 	})
 }
 
+// TestWhatMayNotBeReadIsNotShownByAChange looks for a secret in all that changes of its file tell.
+func TestWhatMayNotBeReadIsNotShownByAChange(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Profiles = map[string]Profile{"keys": {Allow: []string{"Read", "Edit", "MultiEdit", "Write"}, Deny: []string{"Read(./*.key)"}}}
+	})
+	f.sandbox.Put(session, "a.key", "first\nsecret\n")
+	f.sandbox.Put(session, "a.txt", "first\nshown\n")
+	with := func(id, tool, arguments string) *toolsv1.CallToolRequest {
+		q := ask(id, tool, arguments)
+		q.Profile = "keys"
+		return q
+	}
+	texts := map[string]bool{}
+	for i, q := range []*toolsv1.CallToolRequest{
+		with("e1", "Edit", `{"file_path":"a.key","old_string":"first","new_string":"1"}`),
+		with("e2", "Edit", `{"file_path":"a.key","old_string":"absent","new_string":"1"}`),
+		with("e3", "Edit", `{"file_path":"a.key","old_string":"","new_string":"1"}`),
+	} {
+		texts[f.must(q, outcomeDenied).text()] = true
+		if n := f.sandbox.Changes(q.GetCall().GetCallId()); n != 0 {
+			t.Errorf("edit %d changed the file", i)
+		}
+	}
+	if len(texts) != 1 {
+		t.Errorf("the denials tell what the file has: %v", texts)
+	}
+	f.must(with("e4", "MultiEdit", `{"file_path":"a.key","edits":[{"old_string":"first","new_string":"1"}]}`), outcomeDenied)
+	if got := f.must(with("e5", "Edit", `{"file_path":"a.txt","old_string":"first","new_string":"1"}`), outcomeOK).text(); !strings.Contains(got, "shown") {
+		t.Errorf("the edit of another file: %q", got)
+	}
+	if got := f.must(with("e6", "Write", `{"file_path":"a.key","content":"new"}`), outcomeOK).text(); got != "The file /workspace/a.key has been updated." {
+		t.Errorf("Write tells %q", got)
+	}
+}
+
 func TestAsk(t *testing.T) {
 	f := newFixture(t, nil)
 	q := bashCall("a1", "out x")

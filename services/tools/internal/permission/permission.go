@@ -7,6 +7,9 @@
 // words. A rule on a path looks at the path as written and at its target without symbolic links: one of the
 // two is enough to deny or to ask, and both must be allowed.
 //
+// A rule that denies reading a path, or asks for it, covers Edit and MultiEdit of that path as well, because
+// both show lines of the file.
+//
 // A rule on paths does not cover commands: a profile that keeps files from being read must not allow every
 // command. Nor does it cover a hard link, which is another name of the same file. A rule on a program covers
 // everything that the program can be told to run: `Bash(git *)` allows `git -c core.pager=…` and the hooks of
@@ -151,7 +154,7 @@ func (p *Profile) Decide(q Request) Decision {
 func (p *Profile) AsksWhereItLeads(tool string) bool {
 	for _, rules := range [][]rule{p.allow, p.ask, p.deny} {
 		for _, r := range rules {
-			if r.paths != nil && r.covers(tool) {
+			if r.paths != nil && r.limits(tool) {
 				return true
 			}
 		}

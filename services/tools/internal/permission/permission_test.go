@@ -257,6 +257,45 @@ func TestARuleHoldsWhereAPathLeads(t *testing.T) {
 	}
 }
 
+func TestARuleOnReadingLimitsEdit(t *testing.T) {
+	const lines = "shows lines of the file"
+	keys := Rules{Allow: []string{"Read", "Edit", "MultiEdit", "Write", "Grep"}, Deny: []string{"Read(./*.key)"}, Ask: []string{"Read(./private/**)"}}
+	all := Rules{Allow: keys.Allow, Deny: []string{"Read(*)"}}
+	tool := Rules{Allow: keys.Allow, Deny: []string{"Read"}}
+	reader := Rules{Allow: []string{"Read(./**)"}}
+	for name, tc := range map[string]struct {
+		rules Rules
+		q     Request
+		want  Kind
+		says  string
+	}{
+		"a denial of reading denies Edit":              {keys, Request{Tool: "Edit", Path: "a.key"}, Deny, "deny Read(./*.key) (Edit " + lines},
+		"a denial of reading denies MultiEdit":         {keys, Request{Tool: "MultiEdit", Path: "/workspace/a.key"}, Deny, "(MultiEdit " + lines},
+		"also through a link":                          {keys, Request{Tool: "Edit", Path: "open", Leads: "a.key"}, Deny, `leads to "a.key"`},
+		"also where the path leads is not known":       {keys, Request{Tool: "Edit", Path: "open", Doubt: "links go in circles"}, Deny, "links go in circles"},
+		"a question about reading is one about Edit":   {keys, Request{Tool: "Edit", Path: "private/x"}, Ask, "ask Read(./private/**) (Edit " + lines},
+		"another file can be edited":                   {keys, Request{Tool: "Edit", Path: "a.txt"}, Allow, "allow Edit"},
+		"Write shows nothing":                          {keys, Request{Tool: "Write", Path: "a.key"}, Allow, "allow Write"},
+		"a denial of every path denies Edit":           {all, Request{Tool: "Edit", Path: "a"}, Deny, lines},
+		"a denial of every path denies Grep":           {all, Request{Tool: "Grep"}, Deny, "deny Read(*)"},
+		"a denial of the tool Read is about that tool": {tool, Request{Tool: "Edit", Path: "a"}, Allow, "allow Edit"},
+		"leave to read is no leave to edit":            {reader, Request{Tool: "Edit", Path: "a"}, Deny, "no rule of the profile test allows Edit"},
+		"nor to edit several places":                   {reader, Request{Tool: "MultiEdit", Path: "a"}, Deny, "no rule"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := profile(t, tc.rules)
+			if d := p.Decide(tc.q); d.Kind != tc.want || !strings.Contains(d.Rule, tc.says) {
+				t.Errorf("%s: %s", d.Kind, d.Rule)
+			}
+		})
+	}
+	for tool, want := range map[string]bool{"Edit": true, "MultiEdit": true, "Write": false, "Bash": false} {
+		if got := profile(t, keys).AsksWhereItLeads(tool); got != want {
+			t.Errorf("%s asks where its path leads: %v", tool, got)
+		}
+	}
+}
+
 func TestARuleMatchesNamesHoweverTheyAreWritten(t *testing.T) {
 	p := profile(t, Rules{Allow: []string{"Read"}, Deny: []string{"Read(./app/[id]/**)", "Read({a,b}.txt)", `Read(./x\x0ay)`, "Read(caf\u00e9)"}})
 	for path, want := range map[string]Kind{

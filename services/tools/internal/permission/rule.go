@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -44,14 +45,13 @@ func parseRule(text string) (rule, error) {
 		r.glob = wildcard(name)
 		return r, nil
 	}
-	if !specified || spec == "*" {
-		return r, nil
-	}
 	switch {
-	case name == "Bash":
-		r.command, err = commandPattern(spec)
+	case !specified:
 	case pathTools[name] != nil:
 		r.paths, err = newPathPattern(spec)
+	case spec == "*":
+	case name == "Bash":
+		r.command, err = commandPattern(spec)
 	default:
 		err = fmt.Errorf("%s takes no (…): only Bash and the file tools do", name)
 	}
@@ -119,9 +119,23 @@ var pathTools = map[string][]string{
 	"MultiEdit": {"MultiEdit", "Edit"},
 }
 
+// showTools change a file and show lines of it. A rule with a path that denies reading,
+// or asks for it, covers them, too; a rule that allows reading does not.
+var showTools = []string{"Edit", "MultiEdit"}
+
 // about reports whether the rule names a tool, with or without a specifier.
 func (r rule) about(tool string) bool {
 	return r.tool == tool || r.glob != nil && r.glob.MatchString(tool)
+}
+
+// limits reports whether the rule, as one that denies or asks, is about a tool.
+func (r rule) limits(tool string) bool {
+	return r.covers(tool) || r.showsTo(tool)
+}
+
+// showsTo reports whether the rule limits a tool only because the tool shows lines.
+func (r rule) showsTo(tool string) bool {
+	return r.paths != nil && r.tool == "Read" && slices.Contains(showTools, tool)
 }
 
 // covers reports whether the rule is about a tool, whatever the call's

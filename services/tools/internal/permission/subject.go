@@ -51,7 +51,7 @@ func (s subject) covers(r rule) bool {
 // restricts reports whether a deny or ask rule matches; in doubt it does.
 func (s subject) restricts(r rule) bool {
 	switch {
-	case !r.covers(s.Tool):
+	case !r.limits(s.Tool):
 		return false
 	case r.command != nil:
 		return s.parsed.opaque != "" || s.parsed.anyMatches(r)
@@ -71,6 +71,8 @@ func (s subject) reason(r rule) string {
 		return " (cannot be ruled out: " + s.doubt + ")"
 	case r.paths != nil && !r.paths.match(s.path):
 		return fmt.Sprintf(" (the path leads to %q)", clip(s.leads))
+	case r.showsTo(s.Tool):
+		return fmt.Sprintf(" (%s shows lines of the file)", s.Tool)
 	default:
 		return ""
 	}
