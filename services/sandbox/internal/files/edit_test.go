@@ -18,24 +18,36 @@ func TestAnEditKeepsTheLineEndsOfItsPlace(t *testing.T) {
 		edit    Edit
 		want    string
 	}{
-		"CR LF":                             {"a\r\nb\r\nc\r\n", Edit{Old: "a\nb", New: "x\ny\nz"}, "x\r\ny\r\nz\r\nc\r\n"},
-		"CR LF, one line becomes two":       {"a\r\nb\r\n", Edit{Old: "b", New: "x\ny"}, "a\r\nx\r\ny\r\n"},
-		"CR LF, a whole line goes":          {"a\r\nb\r\nc\r\n", Edit{Old: "b\n", New: ""}, "a\r\nc\r\n"},
-		"CR LF, begins with a line end":     {"a\r\nb\r\nc", Edit{Old: "\nb", New: "\nx\ny"}, "a\r\nx\r\ny\r\nc"},
-		"CR LF, the last line has no end":   {"a\r\nb", Edit{Old: "b", New: "b\nc"}, "a\r\nb\r\nc"},
-		"CR LF, every place":                {"a\r\na\r\n", Edit{Old: "a\n", New: "b\nc\n", All: true}, "b\r\nc\r\nb\r\nc\r\n"},
-		"CR LF, the edit says CR LF":        {"a\r\nb\r\n", Edit{Old: "a\r\nb", New: "x\ny"}, "x\ny\r\n"},
-		"CR LF, the new text says CR LF":    {"a\r\nb\r\n", Edit{Old: "a\nb", New: "x\r\ny"}, "x\r\ny\r\n"},
-		"CR":                                {"a\rb\rc", Edit{Old: "a\nb", New: "x\ny"}, "x\ry\rc"},
-		"CR inside LF is no line end":       {"a\rb\nc\n", Edit{Old: "c\n", New: "d\ne\n"}, "a\rb\nd\ne\n"},
-		"mixed, the place has CR LF":        {"a\nb\r\nc\r\nd\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\nx\r\ny\r\nz\r\nd\n"},
-		"mixed, the place has LF":           {"a\r\nb\nc\nd\r\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\r\nx\ny\nz\nd\r\n"},
-		"mixed, the place has both":         {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "a\nx\nc"}, "a\r\nx\r\nc\r\n"},
-		"mixed, the place is in a line":     {"a\nb\r\nc\n", Edit{Old: "b", New: "x\ny"}, "a\nx\r\ny\r\nc\n"},
-		"mixed, the place is the last line": {"a\nb\r\nc", Edit{Old: "c", New: "x\ny"}, "a\nb\r\nx\r\ny"},
-		"mixed, places with either":         {"a\nb\na\r\nb\r\n", Edit{Old: "a\nb\n", New: "x\ny\n", All: true}, "x\ny\nx\r\ny\r\n"},
-		"no line end at the end":            {"a\nb", Edit{Old: "b", New: "c"}, "a\nc"},
-		"a line alone":                      {"a", Edit{Old: "a", New: "x\ny"}, "x\ny"},
+		"CR LF":                              {"a\r\nb\r\nc\r\n", Edit{Old: "a\nb", New: "x\ny\nz"}, "x\r\ny\r\nz\r\nc\r\n"},
+		"CR LF, one line becomes two":        {"a\r\nb\r\n", Edit{Old: "b", New: "x\ny"}, "a\r\nx\r\ny\r\n"},
+		"CR LF, a whole line goes":           {"a\r\nb\r\nc\r\n", Edit{Old: "b\n", New: ""}, "a\r\nc\r\n"},
+		"CR LF, begins with a line end":      {"a\r\nb\r\nc", Edit{Old: "\nb", New: "\nx\ny"}, "a\r\nx\r\ny\r\nc"},
+		"CR LF, the last line has no end":    {"a\r\nb", Edit{Old: "b", New: "b\nc"}, "a\r\nb\r\nc"},
+		"CR LF, every place":                 {"a\r\na\r\n", Edit{Old: "a\n", New: "b\nc\n", All: true}, "b\r\nc\r\nb\r\nc\r\n"},
+		"CR LF, the edit says CR LF":         {"a\r\nb\r\n", Edit{Old: "a\r\nb", New: "x\ny"}, "x\r\ny\r\n"},
+		"CR LF, the edit ends within one":    {"a\r\nb\r\n", Edit{Old: "a\r", New: "x"}, "x\r\nb\r\n"},
+		"CR LF, it adds a line, too":         {"a\r\nb\r\n", Edit{Old: "a\r", New: "x\ny"}, "x\r\ny\r\nb\r\n"},
+		"CR LF, it begins within one":        {"a\r\nb\r\nc", Edit{Old: "\nb\r", New: "\nx\ny"}, "a\r\nx\r\ny\r\nc"},
+		"CR LF, it ends within each":         {"a\r\na\r\n", Edit{Old: "a\r", New: "x", All: true}, "x\r\nx\r\n"},
+		"CR LF, it ends within, for no text": {"a\r\nb\r\n", Edit{Old: "a\r", New: ""}, "\r\nb\r\n"},
+		"CR LF becomes LF":                   {"a\r\nb\r\n", Edit{Old: "\r\n", New: "\n", All: true}, "a\nb\n"},
+		"CR LF loses its CR":                 {"a\r\nb\r\n", Edit{Old: "\r", New: "", All: true}, "a\nb\n"},
+		"CR LF of one place becomes LF":      {"a\r\nb\r\n", Edit{Old: "a\r\n", New: "a\n"}, "a\nb\r\n"},
+		"CR LF, and a CR that is no end":     {"a\rb\r\nc\r\n", Edit{Old: "a\r", New: "x\n"}, "x\nb\r\nc\r\n"},
+		"CR, the edit says CR":               {"a\rb\rc", Edit{Old: "a\rb", New: "x\ny"}, "x\ry\rc"},
+		"CR becomes LF":                      {"a\rb\rc", Edit{Old: "\r", New: "\n", All: true}, "a\nb\nc"},
+		"mixed, the edit says CR LF":         {"a\nb\r\nc\r\n", Edit{Old: "b\r\nc", New: "x\ny"}, "a\nx\ny\r\n"},
+		"CR LF, the new text says CR LF":     {"a\r\nb\r\n", Edit{Old: "a\nb", New: "x\r\ny"}, "x\r\ny\r\n"},
+		"CR":                                 {"a\rb\rc", Edit{Old: "a\nb", New: "x\ny"}, "x\ry\rc"},
+		"CR inside LF is no line end":        {"a\rb\nc\n", Edit{Old: "c\n", New: "d\ne\n"}, "a\rb\nd\ne\n"},
+		"mixed, the place has CR LF":         {"a\nb\r\nc\r\nd\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\nx\r\ny\r\nz\r\nd\n"},
+		"mixed, the place has LF":            {"a\r\nb\nc\nd\r\n", Edit{Old: "b\nc", New: "x\ny\nz"}, "a\r\nx\ny\nz\nd\r\n"},
+		"mixed, the place has both":          {"a\r\nb\nc\r\n", Edit{Old: "a\nb\nc", New: "a\nx\nc"}, "a\r\nx\r\nc\r\n"},
+		"mixed, the place is in a line":      {"a\nb\r\nc\n", Edit{Old: "b", New: "x\ny"}, "a\nx\r\ny\r\nc\n"},
+		"mixed, the place is the last line":  {"a\nb\r\nc", Edit{Old: "c", New: "x\ny"}, "a\nb\r\nx\r\ny"},
+		"mixed, places with either":          {"a\nb\na\r\nb\r\n", Edit{Old: "a\nb\n", New: "x\ny\n", All: true}, "x\ny\nx\r\ny\r\n"},
+		"no line end at the end":             {"a\nb", Edit{Old: "b", New: "c"}, "a\nc"},
+		"a line alone":                       {"a", Edit{Old: "a", New: "x\ny"}, "x\ny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,6 +189,10 @@ func FuzzEdit(f *testing.F) {
 		{"caf\xe9\r\n\x00\r\n", "\n", "\n\n", true},
 		{"a\r\r\nb\n\r\n", "\n", "x\n", true},
 		{"\xff\xfea\x00", "a", "b", false},
+		{"a\r\nb\r\n", "a\r", "x", false},
+		{"a\r\nb\r\n", "\nb\r", "x\ny", false},
+		{"a\r\nb\r\n", "\r", "", true},
+		{"a\rb\r", "a\rb", "x\ny", false},
 	} {
 		f.Add([]byte(seed.text), seed.old, seed.replacement, seed.all)
 	}
@@ -186,7 +202,9 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		if old != "" {
-			replay(t, text, got, old, replacement, int(counts[0]))
+			ends := findLineEnds(text)
+			e := ends.unify(text, Edit{Old: old, New: replacement})
+			replay(t, text, got, e.Old, e.New, int(counts[0]))
 		}
 		if !all && counts[0] != 1 {
 			t.Errorf("%d replacements", counts[0])

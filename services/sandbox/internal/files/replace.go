@@ -18,7 +18,9 @@ type replacement struct {
 }
 
 func newReplacement(content []byte, e Edit) *replacement {
-	r := &replacement{Edit: e, content: content, text: content, ends: findLineEnds(content)}
+	ends := findLineEnds(content)
+	r := &replacement{Edit: ends.unify(content, e), content: content, text: content, ends: ends}
+	e = r.Edit
 	if strings.Contains(e.Old, "\n") && !strings.Contains(e.Old, "\r") {
 		r.text = r.ends.fold(content)
 	}
@@ -113,6 +115,27 @@ func findLineEnds(content []byte) lineEnds {
 		e.mixed = true
 	}
 	return e
+}
+
+// unify writes an edit with LF if only its old text has the line ends of the content, such
+// as one that was copied with them. An edit of nothing but line ends stays as it is, and so
+// does every edit where a CR is not always a line end.
+func (e *lineEnds) unify(content []byte, edit Edit) Edit {
+	if e.mixed || e.single == lf || !strings.Contains(edit.Old, cr) || strings.Contains(edit.New, cr) {
+		return edit
+	}
+	if e.single == crlf && bytes.Count(content, []byte(cr)) != bytes.Count(content, []byte(crlf)) {
+		return edit
+	}
+	same := edit
+	same.Old = strings.ReplaceAll(edit.Old, e.single, lf)
+	if before, ends := strings.CutSuffix(same.Old, cr); ends { // the place ends within a line end
+		same.Old, same.New = before+lf, edit.New+lf
+	}
+	if strings.Contains(same.Old, cr) || same.Old == same.New {
+		return edit
+	}
+	return same
 }
 
 // fold returns a content with LF for each line end.

@@ -493,6 +493,13 @@ func FuzzMultiEditArguments(f *testing.F) {
 	fuzzArguments(f, "MultiEdit", `{"file_path":"a.go","edits":[{"old_string":"needle","new_string":"pin"},{"old_string":"pin","new_string":"needle"}]}`, `{"file_path":"a.go","edits":[{}]}`, `{"edits":null}`)
 }
 
+func TestGrepShowsNoLineEnds(t *testing.T) {
+	w := newWorld(t)
+	w.sandbox.Put(session, "crlf", "A\r\nB\r\r\nC\rD\r\n")
+	w.want("Grep", `{"pattern":"A","output_mode":"content","-A":2}`, ok, "/workspace/crlf:1:A\n/workspace/crlf-2-B\r\n/workspace/crlf-3-C\rD")
+	w.contains("Grep", `{"pattern":"A\\r","output_mode":"content"}`, ok, "/workspace/crlf:1:A")
+}
+
 func FuzzGrepArguments(f *testing.F) {
 	fuzzArguments(f, "Grep", `{"pattern":"needle"}`, `{"pattern":"(?i)x|y","-A":1e18,"-B":3,"output_mode":"content","head_limit":0}`, `{"pattern":"[","type":"go","glob":"{a,"}`, `{"pattern":"a\u0000"}`)
 }

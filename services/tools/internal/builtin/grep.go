@@ -227,7 +227,7 @@ func (p grepParams) showLines(b *strings.Builder, matches []*sandboxv1.GrepMatch
 		if p.Numbers == nil || *p.Numbers {
 			fmt.Fprintf(b, "%d%s", m.GetLine(), sep)
 		}
-		b.WriteString(strings.ToValidUTF8(string(m.GetText()), "\uFFFD") + "\n")
+		b.WriteString(strings.ToValidUTF8(withoutEnd(string(m.GetText())), "\uFFFD") + "\n")
 	}
 }
 

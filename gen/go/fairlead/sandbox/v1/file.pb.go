@@ -1460,8 +1460,9 @@ type Edit struct {
 	// Places that overlap count. Empty creates the file, which must not exist or be
 	// empty, and only as the first edit.
 	OldText string `protobuf:"bytes,1,opt,name=old_text,json=oldText,proto3" json:"old_text,omitempty"`
-	// The text to put there. If neither text has a carriage return, its line ends
-	// become those of the place.
+	// The text to put there. If it has no carriage return, its line ends become those of
+	// the place. It is put there as it is if the old text has carriage returns and the
+	// file's line ends differ, or if the edit changes nothing but line ends.
 	NewText string `protobuf:"bytes,2,opt,name=new_text,json=newText,proto3" json:"new_text,omitempty"`
 	// Replaces every occurrence, from the first on, none that overlaps the one before.
 	// Otherwise there must be exactly one.

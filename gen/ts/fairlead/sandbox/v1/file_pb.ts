@@ -719,8 +719,9 @@ export type Edit = Message<"fairlead.sandbox.v1.Edit"> & {
   oldText: string;
 
   /**
-   * The text to put there. If neither text has a carriage return, its line ends
-   * become those of the place.
+   * The text to put there. If it has no carriage return, its line ends become those of
+   * the place. It is put there as it is if the old text has carriage returns and the
+   * file's line ends differ, or if the edit changes nothing but line ends.
    *
    * @generated from field: string new_text = 2;
    */
