@@ -15,6 +15,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -305,6 +306,43 @@ func TestSandboxOutOfReach(t *testing.T) {
 	// A command is followed over broken streams.
 	f.sandbox.Fail(gone, gone)
 	f.must(bashCall("c2", "out x"), outcomeOK)
+}
+
+// TestAServerThatIsAwayIsNamed has the sandbox answer as a node of a group does that
+// cannot be reached: who asks learns which server has the files, and what to do.
+func TestAServerThatIsAwayIsNamed(t *testing.T) {
+	f := newFixture(t, quick)
+	const says = `the session's files are on the server "other": start it again`
+	away := apierr.New(codes.Unavailable, apierr.Domain, node.ReasonNodeAway, says)
+	named := func(what string, err error) {
+		t.Helper()
+		if apierr.Code(err) != codes.Unavailable || apierr.Reason(err) != node.ReasonNodeAway || apierr.Message(err) != says {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	fails := func(q *toolsv1.CallToolRequest) {
+		t.Helper()
+		f.sandbox.Fail(away)
+		_, err := f.call(q)
+		named(q.GetTool(), err)
+		f.must(q, outcomeOK)
+	}
+	f.sandbox.Put(session, "a", "text\n")
+	for i, q := range []*toolsv1.CallToolRequest{
+		ask("n1", "Read", `{"file_path":"a"}`), ask("n2", "Grep", `{"pattern":"t"}`), ask("n3", "Glob", `{"pattern":"*"}`), ask("n4", "LS", `{}`),
+		ask("n5", "Write", `{"file_path":"b","content":"x"}`), ask("n6", "Edit", `{"file_path":"a","old_string":"text","new_string":"x"}`),
+	} {
+		if fails(q); t.Failed() {
+			t.Fatalf("call %d", i)
+		}
+	}
+	f.open(t.Context(), bashCall("n7", "out x\nwait never"))
+	f.sandbox.Fail(away)
+	_, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("n7")})
+	named("CancelCall", err)
+	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("n7")}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestSandboxErrorsThatAreForTheCaller(t *testing.T) {

@@ -138,6 +138,35 @@ func TestAStoppedServerComesBackWithItsFiles(t *testing.T) {
 	}
 }
 
+// TestAnOperationOfAKilledServerNamesIt ends an operation through another server, once while
+// the server that runs it is away, and once when it is back.
+func TestAnOperationOfAKilledServerNamesIt(t *testing.T) {
+	t.Parallel()
+	database := pgtest.New(t)
+	a := startServer(t, database)
+	session := a.session(t, "coder")
+	a.says(t, session, "echo kept > f")
+	b := startServer(t, database)
+	operation := b.says(t, session, "in the background")
+	name, err := os.ReadFile(filepath.Join(a.options.data, "sandbox", ".node"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.kill()
+	r := b.call(t, http.MethodPost, "/v1/"+operation+":cancel", `{}`)
+	if r.code != http.StatusServiceUnavailable || !strings.Contains(r.body, "NODE_AWAY") || !strings.Contains(r.body, strings.TrimSpace(string(name))) {
+		t.Errorf("cancel: %d %s", r.code, r.body)
+	}
+	a.options.addrs = nil
+	a.restart(t)
+	until(t, "it is cancelled", func() bool {
+		return b.call(t, http.MethodPost, "/v1/"+operation+":cancel", `{}`).code == http.StatusOK
+	})
+	if got := b.says(t, session, "cat f"); got != "kept" {
+		t.Errorf("the next turn finds %q", got)
+	}
+}
+
 // TestAServerWhoseDataWasReplacedSaysThatFilesAreLost has no other server: the files are
 // on one that does not exist any more.
 func TestAServerWhoseDataWasReplacedSaysThatFilesAreLost(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -61,6 +62,9 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if apierr.Reason(err) == node.ReasonNodeAway {
+			return nil, fmt.Errorf("%w: %w", tool.ErrUnavailable, err)
 		}
 		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -76,6 +77,9 @@ func outward(err error, subject string) error {
 	}
 	if from := apierr.ErrorDomain(err); from == sandboxDomain || from == domain {
 		return apierr.Forward(err) // of the sandbox, or of the replica that makes the call
+	}
+	if apierr.Reason(err) == node.ReasonNodeAway {
+		return apierr.Forward(err) // it tells which server has the files
 	}
 	if errors.Is(err, tool.ErrClosing) {
 		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; ask for the call again", apierr.RetryAfter(retryAfter))

@@ -11,6 +11,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -70,6 +71,12 @@ func TestOtherErrors(t *testing.T) {
 	other := errors.New("boom")
 	if err := outward(other, ""); !errors.Is(err, other) {
 		t.Errorf("got %v", err)
+	}
+	away := apierr.New(codes.Unavailable, apierr.Domain, node.ReasonNodeAway, "it is on the server a")
+	for _, err := range []error{fmt.Errorf("%w: %w", tool.ErrUnavailable, away), errors.Join(tool.ErrUnavailable, away)} {
+		if told := outward(err, ""); apierr.Reason(told) != node.ReasonNodeAway || apierr.Message(told) != "it is on the server a" {
+			t.Errorf("a server that is away is told as %v", told)
+		}
 	}
 	forwarded := outward(fmt.Errorf("call the sandbox: %w", apierr.New(codes.FailedPrecondition, sandboxDomain, "STALE_GENERATION", "moved")), "")
 	if apierr.Reason(forwarded) != "STALE_GENERATION" || apierr.Code(forwarded) != codes.FailedPrecondition {
