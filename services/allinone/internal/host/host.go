@@ -51,6 +51,7 @@ func Defaults(dataDir string) Config {
 	}
 	c.Log.Format = "text"
 	c.Session.SandboxLostAfter = lostAfter
+	c.Session.Models.Section = "session"
 	c.Session.Data, c.Tools.Data, c.Sandbox.Data = inData, inData, inData+"/sandbox"
 	return c
 }

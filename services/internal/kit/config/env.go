@@ -97,7 +97,7 @@ func (l *loader) parseFlags() map[string][]string {
 			rest = rest[1:]
 		}
 		given, _, _ := strings.Cut(strings.TrimLeft(before[len(before)-len(rest)-1], "-"), "=")
-		l.fault("--%s: %s%s", given, flagFault(set, given), nearestFlag(set, given, names))
+		l.fault("--%s: %s%s", given, flagFault(set, given), l.nearestFlag(set, given, names))
 	}
 	if l.Rest != nil {
 		*l.Rest = rest
@@ -114,11 +114,26 @@ func flagFault(set *flag.FlagSet, name string) string {
 	return "there is no such flag"
 }
 
-func nearestFlag(set *flag.FlagSet, name string, names []string) string {
+func (l *loader) nearestFlag(set *flag.FlagSet, name string, names []string) string {
 	if set.Lookup(name) != nil {
 		return ""
 	}
-	return nearest(name, names)
+	return l.meant("", name, names)
+}
+
+// meant proposes the key that an unknown one at path is meant to be: at the top,
+// the same key below a section comes before a similar key.
+func (l *loader) meant(path, name string, known []string) string {
+	var below []string
+	for _, f := range l.fields {
+		if path == "" && len(f.path) > 1 && strings.HasPrefix(f.key()+".", f.path[0]+"."+name+".") {
+			below = append(below, f.path[0]+"."+name)
+		}
+	}
+	if below = slices.Compact(below); len(below) > 0 {
+		return "; did you mean " + strings.Join(below, " or ") + "?"
+	}
+	return nearest(name, known)
 }
 
 // Nearest returns a hint at the known name that is closest to a mistyped one, as the

@@ -34,6 +34,7 @@ type Entry struct {
 type Catalog struct {
 	entries map[string]Entry
 	dflt    string
+	section string // of the configuration file, for hints
 }
 
 // provider is a Provider with everything that its models share.
@@ -55,13 +56,13 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of models is wrong: %w", err)
 	}
-	cat := &Catalog{entries: map[string]Entry{}}
+	cat := &Catalog{entries: map[string]Entry{}, section: c.Section}
 	var faults []error
 	for name, limits := range c.models(providers) {
 		p, m, _ := strings.Cut(name, ":")
 		entry, err := c.entry(providers[p], p, m, limits)
 		if err != nil {
-			faults = append(faults, err)
+			faults = append(faults, c.at(err))
 			continue
 		}
 		cat.entries[name] = entry
@@ -95,9 +96,7 @@ func (c *Catalog) Resolve(name string) (Entry, error) {
 	if !wellFormed(name) {
 		return Entry{}, fmt.Errorf("the model %q is not of the form provider:model; there are %s", name, strings.Join(c.Names(), ", "))
 	}
-	return Entry{}, fmt.Errorf("the model %q is not known; there are %s. To add one, list it in the configuration file, as in\n"+
-		"models:\n  %q: {context-tokens: 200000, max-output-tokens: 32000, input-price: 3, output-price: 15}",
-		name, strings.Join(c.Names(), ", "), name)
+	return Entry{}, fmt.Errorf("the model %q is not known%s", name, c.hint(name))
 }
 
 // choose returns the name of the default model.

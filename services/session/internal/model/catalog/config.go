@@ -26,6 +26,9 @@ type Config struct {
 	IdleTimeout      time.Duration       `key:"model-idle-timeout" help:"how long a model's stream may be silent before it counts as broken"`
 	Providers        map[string]Provider `key:"providers" help:"further providers of models, and settings of anthropic, openai and scripted, by name"`
 	Models           map[string]Limits   `key:"models" help:"further models, and other limits and prices of known ones, by provider:model"`
+
+	// Section is the section of the configuration file that holds these keys, for hints; empty when they are at its top.
+	Section string
 }
 
 // Defaults returns the default configuration.

@@ -47,6 +47,9 @@ func (c Config) providers(getenv func(string) string) (map[string]*provider, err
 		}
 	}
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	for i, fault := range faults {
+		faults[i] = c.at(fault)
+	}
 	return all, errors.Join(faults...)
 }
 
@@ -119,7 +122,7 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 		return scripted.New(s), nil
 	}
 	if p.key == "" && !p.NoKey {
-		return keyless{p.keyHint()}, nil
+		return keyless{p.keyHint(c.Section)}, nil
 	}
 	if p.Kind == KindAnthropic {
 		return anthropic.New(anthropic.Config{
@@ -135,9 +138,9 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 }
 
 // keyHint says what to do about a missing key.
-func (p *provider) keyHint() string {
+func (p *provider) keyHint(section string) string {
 	if p.KeyEnv == "" {
-		return fmt.Sprintf("the model provider %s has no key: set providers.%s.key-env in the configuration file to the variable that holds it, or no-key: true if the server wants none", p.name, p.name)
+		return fmt.Sprintf("the model provider %s has no key: set %s.key-env in the configuration file to the variable that holds it, or no-key: true if the server wants none", p.name, path(section, "providers."+p.name))
 	}
 	return fmt.Sprintf("the model provider %s has no key: set %s in the environment of the server and start it again", p.name, p.KeyEnv)
 }
