@@ -22,26 +22,24 @@ import (
 
 // Levels of isolation.
 const (
-	// LevelFull bounds each command by control groups and gives each workspace a
-	// user of its own. It needs root.
+	// LevelFull limits each command by control groups and gives each workspace its own user. It needs root.
 	LevelFull = "full"
-	// LevelBasic bounds each process of a command, looks at what they have together, and runs all of them as one user.
+	// LevelBasic limits each process of a command, watches their total, and runs all commands as one user.
 	LevelBasic = "basic"
-	// LevelAuto is `full` for root and `basic` for anybody else. It looks at nothing
-	// besides: a part that `full` lacks is an error, never a reason for `basic`.
+	// LevelAuto is `full` for root and `basic` for other users. It depends on nothing else: a missing part
+	// of `full` is an error, never a reason for `basic`.
 	LevelAuto = "auto"
-	// LevelNone is what the driver `none` has. It cannot be chosen.
+	// LevelNone is the level of the driver `none`. It cannot be chosen.
 	LevelNone = "none"
 )
 
-// Ways to keep the size of workspaces.
+// Ways to limit the size of workspaces.
 const (
-	// QuotaProject has the file system refuse what is too much, at once.
+	// QuotaProject makes the file system refuse an excess at once.
 	QuotaProject = "project"
-	// QuotaCounted ends a command that wrote too much, within about a quarter of a
-	// second.
+	// QuotaCounted ends a command that wrote too much, within about a quarter of a second.
 	QuotaCounted = "counted"
-	// QuotaAuto is QuotaProject where the file system shows that it can.
+	// QuotaAuto is QuotaProject if the file system proves to support it.
 	QuotaAuto = "auto"
 )
 
@@ -77,19 +75,19 @@ type Config struct {
 	Env       []mount.Variable `key:"env" help:"variables of commands: name, value or file, for (tenant/user or tenant/*; none means everybody)"`
 }
 
-// OCI is how the driver `oci` makes sandboxes.
+// OCI is the configuration of the driver `oci`.
 type OCI struct {
 	Runtime string `key:"runtime" help:"path or name of the OCI runtime; empty searches PATH for runc, crun and runsc"`
 	State   string `key:"state" help:"folder for what containers are made of, best in memory; each service has one of its own in it"`
 }
 
-// Repositories says which Git repositories sessions may have from elsewhere.
+// Repositories defines which remote Git repositories sessions may use.
 type Repositories struct {
 	Remotes []repository.Remote `key:"remotes" help:"remotes that sessions may clone: host, ports (443), paths (globs; none: all), credential (of egress.credentials), push (may they push), addresses (ranges of private addresses it may be at); none means no remote"`
 	Timeout time.Duration       `key:"timeout" help:"how long a clone or a push may take"`
 }
 
-// Validate reports every fault but those of remotes, which New does.
+// Validate reports all faults except those of remotes, which New reports.
 func (r Repositories) Validate() error {
 	if r.Timeout < time.Second {
 		return fmt.Errorf("timeout: %v is less than a second", r.Timeout)
@@ -97,13 +95,13 @@ func (r Repositories) Validate() error {
 	return nil
 }
 
-// Disk is what must stay free where the node writes.
+// Disk is how much must stay free where the node writes.
 type Disk struct {
 	FreeBytes  int64 `key:"free-bytes" help:"free space below which no workspaces, commands and files are taken on, in bytes; 0 for none"`
 	FreeInodes int64 `key:"free-inodes" help:"free inodes below which the same holds; 0 for none"`
 }
 
-// Validate reports every fault.
+// Validate reports all faults.
 func (d Disk) Validate() error {
 	var faults []error
 	if d.FreeBytes < 0 {
@@ -122,7 +120,7 @@ type Storage struct {
 	Inodes int64  `key:"inodes" help:"files and directories in one user's folder"`
 }
 
-// Validate reports every fault.
+// Validate reports all faults.
 func (s Storage) Validate() error {
 	if s.Alias == "" {
 		return nil
@@ -149,8 +147,7 @@ func (c Config) mounts(data string, o box.Owners, left *erase.Later) (*mount.Set
 	})
 }
 
-// Egress is what commands may reach at most, and the secrets that are put into
-// their requests on the way.
+// Egress is the most that commands may reach, and the secrets that are added to their requests.
 type Egress struct {
 	Ceiling     []egress.Rule                `key:"ceiling" help:"what any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
 	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
@@ -162,10 +159,10 @@ type Egress struct {
 	Bytes       int64                        `key:"bytes" help:"bytes that may move over one connection, both directions added up"`
 }
 
-// maxRequests is what is told of in one message.
+// maxRequests is how many requests one message can report.
 const maxRequests = 20_000
 
-// Validate reports every fault but those of rules and credentials, which New does.
+// Validate reports all faults except those of rules and credentials, which New reports.
 func (e Egress) Validate() error {
 	var faults []error
 	if e.Connections < 1 {
@@ -186,7 +183,7 @@ func (e Egress) Validate() error {
 	return errors.Join(faults...)
 }
 
-// roots are the certificates that are trusted outside; nil: the machine's.
+// roots returns the certificates that are trusted outside; nil: the machine's.
 func (e Egress) roots() (*x509.CertPool, error) {
 	if e.Roots == "" {
 		return nil, nil //nolint:nilnil // the machine's
@@ -205,7 +202,7 @@ func (e Egress) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Limits of commands, and the operator's ceiling for what one may ask for.
+// Limits are the limits of commands, and the operator's ceilings for requested ones.
 type Limits struct {
 	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each command's processes together, which are looked at now and then, and of each of them"`
 	Processes       int64         `key:"processes" help:"processes and threads of a workspace's commands together"`
@@ -228,15 +225,14 @@ type Limits struct {
 	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
 }
 
-// ObjectStore is where snapshots are copied to, so that a workspace can be made
-// again on another node.
+// ObjectStore is where snapshots are copied to, so that a workspace can be restored on another node.
 type ObjectStore struct {
 	URL       string        `key:"url" help:"file:///folder, or s3://bucket/prefix?endpoint=https://host:port&region=name; empty copies nothing"`
 	AccessKey config.Secret `key:"access-key" help:"access key for the bucket; empty looks where the tools of AWS do"`
 	SecretKey config.Secret `key:"secret-key" help:"secret key for the bucket"`
 }
 
-// Validate reports every fault.
+// Validate reports all faults.
 func (o ObjectStore) Validate() error {
 	if o.URL == "" {
 		return nil
@@ -250,7 +246,7 @@ func (o ObjectStore) Validate() error {
 	return nil
 }
 
-// folder is the local folder that the store is in; empty when it is elsewhere.
+// folder returns the local folder of the store; empty if it is elsewhere.
 func (o ObjectStore) folder() string {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "file" {
@@ -259,7 +255,7 @@ func (o ObjectStore) folder() string {
 	return u.Path
 }
 
-// open opens the store; nil when there is none.
+// open opens the store; nil if there is none.
 func (o ObjectStore) open() (objectstore.Store, error) {
 	if o.URL == "" {
 		return nil, nil //nolint:nilnil // no store is a valid configuration
@@ -267,7 +263,7 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 	return objectstore.Open(o.URL, objectstore.Credentials{AccessKey: string(o.AccessKey), SecretKey: string(o.SecretKey)})
 }
 
-// Defaults are the defaults of every key.
+// Defaults returns the defaults of all keys.
 func Defaults() Config {
 	return Config{
 		Data: "data/sandbox", Driver: DriverBubblewrap, OCI: OCI{State: "/run/fairlead"}, Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
@@ -290,7 +286,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate reports every fault.
+// Validate reports all faults.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Data == "" {
@@ -349,7 +345,7 @@ func (c Config) validateDriver() error {
 	return fmt.Errorf("driver: %q is none of bubblewrap, oci, kubernetes, none", c.Driver)
 }
 
-// Validate reports every fault.
+// Validate reports all faults.
 func (l Limits) Validate() error {
 	var faults []error
 	for _, x := range []struct {
@@ -382,7 +378,7 @@ func (l Limits) box() box.Limits {
 	}.BoundScratch()
 }
 
-// level is the level that was chosen, and why.
+// level returns the chosen level, and why.
 func (c Config) level() (level, why string) {
 	switch {
 	case c.Driver == DriverNone:

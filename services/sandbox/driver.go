@@ -25,21 +25,21 @@ import (
 
 // Drivers, which make sandboxes.
 const (
-	// DriverBubblewrap has bubblewrap make them.
+	// DriverBubblewrap makes them with bubblewrap.
 	DriverBubblewrap = "bubblewrap"
-	// DriverOCI has an OCI runtime make them. It needs root.
+	// DriverOCI makes them with an OCI runtime. It needs root.
 	DriverOCI = "oci"
-	// DriverNone makes none: commands are plain processes. For development alone.
+	// DriverNone makes none: commands are plain processes. It is only for development.
 	DriverNone = "none"
 )
 
-// runner is what a driver gives.
+// runner is what a driver provides.
 type runner interface {
 	box.Runner
 	io.Closer
 }
 
-// isolate sets up a driver with what a level needs, and says what is included.
+// isolate sets up a driver for a level, and returns what that includes.
 func (s *Service) isolate(ctx context.Context, c Config, level, data, trust string, log *slog.Logger) (box.Owners, []string, error) {
 	owners := box.Owners{Base: -1}
 	if c.Driver == DriverNone {
@@ -96,7 +96,7 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 	switch r, ok := r.(*oci.Runner); {
 	case ok && r.OwnKernel:
 		included = append(included, "own-kernel")
-	case level == LevelBasic: // of what such a kernel has, processes' memory is a part
+	case level == LevelBasic: // such a kernel also limits the memory of processes
 		included = append(included, "memory-watch")
 	}
 	return owners, included, nil
@@ -121,14 +121,14 @@ func (c Config) advise(ctx context.Context, level string, err error) error {
 	return err
 }
 
-// nameOf names what is made on the machine for a data directory, so that two
-// services do not sweep each other's.
+// nameOf returns the name of what is made on the machine for a data directory, so that two services do not
+// sweep each other's.
 func nameOf(data string) string {
 	id := sha256.Sum256([]byte(data))
 	return hex.EncodeToString(id[:8])
 }
 
-// newRunner makes the runner of a driver that isolates.
+// newRunner makes the runner of an isolating driver.
 func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, log *slog.Logger) (runner, error) {
 	switch c.Driver {
 	case DriverBubblewrap:
@@ -145,7 +145,7 @@ func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, l
 	return nil, fmt.Errorf("there is no driver %q", c.Driver)
 }
 
-// containers says where the driver oci has what it makes for a data directory.
+// containers returns the driver oci's options for a data directory.
 func (s *Service) containers(c Config, data string) oci.Options {
 	parent := filepath.Join(c.CgroupParent+"-oci", nameOf(data))
 	if s.groups != nil {
@@ -156,9 +156,9 @@ func (s *Service) containers(c Config, data string) oci.Options {
 	}
 }
 
-// sweep removes what an earlier service left on the machine. Only the holder of the data directory
-// may: all of it is named after that. Control groups come first, for what stands still does
-// not end otherwise.
+// sweep removes the remains of an earlier service on the machine. Only the holder of the data directory may
+// do so: all remains are named after it. Control groups come first, because frozen processes do not end
+// otherwise.
 func (s *Service) sweep(ctx context.Context, c Config, data string) error {
 	if s.groups != nil {
 		if err := s.groups.Sweep(); err != nil {
@@ -166,7 +166,7 @@ func (s *Service) sweep(ctx context.Context, c Config, data string) error {
 		}
 	}
 	if c.Driver != DriverOCI && os.Getuid() == 0 {
-		if err := oci.Clear(ctx, s.containers(c, data)); err != nil { // none of them is in the way of another driver's
+		if err := oci.Clear(ctx, s.containers(c, data)); err != nil { // they do not affect other drivers
 			s.log.WarnContext(ctx, "cannot remove what an earlier service left that had the driver `oci`", "error", err)
 		}
 	}

@@ -1,7 +1,7 @@
 //go:build !linux
 
-// Package sandbox runs the commands of sessions in isolation, which takes Linux.
-// On other systems it has what lets a program that is also a client be built, and no service.
+// Package sandbox runs the commands of sessions in isolation, which needs Linux. On other systems it only
+// lets a program that is also a client be built; there is no service.
 package sandbox
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Config has the keys that a program sets by itself.
+// Config has the keys that a program sets itself.
 type Config struct {
 	Data string `key:"data" help:"directory that holds the workspaces"`
 	Node string `key:"node" help:"name of this node; empty takes the host's name"`
 }
 
-// Defaults are the defaults of every key.
+// Defaults returns the defaults of all keys.
 func Defaults() Config { return Config{Data: "data/sandbox"} }
 
-// Deps are what the service takes from its program.
+// Deps are the service's dependencies.
 type Deps struct {
 	Log *slog.Logger
 }
@@ -30,7 +30,7 @@ type Deps struct {
 // Service is never made here.
 type Service struct{ rpc.Component }
 
-// New fails as Supported does.
+// New returns the error of Supported.
 func New(context.Context, Config, Deps) (*Service, error) { return nil, Supported() }
 
 // Supported returns why the service cannot run on this system, and what to do.

@@ -20,14 +20,13 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 )
 
-// DriverKubernetes has a cluster make a pod of each. It is experimental.
+// DriverKubernetes makes each sandbox as a pod of a cluster. It is experimental.
 const DriverKubernetes = "kubernetes"
 
-// LevelPod is what the driver `kubernetes` has: what a pod can be given. It cannot be
-// chosen.
+// LevelPod is the level of the driver `kubernetes`: the isolation of a pod. It cannot be chosen.
 const LevelPod = "pod"
 
-// Kubernetes is how the driver `kubernetes` makes sandboxes.
+// Kubernetes is the configuration of the driver `kubernetes`.
 type Kubernetes struct {
 	Kubeconfig     string        `key:"kubeconfig" help:"file that says how the API server is reached; empty takes the service account of the pod that the service runs in"`
 	Namespace      string        `key:"namespace" help:"namespace of sandboxes, and of the claim; empty takes that of the service account, or of the kubeconfig"`
@@ -49,16 +48,17 @@ type Kubernetes struct {
 	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) at which somebody answers and which no sandbox may reach, to tell that the cluster keeps its network policies; none takes the API server's"`
 }
 
-// Volume is a claim that the service's own pod has, too.
+// Volume is a claim that the service's own pod also mounts.
 type Volume struct {
 	// Claim is the PersistentVolumeClaim, and ClaimPath a folder in it; empty is its root.
 	Claim     string `key:"claim"`
 	ClaimPath string `key:"claim-path"`
-	// Path is where the service has that folder.
+	// Path is the path of that folder in the service's pod.
 	Path string `key:"path"`
 }
 
-// check reports every fault of a driver that is chosen. It is no Validate: the configuration would call that for every driver.
+// check reports all faults of a chosen driver. It is not named Validate, which the configuration would call
+// for every driver.
 func (k Kubernetes) check() error {
 	var faults []error
 	bad := func(wrong bool, format string, args ...any) {
@@ -81,7 +81,7 @@ func (k Kubernetes) check() error {
 	return errors.Join(faults...)
 }
 
-// validateKubernetes reports what the driver cannot do.
+// validateKubernetes reports settings that the driver does not support.
 func (c Config) validateKubernetes() error {
 	faults := []error{c.Kubernetes.check()}
 	if c.Level != LevelAuto {
@@ -90,8 +90,7 @@ func (c Config) validateKubernetes() error {
 	return errors.Join(append(faults, c.checkSources())...)
 }
 
-// checkSources reports what pods cannot be shown, for it is on the service's machine
-// alone.
+// checkSources reports mounts that pods cannot show because they are only on the service's machine.
 func (c Config) checkSources() error {
 	sources := map[string]string{}
 	for _, m := range c.Mounts {
@@ -121,7 +120,7 @@ func (k Kubernetes) volumes() []kubernetes.Volume {
 	return all
 }
 
-// connect says how the API server is reached.
+// connect returns the configuration of the connection to the API server.
 func (k Kubernetes) connect() (config *rest.Config, namespace string, err error) {
 	if k.Kubeconfig == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
@@ -146,8 +145,8 @@ func (k Kubernetes) connect() (config *rest.Config, namespace string, err error)
 	return config, namespace, err
 }
 
-// newKubernetes makes the driver's runner, with what the service gives it: its network,
-// its certificates and its log.
+// newKubernetes makes the driver's runner. given has what the service provides: its network, its
+// certificates and its log.
 func (c Config) newKubernetes(ctx context.Context, data string, given kubernetes.Options) (*kubernetes.Runner, error) {
 	k := c.Kubernetes
 	config, namespace, err := k.connect()

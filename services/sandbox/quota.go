@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// openQuota finds out whether the file system keeps the size of workspaces; nil when
-// it does not. Chosen by name, it must.
+// openQuota tests whether the file system limits the size of workspaces; nil if it does not. If it is
+// chosen by name, that is an error.
 func (s *Service) openQuota(c Config, level, data string, owners box.Owners) (box.Quota, error) {
 	switch {
 	case c.WorkspaceQuota == QuotaCounted:
-		return nil, nil //nolint:nilnil // which is an answer
+		return nil, nil //nolint:nilnil // a valid answer
 	case level != LevelFull && c.WorkspaceQuota == QuotaProject:
 		return nil, errors.New("workspace-quota: project needs the level `full`: choose `counted`, or that level")
 	case level != LevelFull:
@@ -36,7 +36,7 @@ func (s *Service) openQuota(c Config, level, data string, owners box.Owners) (bo
 	return nil, fmt.Errorf("workspace-quota: %w: mount the file system of %s with project quotas, or choose `counted`", err, data)
 }
 
-// projects is a box.Quota.
+// projects implements box.Quota.
 type projects struct{ *quota.Projects }
 
 // Keep implements box.Quota.

@@ -1,12 +1,10 @@
 //go:build linux
 
-// Package sandbox runs the commands of sessions in isolation and works on their
-// files. It owns the workspaces of one node; the directory is the truth, there is
-// no database.
+// Package sandbox runs the commands of sessions in isolation and works on their files. It owns the
+// workspaces of one node; the directory is the truth, there is no database.
 //
-// It fails closed. The operator chooses a driver, which makes sandboxes, and a level, `full` or `basic`, and every part
-// of that level is applied to every command, or the command is refused and
-// starting the service fails.
+// It fails closed. The operator chooses a driver, which makes sandboxes, and a level, `full` or `basic`. If
+// a part of that level cannot be applied, the service does not start, or the command is refused.
 package sandbox
 
 import (
@@ -36,34 +34,33 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
-// Deps are what the service takes from its program.
+// Deps are the service's dependencies.
 type Deps struct {
 	Log *slog.Logger
 
-	fault func(c box.Call, method, point string) // of tests
+	fault func(c box.Call, method, point string) // for tests
 }
 
-// Service is the sandbox service, an rpc.Component without a public face.
+// Service is the sandbox service, an rpc.Component without public RPCs.
 type Service struct {
 	node    *box.Node
 	server  *server.Server
 	runner  runner
-	groups  cgroup.Hierarchy // nil but at level `full`
+	groups  cgroup.Hierarchy // nil except at level `full`
 	network *network.Network
 	room    *room.Watch
 	mounts  *mount.Set
 	log     *slog.Logger
 }
 
-// Supported returns nil: this system has what sandboxes are made of.
+// Supported returns nil: this system can run sandboxes.
 func Supported() error { return nil }
 
-// probeTimeout bounds the first command, which shows that isolation works.
+// probeTimeout limits the first command, which proves that isolation works.
 const probeTimeout = 30 * time.Second
 
-// New takes hold of the data directory and runs a first command, to show that
-// everything the level promises can be applied here. The error says what is
-// missing. The service must be closed.
+// New locks the data directory and runs a first command, which proves that all parts of the level can be
+// applied here. The error names the missing part. The caller must close the service.
 func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := config.Check(&c); err != nil {
 		return nil, err
@@ -89,7 +86,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	}
 	limits := c.Limits.box()
 	if level != LevelFull {
-		limits.CPUs = 0 // which takes control groups
+		limits.CPUs = 0 // which need control groups
 	}
 	owners, included, err := s.isolate(ctx, c, level, data, trust, d.Log)
 	if err != nil {
@@ -144,8 +141,8 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	return s, nil
 }
 
-// realPath is the one path of a folder, which is made if there is none: what a crash leaves on the machine has its
-// name after it, and must be found by whatever path the next start knows the folder.
+// realPath returns the canonical path of a folder, and makes the folder if it is missing. Remains of a
+// crash are named after that path, and must be found by whatever path the next start uses.
 func realPath(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -157,7 +154,7 @@ func realPath(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// watch watches the disks that the node writes to.
+// watch returns a watch of the disks that the node writes to.
 func (c Config) watch(data string) (*room.Watch, error) {
 	folders := []string{data}
 	if folder := c.ObjectStore.folder(); folder != "" {
@@ -172,8 +169,8 @@ func (c Config) watch(data string) (*room.Watch, error) {
 	return w, w.Observe(otel.Meter("github.com/fairlead/fairlead/services/sandbox"))
 }
 
-// openNetwork checks what commands may reach, and returns the file with what those
-// that may reach anything are to trust.
+// openNetwork checks what commands may reach, and returns the file of certificates that commands with a
+// network trust.
 func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust string, err error) {
 	dir := filepath.Join(data, ".egress")
 	authority, err := egress.OpenAuthority(dir, time.Now)
@@ -195,7 +192,7 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	return authority.Bundle(dir)
 }
 
-// probe runs a command just as every other is run.
+// probe runs a command in the same way as every other.
 func (s *Service) probe(ctx context.Context, c Config, data string, owners box.Owners, l box.Limits) error {
 	timeout := probeTimeout
 	if c.Driver == DriverKubernetes {
@@ -231,7 +228,7 @@ func (s *Service) probe(ctx context.Context, c Config, data string, owners box.O
 	return nil
 }
 
-// networkKind is what commands may reach at most.
+// networkKind returns the most that commands may reach.
 func (c Config) networkKind() string {
 	switch {
 	case c.Driver == DriverNone:
@@ -252,7 +249,7 @@ func nodeName(configured string) string {
 	return "sandbox"
 }
 
-// RegisterPublic registers nothing: all of this service is internal.
+// RegisterPublic registers nothing: all RPCs of this service are internal.
 func (s *Service) RegisterPublic(grpc.ServiceRegistrar) {}
 
 // RegisterPeer registers the internal services.
@@ -279,7 +276,7 @@ func (s *Service) release() error {
 	if s.runner != nil {
 		faults = append(faults, s.runner.Close())
 	}
-	if s.groups != nil && s.node != nil { // otherwise they are those of the directory's holder
+	if s.groups != nil && s.node != nil { // otherwise the groups belong to the directory's holder
 		faults = append(faults, s.groups.Close())
 	}
 	return errors.Join(faults...)
