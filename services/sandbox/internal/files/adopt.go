@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt puts a directory of the host, on the same file system, into the workspace
-// under a name that must be free, and makes the directories that lead there. before
-// is called just before it takes effect. The directory comes from the staging folder.
+// Adopt moves a directory of the host, in the staging folder, into the workspace under a free name. It
+// makes the directories that lead there. It calls before just before the move takes effect.
 func (t *Tree) Adopt(source, name string, before func(Step) error) (err error) {
 	if name, err = Clean(name); err != nil {
 		return err

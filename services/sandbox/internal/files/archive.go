@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrArchive says that an archive cannot be unpacked into a workspace.
+// ErrArchive means that an archive cannot be unpacked into a workspace.
 var ErrArchive = errors.New("the archive cannot be unpacked")
 
 // Format is the format of an archive.
@@ -31,8 +31,7 @@ const (
 	Zip
 )
 
-// archiveWriter is what an archive is written to, whatever its format: a header, and
-// then what the file holds.
+// archiveWriter writes an archive of any format: for each file a header, and then its contents.
 type archiveWriter interface {
 	WriteHeader(*tar.Header) error
 	io.WriteCloser
@@ -49,9 +48,8 @@ func (f Format) writer(to io.Writer) archiveWriter {
 	}
 }
 
-// Pack writes everything in the workspace as an archive: files, directories and
-// links, following none. What is neither is left out, and what vanishes meanwhile. It
-// fails with ErrExport rather than leave out something that it cannot read.
+// Pack writes the workspace as an archive: files, directories and links, following none. It leaves out
+// other files, and files that vanish meanwhile. It fails with ErrExport if it cannot read a file.
 func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
 	root, err := t.directory(".")
 	if err != nil {
@@ -72,7 +70,7 @@ func (p packer) walker(ctx context.Context) *walker {
 	return &walker{ctx: ctx, visit: p.entry, skip: func(_, _ string) bool { return false }, closed: true, refuse: unreadable}
 }
 
-// unreadable says what of a workspace cannot be packed, and why.
+// unreadable returns the error for a file that cannot be packed.
 func unreadable(name string, why error) error {
 	var errno unix.Errno
 	switch {
@@ -84,7 +82,7 @@ func unreadable(name string, why error) error {
 	return fmt.Errorf("%w: %.200s %w", ErrExport, name, why)
 }
 
-// entry writes one file's header, and what it holds.
+// entry writes one file's header and contents.
 func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
 	h := &tar.Header{
 		Name: name, Mode: int64(st.Mode & 0o777), ModTime: time.Unix(st.Mtim.Sec, st.Mtim.Nsec), Format: tar.FormatPAX,
@@ -107,7 +105,7 @@ func (p packer) entry(dir *os.File, last, name string, st *unix.Stat_t) error {
 	}
 }
 
-// regular writes a regular file, as long as it is now.
+// regular writes a regular file, up to its current size.
 func (p packer) regular(dir *os.File, last string, h *tar.Header) error {
 	f, err := openClosed(int(dir.Fd()), last)
 	if vanished(err) {
@@ -138,23 +136,21 @@ func (p packer) regular(dir *os.File, last string, h *tar.Header) error {
 	return nil
 }
 
-// readLink reads where a link leads, as it is.
+// readLink reads the target of a link.
 func readLink(dir int, last string) (string, error) {
 	buffer := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(dir, last, buffer)
 	return string(buffer[:max(n, 0)]), err
 }
 
-// Unpack puts what a tar holds into a workspace in which nothing runs and nothing
-// is. reserve is asked before each entry takes its bytes on the disk. After an error
-// a part may be there.
+// Unpack writes a tar into an empty workspace in which nothing runs. It calls reserve before each entry
+// takes its bytes on disk. After an error a part may be there.
 func (t *Tree) Unpack(ctx context.Context, from io.Reader, reserve func(bytes int64) error) error {
 	packed := &counted{from: from}
 	return t.unpack(ctx, packed, packed, reserve)
 }
 
-// unpack is Unpack of a tar that comes in so many bytes. It need not have all that its
-// files hold: holes are left out.
+// unpack is Unpack of a tar that arrives as so many bytes. Holes of its files are left out.
 func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, reserve func(bytes int64) error) error {
 	source := &ending{from: from}
 	in := tar.NewReader(source)
@@ -179,8 +175,8 @@ func (t *Tree) unpack(ctx context.Context, from io.Reader, packed *counted, rese
 	}
 }
 
-// ending notes that more was asked for than there is. A tar.Reader takes an archive that stops between
-// two entries for a whole one; POSIX (pax, "ustar Interchange Format") ends it with two blocks of zeros.
+// ending records a read past the end. A tar.Reader accepts an archive that stops between two entries; POSIX
+// (pax, "ustar Interchange Format") requires two blocks of zeros at the end.
 type ending struct {
 	from io.Reader
 	over bool
@@ -192,7 +188,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken tells an archive that cannot be read from a source that broke.
+// broken turns an error of an unreadable archive into ErrArchive, but not an error of its source.
 func broken(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrFieldTooLong) ||
 		isBadZip(err) || isBadGzip(err) {
@@ -203,17 +199,17 @@ func broken(err error) error {
 
 type unpacker struct {
 	tree    *Tree
-	in      io.Reader // what the entry holds
+	in      io.Reader // the entry's contents
 	reserve func(bytes int64) error
-	dirs    map[string]folder // what they are to be in the end, by clean name
-	names   int               // bytes that further names of them may have
+	dirs    map[string]folder // their final state, by clean name
+	names   int               // bytes left for the names of further ones
 }
 
-// maxNames is how many bytes the names of all folders of an archive may have: they are kept
-// until its end.
+// maxNames is how many bytes the names of all folders of an archive may have, because they are kept until
+// its end.
 const maxNames = 64 << 20
 
-// folder is what a folder is to be in the end.
+// folder is the final state of a folder.
 type folder struct {
 	mode int64
 	time time.Time
@@ -238,8 +234,8 @@ func (u *unpacker) entry(h *tar.Header) error {
 	}
 }
 
-// name checks an entry's name: relative, inside, and through no link. The kernel
-// checks again when the name is used.
+// name checks an entry's name: it must be relative, inside, and through no link. The kernel checks again
+// when the name is used.
 func (u *unpacker) name(asked string) (string, error) {
 	if path.IsAbs(asked) || asked == "" {
 		return "", fmt.Errorf("%w: %.200q is no relative path", ErrArchive, asked)
@@ -280,7 +276,7 @@ func (u *unpacker) regular(name string, h *tar.Header) error {
 	if err := setTimes(unix.AT_FDCWD, d.file.Name(), h.ModTime); err != nil {
 		return err
 	}
-	// A mode of zero is one to Put: a file without any right gets it by then.
+	// Put replaces a mode of zero by its default: a file without any right gets its mode afterwards.
 	_, _, err = u.tree.Put(d, name, Target{CreateOnly: true, Mode: uint32(h.Mode) & 0o777})
 	if err == nil && h.Mode&0o777 == 0 {
 		err = unix.Fchmod(int(d.file.Fd()), 0)
@@ -288,7 +284,7 @@ func (u *unpacker) regular(name string, h *tar.Header) error {
 	return badEntry(h, err)
 }
 
-// badEntry is what is wrong with an archive whose entry cannot be put in place.
+// badEntry returns the error for an entry that cannot be put in place.
 func badEntry(h *tar.Header, err error) error {
 	if errors.Is(err, ErrExists) || errors.Is(err, ErrWrongType) || errors.Is(err, ErrEscapes) || errors.Is(err, ErrName) {
 		return fmt.Errorf("%w: %.200q: %w", ErrArchive, h.Name, err)
@@ -296,7 +292,7 @@ func badEntry(h *tar.Header, err error) error {
 	return err
 }
 
-// setTimes sets a file's times, also a link's own.
+// setTimes sets the times of a file or of a link itself.
 func setTimes(dir int, name string, at time.Time) error {
 	if at.IsZero() || at.Unix() < 0 || at.Year() > 9999 {
 		at = time.Unix(0, 0)
@@ -310,7 +306,7 @@ func setTimes(dir int, name string, at time.Time) error {
 
 func (u *unpacker) directory(name string, h *tar.Header) error {
 	if name == "." {
-		return nil // the workspace's own mode is the service's affair
+		return nil // the service manages the workspace's own mode
 	}
 	if err := u.tree.makeDirectories(name); err != nil {
 		return badEntry(h, err)
@@ -356,8 +352,8 @@ func (t *Tree) own(dir *os.File, last string) error {
 	return unix.Fchownat(int(dir.Fd()), last, t.owner.UID, t.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// finish gives the directories their modes and times, the deepest first: putting
-// something into one changes its time, and may need more rights than it has.
+// finish sets the modes and times of the directories, deepest first. Adding a file to a directory changes
+// its time, and may need more rights than its final mode gives.
 func (u *unpacker) finish() error {
 	names := slices.SortedFunc(maps.Keys(u.dirs), func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), cmp.Compare(a, b))

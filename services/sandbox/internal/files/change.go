@@ -37,7 +37,7 @@ func (s *Space) Put(d *Draft, name string, to Target) (i Info, created bool, err
 	return i, created, err
 }
 
-// outside calls f with the service's own rights, which the caller's thread has not.
+// outside calls f with the service's own rights, which the caller's thread lacks.
 func outside(f func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- f() }()
@@ -71,7 +71,7 @@ func (s *Space) Remove(name string, recursive bool, before func(Step) error) err
 	return m.change(func(t *Tree) error { return t.Remove(rest, recursive, m.before(before)) })
 }
 
-// before has a step in the mount told as one in the workspace, with the service's own
+// before wraps f for a mount: f gets the step as seen from the workspace, and runs with the service's own
 // rights.
 func (m *Mounted) before(f func(Step) error) func(Step) error {
 	if f == nil {
@@ -80,7 +80,7 @@ func (m *Mounted) before(f func(Step) error) func(Step) error {
 	return func(p Step) error { return outside(func() error { return f(p.below(m.Alias)) }) }
 }
 
-// Move is Tree.Move. Nothing moves between a mount and what is outside.
+// Move is Tree.Move. It cannot move files between a mount and the outside.
 func (s *Space) Move(from, to string, overwrite bool, before func(Step) error) (i Info, err error) {
 	source, m, oldRest, err := s.find(from)
 	if err != nil {
@@ -120,8 +120,7 @@ func (s *Space) Mark(name string, follow bool) (found Mark, err error) {
 	return found, err
 }
 
-// Watch is Tree.Watch. What changes in mounts below the path is not reported: they
-// are watched by their own.
+// Watch is Tree.Watch. It does not report changes in mounts below the path; these need their own Watch.
 func (s *Space) Watch(ctx context.Context, name string, report func([]Changed) error) error {
 	_, m, rest, err := s.find(name)
 	if err != nil {
@@ -142,8 +141,7 @@ func (s *Space) Watch(ctx context.Context, name string, report func([]Changed) e
 	})
 }
 
-// copyInto is rename, for a place on another mount: the file is written beside its
-// place first.
+// copyInto is rename for a place on another mount: it first writes the file beside its place.
 func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	draft := ".fairlead-" + rand.Text()
 	fd, err := unix.Openat(int(p.dir.Fd()), draft, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -157,7 +155,7 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 		f, err = finish(f)
 	}
 	if err != nil {
-		err = refine(p.name, err) // it may be on another disk, which is full
+		err = refine(p.name, err) // the mount may be on another disk, which is full
 	} else {
 		p.file, p.from = f, int(p.dir.Fd())
 		p.step.From, p.step.Staged = path.Join(path.Dir(p.name), draft), false
@@ -169,7 +167,7 @@ func (d *Draft) copyInto(p placing, to Target) (Info, error) {
 	return info, err
 }
 
-// removeInPlace removes a directory with all that is in it, following no link.
+// removeInPlace removes a directory with its contents, following no link.
 func removeInPlace(fd int, last, name string) error {
 	if err := erase.All(fmt.Sprintf("/proc/self/fd/%d/%s", fd, last)); err != nil {
 		return refine(name, err)

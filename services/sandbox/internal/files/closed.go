@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Why something cannot be packed, after its name.
+// Why a file cannot be packed, after its name.
 var (
 	errClosed  = errors.New("is closed to reading: open it with chmod")
 	errShorter = errors.New("became shorter while it was read: try again")

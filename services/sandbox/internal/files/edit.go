@@ -9,17 +9,17 @@ import (
 // MaxEditBytes is the largest file that can be edited.
 const MaxEditBytes = 16 << 20
 
-// Edit replaces a piece of text.
+// Edit replaces a part of a text.
 type Edit struct {
 	Old, New string
 	All      bool
 }
 
-// EditError says which edit could not be made.
+// EditError reports which edit could not be made.
 type EditError struct {
 	Index int
-	Found int    // how often its text is there: 0, or more than one
-	Why   string // what may keep it from being found; empty if that is not known
+	Found int    // how often its text occurs: 0, or more than one
+	Why   string // what may keep it from being found; empty if unknown
 }
 
 func (e *EditError) Error() string {
@@ -32,7 +32,7 @@ func (e *EditError) Error() string {
 	return fmt.Sprintf("edit %d: the text to replace is in the file %d times: add lines around it to make it unique, or replace all", e.Index, e.Found)
 }
 
-// Edited is what edits made of a file.
+// Edited is the result of edits of a file.
 type Edited struct {
 	Content      []byte
 	Etag         string // of the file before; empty if there was none
@@ -41,8 +41,7 @@ type Edited struct {
 	FirstLine    int64
 }
 
-// Edit applies edits to the content of a file, all of them or none. Nothing is
-// written yet.
+// Edit applies all edits to the content of a file, or none. It writes nothing.
 func (t *Tree) Edit(name string, edits []Edit) (Edited, error) {
 	name, err := Clean(name)
 	if err != nil {
@@ -64,8 +63,7 @@ func (t *Tree) Edit(name string, edits []Edit) (Edited, error) {
 	return e, nil
 }
 
-// Apply makes the edits, each on the result of the one before. Bytes outside the places
-// that match stay as they are.
+// Apply makes the edits, each on the result of the previous one. Other bytes of the content stay unchanged.
 func Apply(name string, content []byte, edits []Edit) ([]byte, []int32, error) {
 	counts, encoded := make([]int32, 0, len(edits)), findEncoding(content)
 	for i, e := range edits {
@@ -114,8 +112,8 @@ const (
 	snippetBytes  = 16 << 10
 )
 
-// snippet is the lines of after that differ from before, with some around them,
-// and the number of the first one.
+// snippet returns the lines of after that differ from before, with some lines around them, and the number
+// of the first one.
 func snippet(before, after []byte) (string, int64) {
 	prefix := 0
 	for prefix < min(len(before), len(after)) && before[prefix] == after[prefix] {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// encoding is what an edit must know of a content that is not valid UTF-8.
+// encoding describes a content that is not valid UTF-8.
 type encoding struct {
 	utf16   bool
 	invalid bool // some bytes are not UTF-8
 	wide    bool // some characters have several bytes: it is UTF-8 with faults
-	marked  bool // it has U+FFFD itself
+	marked  bool // it contains U+FFFD itself
 }
 
 func findEncoding(content []byte) encoding {
@@ -30,8 +30,8 @@ func findEncoding(content []byte) encoding {
 	return e
 }
 
-// takes refuses an edit that would mix encodings in a file, or put the marks in place
-// of the bytes that Read shows as such.
+// takes refuses an edit that would mix encodings in a file, or that would write the replacement marks that
+// Read shows for invalid bytes.
 func (e encoding) takes(name string, edit Edit) error {
 	switch {
 	case e.utf16:
@@ -46,10 +46,10 @@ func (e encoding) takes(name string, edit Edit) error {
 	return nil
 }
 
-// normalizable is how large a content may be to be searched in another Unicode form.
+// normalizable is the largest content that is searched in another Unicode form.
 const normalizable = 1 << 20
 
-// whyMissing tells what may keep a text from being found; empty if it does not know.
+// whyMissing returns what may keep a text from being found; empty if unknown.
 func whyMissing(content []byte, old string) string {
 	switch {
 	case bytes.IndexByte(content, 0) >= 0:

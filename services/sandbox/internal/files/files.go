@@ -1,12 +1,9 @@
-// Package files works on the files of a workspace while commands in it do their
-// worst.
+// Package files works on the files of a workspace while hostile commands may run in it.
 //
-// Every path is resolved beneath the workspace by the kernel (openat2 with
-// RESOLVE_BENEATH): what leads outside, by `..`, by a link or by a race, is
-// refused there and then, because there is no moment between a check and the use
-// of what was checked. Links that stay inside are followed; absolute links never
-// are. Walks go from folder to folder by descriptor and follow no link. Nothing
-// is opened that could block or act: no FIFO, no device.
+// The kernel resolves every path beneath the workspace (openat2 with RESOLVE_BENEATH). It refuses a path
+// that leads outside, by `..`, by a link or by a race: there is no moment between the check and the use.
+// Links that stay inside are followed, absolute links never. Walks go from folder to folder by descriptor
+// and follow no link. The package opens nothing that could block or act: no FIFO, no device.
 package files
 
 import (
@@ -21,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Errors of this package. Everything else is a failure of the disk.
+// Errors of this package. All other errors are failures of the disk.
 var (
 	ErrNotFound   = errors.New("there is no such file")
 	ErrEscapes    = errors.New("the path leads outside the workspace")
@@ -41,34 +38,34 @@ var (
 
 // Kinds of ErrWrongType.
 var (
-	errShut         = fmt.Errorf("%w", ErrWrongType) // of what cannot be looked for
+	errShut         = fmt.Errorf("%w", ErrWrongType) // of a path that cannot be searched
 	errNotDirectory = fmt.Errorf("%w", ErrWrongType) // of a part of a path
 )
 
-// mount is where commands see the workspace.
+// mount is the path of the workspace in a sandbox.
 const mount = "/workspace"
 
-// Owner is who owns what is written; -1 leaves it to the service's own user.
+// Owner is the owner of written files; UID -1 means the service's own user.
 type Owner struct{ UID, GID int }
 
-// Tree is an open workspace. It is safe for concurrent use, and must be closed.
+// Tree is an open workspace. It is safe for concurrent use. The caller must close it.
 type Tree struct {
-	// Folder is asked before a folder is made that leads to a file; nil allows all.
+	// Folder is called before a folder is made that leads to a file; nil allows all.
 	Folder func() error
-	// Rules bind the request that the tree is opened for.
+	// Rules restrict the request that the tree is opened for.
 	Rules *Rules
 
 	root    *os.File
 	staging string
 	owner   Owner
-	points  map[identity]bool // where mounts lie; see Space
-	foreign bool              // it is a mount's: files are written where they are to be
+	points  map[identity]bool // places of mounts; see Space
+	foreign bool              // it is a mount's: files are written directly in their folder
 	within  *Tree             // the workspace of a mount
 	alias   string            // of a mount
 }
 
-// Open opens a workspace. staging is a folder on the same file system, closed to
-// commands, in which files are written before they are put in place.
+// Open opens a workspace. staging is a folder on the same file system, closed to commands, for files that
+// are not yet in place.
 func Open(dir, staging string, owner Owner) (*Tree, error) {
 	fd, err := rights.Open(dir)
 	if err != nil {
@@ -80,9 +77,8 @@ func Open(dir, staging string, owner Owner) (*Tree, error) {
 // Close closes the tree.
 func (t *Tree) Close() error { return t.root.Close() }
 
-// Clean turns a request's path, relative or absolute below /workspace, into one
-// relative to the workspace; "." is the workspace itself. It is not what keeps a
-// path inside, only what gives each file one name.
+// Clean turns a request's path, relative or absolute below /workspace, into one relative to the workspace;
+// "." is the workspace itself. It only gives each file one name; the kernel keeps paths inside.
 func Clean(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
 		return "", fmt.Errorf("%w: it contains a NUL", ErrName)
@@ -101,11 +97,10 @@ func Clean(name string) (string, error) {
 	return name, nil
 }
 
-// attempts bounds how often a resolution is tried again that the kernel gave up
-// because something was renamed meanwhile.
+// attempts limits the retries of a resolution that the kernel gave up because of a concurrent rename.
 const attempts = 64
 
-// open resolves a name beneath the workspace. The name is not cleaned again.
+// open resolves a name beneath the workspace. It does not clean the name.
 func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 	if t.Rules.noLinks() {
 		return t.openWith(name, flags, unix.RESOLVE_NO_SYMLINKS)
@@ -113,7 +108,7 @@ func (t *Tree) open(name string, flags uint64) (*os.File, error) {
 	return t.openWith(name, flags, 0)
 }
 
-// openWith is open with a further way to resolve the name.
+// openWith is open with further flags for the resolution.
 func (t *Tree) openWith(name string, flags, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{
 		Flags:   flags | unix.O_CLOEXEC,
@@ -140,8 +135,8 @@ func (t *Tree) openWith(name string, flags, resolve uint64) (*os.File, error) {
 	return nil, fmt.Errorf("%w: %s changes while it is looked up", ErrEscapes, name)
 }
 
-// through calls f, which looks for something in the workspace or changes it in one moment, and
-// again as long as a command closes the workspace to it.
+// through calls f, which looks up or atomically changes something in the workspace. It repeats that while a
+// command closes the workspace to it.
 func (t *Tree) through(f func() error) error {
 	if t.foreign {
 		return f()
@@ -149,7 +144,7 @@ func (t *Tree) through(f func() error) error {
 	return rights.Through(t.root, f)
 }
 
-// refine says what an error of the kernel means for a name.
+// refine turns an error of the kernel into one of this package.
 func refine(name string, err error) error {
 	switch {
 	case errors.Is(err, unix.EXDEV):
@@ -182,10 +177,10 @@ func refine(name string, err error) error {
 	return &os.PathError{Op: "open", Path: name, Err: err}
 }
 
-// maxName is how many bytes a name may have on most file systems.
+// maxName is the longest name, in bytes, on most file systems.
 const maxName = 255
 
-// tooLong names the part of a path that is too long, or the path.
+// tooLong returns an error that names the part of a path that is too long, or the path.
 func tooLong(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if len(part) > maxName {
@@ -234,7 +229,7 @@ func (t *Tree) other(name string) bool {
 	return unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR
 }
 
-// parent opens the directory that a name lies in, and returns the last part.
+// parent opens the directory of a name and returns the last part.
 func (t *Tree) parent(name string) (*os.File, string, error) {
 	dir, last := path.Split(name)
 	if last == "" || last == "." || last == ".." {

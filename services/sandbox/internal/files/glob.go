@@ -60,7 +60,7 @@ func (g *glob) walk(dir *os.File, name string, mounts func(string) bool) error {
 			return nil //nolint:nilerr // it vanished
 		}
 		g.found = append(g.found, i)
-		if len(g.found) >= 2*g.limit+1024 { // memory is bounded, whatever matches
+		if len(g.found) >= 2*g.limit+1024 { // bound the memory, whatever matches
 			g.found, w.partial = g.newest(), true
 		}
 		return nil
@@ -80,7 +80,7 @@ func (g *glob) result() ([]Info, bool, error) {
 	return g.newest(), g.partial || len(g.found) > g.limit, nil
 }
 
-// newest returns the files that changed last, after the one that the pattern names itself.
+// newest returns the files that changed last, after the file that the pattern names literally.
 func (g *glob) newest() []Info {
 	named := path.Join(g.root, filename.Decode(g.pattern.text))
 	after := func(i Info) int {
@@ -95,8 +95,8 @@ func (g *glob) newest() []Info {
 	return g.found[:min(len(g.found), g.limit)]
 }
 
-// relativePattern makes a pattern relative to the directory that is searched; one
-// may also be given as an absolute path below it.
+// relativePattern makes a pattern relative to the searched directory. The pattern may also be an absolute
+// path below it.
 func relativePattern(pattern, dir string) (reading, error) {
 	if strings.ContainsRune(pattern, 0) {
 		return reading{}, ErrPattern
@@ -112,7 +112,7 @@ func relativePattern(pattern, dir string) (reading, error) {
 	return readPattern(strings.TrimPrefix(pattern, "./")), nil
 }
 
-// beneath is a path from a directory.
+// beneath returns the path of name in a directory.
 func beneath(dir, name string) string {
 	if dir == "." {
 		return name

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// GrepMode says what a search sends.
+// GrepMode is what a search sends.
 type GrepMode int
 
 // Modes of a search.
@@ -23,15 +23,15 @@ const (
 	GrepCount
 )
 
-// Bounds of a search.
+// Limits of a search.
 const (
 	maxGrepText    = 2000      // bytes sent of a line
-	maxGrepLine    = 1 << 20   // bytes looked at of a line of a file that is larger than maxGrepWhole
+	maxGrepLine    = 1 << 20   // bytes searched of a line of a file that is larger than maxGrepWhole
 	maxGrepWhole   = 32 << 20  // bytes of a file that is searched at once
 	maxGrepMatches = 1_000_000 // in a file whose matches may span lines
 	binarySniffed  = 8 << 10
 	grepAhead      = 64 // files that are open before their turn
-	grepPiece      = 64 // matches that are handed on at once
+	grepPiece      = 64 // matches that are passed on at once
 	maxGrepWorkers = 4  // files that are searched at the same time
 )
 
@@ -53,9 +53,9 @@ type GrepMatch struct {
 	Count   int64
 }
 
-// Grep searches files by path and line, and sends what it finds. It leaves out
-// binary files and everything below `.git`, and tells whether there is more.
-// Several files are searched at the same time; send is called by one goroutine.
+// Grep searches files in the order of paths and lines, and sends its matches. It leaves out binary files
+// and everything below `.git`, and reports whether there is more. It searches several files at a time, but
+// only one goroutine calls send.
 func (t *Tree) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
 	g, err := q.begin(t.Rules)
 	if err != nil {
@@ -79,19 +79,19 @@ func (q GrepQuery) begin(rules *Rules) (*grep, error) {
 	return &grep{q: q, pattern: p, glob: readPattern(q.Glob), root: name, rules: rules, jobs: make(chan *grepJob, grepAhead), order: make(chan *grepJob, grepAhead)}, nil
 }
 
-// grep is a search: one goroutine walks and opens files, some search them, and the
-// caller's sends what they found in the order of the walk.
+// grep is a search. One goroutine walks and opens files, several search them, and the caller's sends the
+// matches in the order of the walk.
 type grep struct {
-	search  func(context.Context) error // walks what is to be searched
+	search  func(context.Context) error // walks the files to search
 	q       GrepQuery
 	glob    reading
-	globbed bool // the walk found a file that the glob matches; valid when it has ended
+	globbed bool // the walk found a file that matches the glob; valid after its end
 	pattern *pattern
 	root    string
 	rules   *Rules
-	jobs    chan *grepJob // to be searched; in the same order as below, so that the first one is always under way
+	jobs    chan *grepJob // to be searched, in the same order as below, so that the first one is always in progress
 	order   chan *grepJob // to be sent
-	partial bool          // the walk left something out; valid when it has ended
+	partial bool          // the walk left something out; valid after its end
 }
 
 // grepJob is one file.
@@ -115,7 +115,7 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 	for range min(runtime.GOMAXPROCS(0), maxGrepWorkers) {
 		work.Go(func() error {
 			s := scan{pattern: g.pattern.clone()}
-			for j := range g.jobs { // all are taken, so that all are closed
+			for j := range g.jobs { // take all jobs, so that all files are closed
 				s.search(ctx, g, j)
 			}
 			return nil
@@ -125,7 +125,7 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 	stop()
 	fault := work.Wait()
 	switch {
-	case more && err == nil: // what the others say is only that they were stopped
+	case more && err == nil: // the other errors only say that their goroutines were stopped
 		return true, nil
 	case fault != nil && !errors.Is(fault, context.Canceled):
 		return false, fault
@@ -135,7 +135,7 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 	return g.partial, err
 }
 
-// deliver sends what was found, up to the most that is wanted.
+// deliver sends the matches, up to the maximum.
 func (g *grep) deliver(ctx context.Context, send func(GrepMatch) error) (more bool, err error) {
 	sent := 0
 	for j := range g.order {
@@ -161,8 +161,7 @@ func (g *grep) deliver(ctx context.Context, send func(GrepMatch) error) (more bo
 	return more, ctx.Err()
 }
 
-// walk opens the files to search: what a tree has at a place, which is called name,
-// but not what is in mounts.
+// walk opens the files to search: those of a tree at place, whose path is name, except those in mounts.
 func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts func(string) bool) error {
 	f, st, err := t.regular(place)
 	if err == nil {
@@ -175,7 +174,7 @@ func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts fun
 	}
 	dir, none := t.directory(place)
 	if none != nil {
-		return err // why it is no regular file says more
+		return err // the reason why it is no regular file says more
 	}
 	defer func() { _ = dir.Close() }()
 	w := &walker{ctx: ctx, root: g.root, rules: g.rules, types: true, skip: func(last, name string) bool {
@@ -196,7 +195,7 @@ func (g *grep) visit(ctx context.Context, dir *os.File, last, name string, st *u
 	}
 	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it vanished, or is closed
+		return nil //nolint:nilerr // it vanished or is closed
 	}
 	if err := unix.Fstat(fd, st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return unix.Close(fd)
@@ -217,8 +216,7 @@ func (g *grep) hand(ctx context.Context, j *grepJob) error {
 	return nil
 }
 
-// wanted matches the glob as ripgrep does: one without a slash may match at any
-// depth.
+// wanted matches the glob as ripgrep does: a glob without a slash may match at any depth.
 func (g *grep) wanted(last, name string) bool {
 	if g.q.Glob == "" {
 		return true

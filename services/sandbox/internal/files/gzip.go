@@ -10,14 +10,14 @@ import (
 	"io"
 )
 
-// An archive may unpack to so many times its size, and to so many bytes in any case.
-// Source and text come to a tenth; what comes to more than this was made to.
+// The largest ratio of unpacked to packed size, and the unpacked size that is always allowed. Source and
+// text compress to a tenth; a higher ratio is deliberate.
 const (
 	maxRatio  = 200
 	freeBytes = 64 << 20
 )
 
-// inflated refuses what is out of all proportion.
+// inflated refuses a disproportionate archive.
 func inflated(packed, unpacked int64) error {
 	if unpacked > freeBytes && unpacked/maxRatio > packed {
 		return fmt.Errorf("%w: %d bytes of it unpack to %d and more, over %d times as many", ErrArchive, packed, unpacked, maxRatio)
@@ -48,7 +48,7 @@ func (t *Tree) UnpackGzip(ctx context.Context, from io.Reader, reserve func(byte
 	return t.unpack(ctx, &proportionate{in: in, packed: packed}, packed, reserve)
 }
 
-// counted counts what is read.
+// counted counts the bytes read.
 type counted struct {
 	from  io.Reader
 	bytes int64
@@ -60,7 +60,7 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// proportionate reads what was unpacked as long as it is in proportion.
+// proportionate reads unpacked data as long as it is in proportion.
 type proportionate struct {
 	in     io.Reader
 	packed *counted

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// Type says what a file is.
+// Type is the type of a file.
 type Type int
 
 // Types of files.
@@ -42,8 +42,8 @@ func newInfo(name string, st *unix.Stat_t) Info {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		// A command can set the time of its last change, but not of the last change
-		// of its state (ctime).
+		// A command can set the time of a file's last change, but not that of the last change of its state
+		// (ctime).
 		i.Type = Regular
 		i.Etag = fmt.Sprintf("%x-%x-%x-%x", st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
 	case unix.S_IFDIR:
@@ -70,8 +70,7 @@ func (t *Tree) Stat(name string) (Info, error) {
 	return describe(int(f.Fd()), "", name)
 }
 
-// describe describes a file in an open directory, or the open file itself if last
-// is empty.
+// describe describes a file in an open directory, or the open file itself if last is empty.
 func describe(fd int, last, name string) (Info, error) {
 	i, err := look(fd, last, name)
 	if err != nil {
@@ -80,7 +79,7 @@ func describe(fd int, last, name string) (Info, error) {
 	return i, nil
 }
 
-// describe is the function, for a directory that may be the workspace itself.
+// describe is the function describe, for a directory that may be the workspace itself.
 func (t *Tree) describe(fd int, last, name string) (i Info, err error) {
 	err = t.through(func() (err error) { i, err = look(fd, last, name); return err })
 	if err != nil {
@@ -89,7 +88,7 @@ func (t *Tree) describe(fd int, last, name string) (i Info, err error) {
 	return i, nil
 }
 
-// look is describe, with the kernel's own errors.
+// look is describe with the kernel's own errors.
 func look(fd int, last, name string) (Info, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, last, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {

@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Move gives a file, a link itself or a directory another name, and makes the
-// directories that lead there. What has that name already is ErrExists, unless it
-// is to be overwritten: then a file gives way to a file, and an empty directory to
-// a directory, and where both are names of one file the old one goes. before is called
-// just before the move takes effect.
+// Move renames a file, a link itself or a directory, and makes the directories that lead there. It returns
+// ErrExists if the new name is taken, unless overwrite is set. Then a file replaces a file, and a directory
+// replaces an empty directory; if both are names of one file, the old one goes. Move calls before just
+// before it takes effect.
 func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (Info, error) {
 	from, to, err := cleanMove(from, to)
 	if err != nil {
@@ -26,7 +25,7 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 		return Info{}, err
 	}
 	defer func() { _ = source.Close() }()
-	// Held open, it can be told of afterwards even if its new name is gone by then.
+	// Kept open, it can be described afterwards even if its new name is gone by then.
 	fd := -1
 	err = t.through(func() (err error) {
 		fd, err = unix.Openat(int(source.Fd()), oldName, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -83,8 +82,8 @@ func (t *Tree) renameAt(from, to place, flags uint) error {
 	return t.through(func() error { return unix.Renameat2(from.dir, from.name, to.dir, to.name, flags) })
 }
 
-// dropTwin removes the old name of a file that the new one was a name of before: the kernel says
-// that it has moved it, and does nothing.
+// dropTwin removes the old name if both were names of one file before: the kernel reports a move then, but
+// does nothing.
 func (t *Tree) dropTwin(old, there place, file int) error {
 	if twins, err := t.areTwins(old, there, file); err != nil || !twins {
 		return err
@@ -92,9 +91,9 @@ func (t *Tree) dropTwin(old, there place, file int) error {
 	return t.moveAgain(old, there)
 }
 
-// moveAgain takes a name aside, moves it from there, and removes what is left of it then. So if
-// there is but one entry (in a folder that does not tell upper from lower case) it stays, and if
-// others have put something in either place meanwhile it is moved, or gives way, as in any move.
+// moveAgain renames the old name to a temporary one, moves the file from there, and removes the rest. If
+// both names are one entry (in a case-insensitive folder), the entry stays. If another process has put
+// something in either place meanwhile, it is moved or replaced, as in any move.
 func (t *Tree) moveAgain(old, there place) error {
 	aside := place{old.dir, ".fairlead-" + rand.Text()}
 	if !t.foreign {
@@ -108,7 +107,7 @@ func (t *Tree) moveAgain(old, there place) error {
 	}
 	if err := t.renameAt(aside, there, 0); err != nil {
 		back := t.renameAt(aside, old, unix.RENAME_NOREPLACE)
-		if errors.Is(back, unix.EEXIST) { // others have put something there meanwhile: it stays in the workspace all the same
+		if errors.Is(back, unix.EEXIST) { // another process has put something there meanwhile: the file stays in the workspace
 			back = t.renameAt(aside, place{old.dir, "moved-" + rand.Text()}, unix.RENAME_NOREPLACE)
 		}
 		return errors.Join(err, back)

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// A pattern may take its whole size for each byte of a text. What takes more than this in all
-// is looked through in a way that is slower, but ends with the search.
+// maxEffort limits the matching effort. A pattern may take its whole size for each byte of a text. A more
+// costly search takes a slower way that ends when the search is cancelled.
 const maxEffort = 1 << 26
 
-// maxSpanEffort is the same for matches that may span lines: nothing ends the search of such a
-// text, so what is beyond is left out.
+// maxSpanEffort is the same for matches that may span lines. Such a search cannot be cancelled, so the rest
+// of the text is left out.
 const maxSpanEffort = 1 << 30
 
-// find is where the pattern is first in a text; -1 when it is not, or the search is over.
+// find returns where the pattern first matches in a text, or -1 if it does not or the search is over.
 func (p *pattern) find(ctx context.Context, text []byte) int {
 	if ctx.Err() != nil {
 		return -1
@@ -53,11 +53,10 @@ func (p *patient) ReadRune() (rune, int, error) {
 	return r, n, nil
 }
 
-// pieceBytes is about how much of a text is looked through before it is asked whether the
-// search is over.
+// pieceBytes is roughly how much text is searched between two checks whether the search is over.
 const pieceBytes = 64 << 10
 
-// inLines is find for a pattern that matches within lines, in a text that begins with one.
+// inLines is find for a pattern that matches within lines, in a text that begins with a line.
 func (p *pattern) inLines(ctx context.Context, text []byte) int {
 	for at := 0; at < len(text) && ctx.Err() == nil; {
 		end := len(text)
@@ -67,7 +66,7 @@ func (p *pattern) inLines(ctx context.Context, text []byte) int {
 			}
 		}
 		hit := p.find(ctx, text[at:end])
-		if hit >= 0 && (at+hit < end || end == len(text)) { // at the end it is in the next line
+		if hit >= 0 && (at+hit < end || end == len(text)) { // a match at the end belongs to the next line
 			return at + hit
 		}
 		at = end

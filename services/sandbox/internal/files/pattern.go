@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// pattern is what a search looks for.
+// pattern is the compiled pattern of a search.
 type pattern struct {
 	re *regexp.Regexp
-	// needle is a text that every match contains; nil when none is known. Looking for
-	// it is many times as fast as matching.
+	// needle is a text that every match contains, or nil if none is known. Searching for it is many times
+	// as fast as matching.
 	needle *needle
-	// plain says that the needle is all there is to the pattern.
+	// plain means that the pattern is just the needle.
 	plain bool
-	// size is how much there may be to do for one byte of a text.
+	// size is the largest effort for one byte of a text.
 	size int
 }
 
-// maxPattern is how large a pattern may be once what is repeated in it is written out.
+// maxPattern is the largest size of a pattern with its repetitions written out.
 const maxPattern = 1 << 15
 
-// size is how large a pattern is then.
+// size returns that size.
 func size(re *syntax.Regexp) int {
 	all := 1
 	if re.Op == syntax.OpLiteral {
@@ -65,7 +65,7 @@ func (q GrepQuery) compile() (*pattern, error) {
 	return p, nil
 }
 
-// clone is a pattern for another goroutine.
+// clone returns a copy of the pattern for another goroutine.
 func (p *pattern) clone() *pattern {
 	q := *p
 	if p.needle != nil {
@@ -83,9 +83,8 @@ func badPattern(err error) error {
 	return fmt.Errorf("%w: %w", ErrPattern, err)
 }
 
-// withinLine makes a pattern one that never matches a line feed, and for which each
-// line is a text of its own: so it finds in a whole file what it would find in
-// each of its lines.
+// withinLine changes a pattern so that it never matches a line feed and treats each line as a text of its
+// own. So a search of a whole file finds the same matches as a search of each line.
 func withinLine(re *syntax.Regexp) *syntax.Regexp {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -109,7 +108,7 @@ func withinLine(re *syntax.Regexp) *syntax.Regexp {
 	return re
 }
 
-// classWithin takes the line feed out of a class.
+// classWithin removes the line feed from a class.
 func classWithin(re *syntax.Regexp) *syntax.Regexp {
 	var ranges []rune
 	for i := 0; i < len(re.Rune); i += 2 {
@@ -132,13 +131,13 @@ func classWithin(re *syntax.Regexp) *syntax.Regexp {
 	return re
 }
 
-// needle is a text to look for.
+// needle is a text to search for.
 type needle struct {
-	text string // not empty; in lower case when fold is set
-	fold bool   // in either case, of ASCII letters
-	rare int    // the byte of text that is looked for first
-	next int    // the byte that is the rarest but for that one
-	twin *twin  // of these two; nil until it is wanted
+	text string // not empty; in lower case if fold is set
+	fold bool   // match either case of ASCII letters
+	rare int    // index of the byte that is searched first
+	next int    // index of the second rarest byte
+	twin *twin  // of these two bytes; nil until needed
 
 	tuned bool
 }
@@ -169,9 +168,9 @@ func findNeedle(re *syntax.Regexp) *needle {
 	return nil
 }
 
-// foldedNeedle takes the longest part of a text in which a letter's other case is
-// one other byte. So it leaves out what is not ASCII (which may be so in lower case), and k
-// and s, which are also the other case of U+212A and U+017F.
+// foldedNeedle returns the longest part of a text in which each letter's other case is one other byte. It
+// excludes non-ASCII characters (which may have such a case), and k and s, which are also the other case of
+// U+212A and U+017F.
 func foldedNeedle(runes []rune) *needle {
 	longest := ""
 	parts := strings.FieldsFuncSeq(string(runes), func(r rune) bool { return r >= 0x80 || strings.ContainsRune("kKsS", r) })
@@ -188,11 +187,10 @@ func foldedNeedle(runes []rune) *needle {
 
 func newNeedle(text string, fold bool) *needle { return &needle{text: text, fold: fold} }
 
-// tunedBy is how much text tells which bytes are rare.
+// tunedBy is how much text is sampled for rare bytes.
 const tunedBy = 4 << 10
 
-// tune has the byte be looked for first that is the rarest in a text, once there is
-// one that is long enough.
+// tune selects the rarest byte of a sample as the first to search for, once a text is long enough.
 func (n *needle) tune(text []byte) {
 	if n.tuned || len(text) < tunedBy {
 		return
@@ -222,11 +220,11 @@ func (n *needle) tune(text []byte) {
 	}
 }
 
-// commonByte is how close the places of the byte that is looked for may lie on the
-// average before it is better to look for two at once.
+// commonByte is the average distance of a byte's occurrences below which searching for two bytes at once is
+// faster.
 const commonByte = 256
 
-// index is where the needle is first in a text; -1 when it is not.
+// index returns where the needle first occurs in a text, or -1.
 func (n *needle) index(text []byte) int {
 	if n.fold {
 		return n.indexFold(text)
@@ -251,9 +249,9 @@ func (n *needle) index(text []byte) int {
 	return -1
 }
 
-// both looks for the two rarest bytes at once. Of one byte, it is that twice.
+// both returns a twin of the two rarest bytes. A needle of one byte uses that byte twice.
 func (n *needle) both() *twin {
-	if n.next == n.rare && len(n.text) > 1 { // nothing is known of their number
+	if n.next == n.rare && len(n.text) > 1 { // their frequency is unknown
 		n.next = (n.rare + len(n.text) - 1) % len(n.text)
 	}
 	if n.twin == nil {
@@ -297,15 +295,15 @@ func upperCase(b byte) byte {
 	return b
 }
 
-// cursor remembers where a byte comes next.
+// cursor remembers the next place of a byte.
 type cursor struct {
 	b     byte
-	known int // where it is next; it is not before
+	known int // the next place; there is none before it
 	valid bool
 }
 
-// next is the first place from at on; the text's length when there is none. Calls
-// come with growing places.
+// next returns the first place from at on, or the text's length if there is none. Successive calls need
+// increasing places.
 func (c *cursor) next(text []byte, at int) int {
 	if c.valid && c.known >= at {
 		return c.known

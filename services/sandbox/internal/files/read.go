@@ -9,29 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chunk is the most data in one piece.
+// chunk is the largest piece of data.
 const chunk = 256 << 10
 
 // Lines is a part of a file, in lines.
 type Lines struct {
-	First, Count int64 // from 1 on; zero count means to the end
+	First, Count int64 // from 1 on; a zero count means to the end
 	MaxLine, Max int64 // bytes of one line, and in all; zero means no limit
 }
 
-// End says what a part in lines left out.
+// End is what a part in lines left out.
 type End struct {
-	Lines int64 // that were sent
-	Cut   int64 // of these
+	Lines int64 // lines sent
+	Cut   int64 // of these, how many were cut
 	More  bool
 }
 
-// Reader is an open regular file. It must be closed.
+// Reader is an open regular file. The caller must close it.
 type Reader struct {
 	Info Info
 	src  io.ReadSeekCloser
 }
 
-// Read opens a regular file to read it.
+// Read opens a regular file for reading.
 func (t *Tree) Read(name string) (*Reader, error) {
 	name, err := Clean(name)
 	if err != nil {
@@ -47,9 +47,8 @@ func (t *Tree) Read(name string) (*Reader, error) {
 // Close closes the file.
 func (r *Reader) Close() error { return r.src.Close() }
 
-// Bytes sends a part of the file; a limit of zero means to its end. It reads no
-// further than the file went when it was opened: one that grows all the while has
-// an end, too.
+// Bytes sends a part of the file; a limit of zero means to its end. It reads up to the file's size when it
+// was opened, so that it also ends for a growing file.
 func (r *Reader) Bytes(offset, limit int64, send func([]byte) error) error {
 	if offset >= r.Info.Size {
 		return nil
@@ -77,8 +76,7 @@ func (r *Reader) Bytes(offset, limit int64, send func([]byte) error) error {
 	}
 }
 
-// Lines sends a part of the file in lines. It holds one piece in memory, however
-// long a line is.
+// Lines sends a part of the file in lines. It holds only one piece in memory, however long a line is.
 func (r *Reader) Lines(part Lines, send func([]byte) error) (End, error) {
 	l := &lineSender{part: part, src: bufio.NewReaderSize(io.LimitReader(r.src, r.Info.Size), 64<<10), send: send}
 	for skip := max(part.First, 1) - 1; skip > 0; skip-- {
@@ -111,7 +109,7 @@ type lineSender struct {
 	end     End
 }
 
-// skipLine reads a line and drops it. It tells whether the file ended.
+// skipLine skips a line and reports whether the file ended.
 func (l *lineSender) skipLine() (bool, error) {
 	for {
 		_, err := l.src.ReadSlice('\n')
@@ -126,7 +124,7 @@ func (l *lineSender) skipLine() (bool, error) {
 	}
 }
 
-// line sends one line, cut where a limit says so. A cut line keeps its line feed.
+// line sends one line, cut at a limit. A cut line keeps its line feed.
 func (l *lineSender) line() error {
 	room := int64(-1) // no limit
 	if l.part.MaxLine > 0 {
@@ -168,7 +166,7 @@ func (l *lineSender) line() error {
 	return nil
 }
 
-// wholeRunes drops a character that was cut in the middle.
+// wholeRunes removes a partial character at the end.
 func wholeRunes(b []byte) []byte {
 	for i := 1; i <= min(len(b), utf8.UTFMax-1); i++ {
 		last := b[len(b)-i:]
@@ -207,7 +205,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// all reads a whole regular file of a bounded size.
+// all reads a whole regular file of a limited size.
 func (t *Tree) all(name string, limit int64) ([]byte, unix.Stat_t, error) {
 	f, st, err := t.regular(name)
 	if err != nil {

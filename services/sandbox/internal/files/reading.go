@@ -8,21 +8,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// reading is a pattern in the ways in which it can be meant: a directory may be called
-// `[id]`, and `{a,b}` may be the name of a file. Letters match in every Unicode form.
+// reading is a pattern with its possible meanings: a directory may be called `[id]`, and `{a,b}` may be the
+// name of a file. Letters match in every Unicode form.
 type reading struct {
 	text  string
 	globs []string
 	forms []string // the globs with letters composed, if they have such
-	// fault is why the pattern is not valid as a glob; its literal reading still is.
+	// fault is why the pattern is invalid as a glob; its literal reading is still valid.
 	fault error
 }
 
-// literally takes the meaning from brackets, braces and backslashes. Stars and question
-// marks match themselves in any case.
+// literally makes brackets, braces and backslashes literal. Stars and question marks also match themselves
+// in any case.
 var literally = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`)
 
-// readPattern reads a pattern, of names as package filename writes them.
+// readPattern reads a pattern of names in the form of package filename.
 func readPattern(p string) reading {
 	r := reading{text: p, fault: checkPattern(p)}
 	if r.fault == nil {
@@ -35,7 +35,7 @@ func readPattern(p string) reading {
 	return r
 }
 
-// readPatterns reads patterns that must be valid as globs.
+// readPatterns reads patterns that must be valid globs.
 func readPatterns(patterns []string) ([]reading, error) {
 	all := make([]reading, 0, len(patterns))
 	for _, p := range patterns {
@@ -48,7 +48,7 @@ func readPatterns(patterns []string) ([]reading, error) {
 	return all, nil
 }
 
-// composed returns those globs that have characters outside ASCII, with letters composed.
+// composed returns the globs that have non-ASCII characters, with letters composed.
 func composed(globs []string) (forms []string) {
 	for _, glob := range globs {
 		if isWide(glob) {

@@ -58,11 +58,11 @@ func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) 
 	if err != nil {
 		return err
 	}
-	_ = erase.All(away) // it is gone from the workspace; the rest goes with the staging folder's next clearing
+	_ = erase.All(away) // it is gone from the workspace; the next clearing of the staging folder removes the rest
 	return nil
 }
 
-// tell tells what is about to be removed.
+// tell describes the file to before, ahead of its removal.
 func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step) error) error {
 	i, err := t.describe(fd, last, name)
 	if err != nil {
@@ -76,8 +76,7 @@ func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step)
 	return before(Step{File: file, From: name, Piecemeal: t.foreign && recursive && i.Type == Directory})
 }
 
-// takeAway takes a directory out of the workspace, to where no command can add to it or
-// change it under the feet of its removal.
+// takeAway moves a directory out of the workspace, so that no command can change it during its removal.
 func (t *Tree) takeAway(fd int, last, name string) (place string, err error) {
 	place, err = os.MkdirTemp(t.staging, "removed-")
 	if err != nil {

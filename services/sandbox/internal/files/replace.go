@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// replacement makes one edit of a content. Line ends are the only bytes in which the
-// text of an edit and that of the file may differ: models write LF, whatever a file has.
+// replacement makes one edit of a content. The edit and the file may differ only in line ends: models write
+// LF, whatever the file has.
 type replacement struct {
 	Edit
 	content []byte
-	// text is what is searched. It is the content, or the content with LF for each line
-	// end; then at follows the places of the one in the other.
+	// text is the searched text: the content, or the content with LF for each line end. In the second case
+	// at maps its places to the content.
 	text []byte
 	at   position
 	ends lineEnds
@@ -28,8 +28,8 @@ func newReplacement(content []byte, e Edit) *replacement {
 	return r
 }
 
-// found is how often the text to replace is there. A place that overlaps another one
-// makes a single replacement ambiguous, and counts.
+// found returns how often the text to replace occurs. Overlapping places also count, because they make a
+// single replacement ambiguous.
 func (r *replacement) found() int {
 	old := []byte(r.Old)
 	n := bytes.Count(r.text, old)
@@ -41,7 +41,7 @@ func (r *replacement) found() int {
 	return n
 }
 
-// longest is how long the new text can become.
+// longest returns the largest length of the new text.
 func (r *replacement) longest() int64 {
 	if r.verbatim() || r.ends.single != crlf && !r.ends.mixed {
 		return int64(len(r.New))
@@ -49,7 +49,7 @@ func (r *replacement) longest() int64 {
 	return int64(len(r.New) + strings.Count(r.New, "\n"))
 }
 
-// verbatim reports whether the new text is put in place as it is.
+// verbatim reports whether the new text is inserted unchanged.
 func (r *replacement) verbatim() bool {
 	return !strings.Contains(r.New, "\n") || strings.Contains(r.Old, "\r") || strings.Contains(r.New, "\r")
 }
@@ -72,7 +72,7 @@ func (r *replacement) make() []byte {
 	return out.Bytes()
 }
 
-// textAt is the new text for a place, with the line ends of that place.
+// textAt returns the new text for a place, with the line ends of that place.
 func (r *replacement) textAt(begin, end int) string {
 	if r.verbatim() {
 		return r.New
@@ -90,15 +90,15 @@ const (
 	cr   = "\r"
 )
 
-// lineEnds are those of a content.
+// lineEnds describes the line ends of a content.
 type lineEnds struct {
 	single string // of every line, unless mixed
 	mixed  bool   // some are LF, some CR LF
 	last   int    // where the last LF is; -1 if there is none
-	next   int    // where the next LF is that near found
+	next   int    // place of the next LF that near found
 }
 
-// findLineEnds finds the line ends of a content. A CR is one only where there is no LF.
+// findLineEnds finds the line ends of a content. A CR alone is a line end only in a content without LF.
 func findLineEnds(content []byte) lineEnds {
 	e := lineEnds{single: lf, last: bytes.LastIndexByte(content, '\n'), next: -1}
 	if e.last < 0 {
@@ -149,8 +149,8 @@ func (e *lineEnds) fold(content []byte) []byte {
 	return content
 }
 
-// near is the line end in a place, or else the next one, or else the last one. Places
-// come in order.
+// near returns the line end in a place, or else the next one, or else the last one. Successive calls need
+// increasing places.
 func (e *lineEnds) near(content []byte, begin, end int) string {
 	if !e.mixed {
 		return e.single
@@ -176,14 +176,14 @@ func endAt(content []byte, i int) string {
 	return lf
 }
 
-// position follows places of a folded content in the content. Places come in order.
+// position maps places of a folded content to the content. Successive calls need increasing places.
 type position struct {
 	content         []byte
 	same            bool // they are the same
 	folded, through int
 }
 
-// to is the place in the content of a place in the folded one.
+// to returns the place in the content for a place in the folded one.
 func (p *position) to(folded int) int {
 	if p.same {
 		return folded

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resolve follows the links of a path and returns where it leads, without links. The
-// part that does not exist stays as it is.
+// Resolve follows the links of a path and returns the target, without links. A missing part stays as it is.
 func (t *Tree) Resolve(name string) (string, error) {
 	name, err := Clean(name)
 	if err != nil {
@@ -64,8 +63,7 @@ func (r *resolution) run() (string, error) {
 	return r.at, nil
 }
 
-// step goes on to a place, or to the target of the link that is there. It reports
-// whether something is there.
+// step moves to a place, or to the target of a link there. It reports whether the place exists.
 func (r *resolution) step(place string) (bool, error) {
 	i, err := r.tree.lookAt(place)
 	switch {
@@ -86,7 +84,7 @@ func (r *resolution) step(place string) (bool, error) {
 	return true, nil
 }
 
-// lookAt describes what is at a place, through no link.
+// lookAt describes the file at a place, following no link.
 func (t *Tree) lookAt(place string) (Info, error) {
 	f, err := t.openWith(place, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
@@ -96,7 +94,7 @@ func (t *Tree) lookAt(place string) (Info, error) {
 	return describe(int(f.Fd()), "", place)
 }
 
-// Resolve is Tree.Resolve. A link does not lead into a mount, nor out of one.
+// Resolve is Tree.Resolve. A link leads neither into a mount nor out of one.
 func (s *Space) Resolve(name string) (to string, err error) {
 	full, m, rest, err := s.find(name)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // ErrChanged reports a symbolic link on a path that had none when it was resolved.
 var ErrChanged = errors.New("the path leads elsewhere now")
 
-// Rules keep a request to what its caller decided on. Nil rules allow everything.
+// Rules restrict a request to what its caller decided on. Nil rules allow everything.
 type Rules struct {
-	// NoLinks opens nothing through a symbolic link: the path is a resolved one.
+	// NoLinks refuses symbolic links: the path is already resolved.
 	NoLinks bool
 	// LeftOut reports whether a search or a list left out a denied file.
 	LeftOut bool
@@ -25,8 +25,8 @@ type Rules struct {
 	given  string
 }
 
-// NewRules makes the rules of a request. given is the path before it was resolved:
-// a file that is found below it has two paths, and is denied by either.
+// NewRules makes the rules of a request. given is the path before its resolution. A file found below it has
+// two paths, and a denied pattern for either path denies it.
 func NewRules(given string, noLinks bool, denied []string) (*Rules, error) {
 	given, err := Clean(given)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewRules(given string, noLinks bool, denied []string) (*Rules, error) {
 	return &Rules{NoLinks: noLinks, denied: denied, forms: composed(denied), given: given}, nil
 }
 
-// denies reports whether a file below root is denied, and notes that it is left out.
+// denies reports whether a file below root is denied, and records that it is left out.
 func (r *Rules) denies(root, name string) bool {
 	if r == nil || len(r.denied) == 0 {
 		return false

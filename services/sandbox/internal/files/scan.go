@@ -13,19 +13,19 @@ import (
 // errFileDone ends the search of one file.
 var errFileDone = errors.New("enough of this file")
 
-// scan searches one file after the other. Its buffer is kept between them.
+// scan searches one file after the other and reuses its buffer.
 type scan struct {
 	*grep
-	ctx context.Context //nolint:containedctx // of the file under way
+	ctx context.Context //nolint:containedctx // of the current file
 	job *grepJob
 
-	pattern *pattern // its own
+	pattern *pattern // a clone of its own
 	buffer  []byte
-	piece   []GrepMatch // to be handed on
+	piece   []GrepMatch // matches to be passed on
 	sent    int
 	count   int64
 	before  []GrepMatch // lines that may become context
-	after   int         // lines that are still to be sent as context
+	after   int         // lines still to be sent as context
 }
 
 // search searches a file and closes it. A file that cannot be read is left out.
@@ -66,7 +66,7 @@ func (s *scan) content(f *rawFile) error {
 	return ignoreDone(err)
 }
 
-// read reads a file, up to maxGrepWhole; no more than a sniff of a binary one.
+// read reads a file, up to maxGrepWhole; of a binary file only the beginning.
 func (s *scan) read(f *rawFile) ([]byte, error) {
 	want := int(min(s.job.size, maxGrepWhole))
 	if cap(s.buffer) < want {
@@ -94,7 +94,7 @@ func (s *scan) read(f *rawFile) ([]byte, error) {
 	return text, nil
 }
 
-// rawFile is an open file. An os.File would ask the kernel whether it can be polled.
+// rawFile is an open file. It replaces os.File, which would ask the kernel whether it can be polled.
 type rawFile struct{ fd int }
 
 func (f *rawFile) Read(b []byte) (int, error) {
@@ -114,7 +114,7 @@ func (f *rawFile) Read(b []byte) (int, error) {
 
 func (f *rawFile) close() { _ = unix.Close(f.fd) }
 
-// text searches a whole file for lines that match.
+// text searches a whole file for matching lines.
 func (s *scan) text(text []byte) error {
 	number := int64(1)
 	for at := 0; at < len(text); {
@@ -139,8 +139,8 @@ func (s *scan) text(text []byte) error {
 
 var newline = []byte{'\n'}
 
-// next finds the next line that matches, from the beginning of a line on; -1 when
-// there is none, or the search is over.
+// next returns the next matching line, from the beginning of a line on, or -1 if there is none or the
+// search is over.
 func (p *pattern) next(ctx context.Context, text []byte, at int) (start, end int) {
 	for at < len(text) && ctx.Err() == nil {
 		var hit int
@@ -149,7 +149,7 @@ func (p *pattern) next(ctx context.Context, text []byte, at int) (start, end int
 		} else {
 			hit = p.inLines(ctx, text[at:])
 		}
-		if hit < 0 || at+hit == len(text) && text[len(text)-1] == '\n' { // there is no line behind the last line feed
+		if hit < 0 || at+hit == len(text) && text[len(text)-1] == '\n' { // no line follows the last line feed
 			return -1, -1
 		}
 		start, end = at+bytes.LastIndexByte(text[at:at+hit], '\n')+1, len(text)
@@ -164,8 +164,8 @@ func (p *pattern) next(ctx context.Context, text []byte, at int) (start, end int
 	return -1, -1
 }
 
-// between takes those of the lines without a match that may be shown with the match
-// before them, or with the next one if there is one.
+// between handles the lines between matches: those that may be context of the previous match, and of the
+// next one if next is set.
 func (s *scan) between(text []byte, number int64, next bool) error {
 	for s.after > 0 && len(text) > 0 {
 		line, rest, _ := bytes.Cut(text, newline)
@@ -194,7 +194,7 @@ func (s *scan) between(text []byte, number int64, next bool) error {
 	return nil
 }
 
-// lines searches a file that is too large to be read at once, line by line.
+// lines searches a file line by line that is too large to be read at once.
 func (s *scan) lines(src *bufio.Reader) error {
 	var line []byte
 	for number := int64(1); ; number++ {
@@ -211,7 +211,7 @@ func (s *scan) lines(src *bufio.Reader) error {
 	}
 }
 
-// match tells whether a line matches.
+// match reports whether a line matches.
 func (p *pattern) match(ctx context.Context, line []byte) bool {
 	if p.needle != nil && p.needle.index(line) < 0 {
 		return false
@@ -219,7 +219,7 @@ func (p *pattern) match(ctx context.Context, line []byte) bool {
 	return p.plain || p.find(ctx, line) >= 0
 }
 
-// readLine reads a line without its line feed, as much of it as is looked at.
+// readLine reads the searched part of a line, without its line feed.
 func readLine(src *bufio.Reader, line []byte) ([]byte, error) {
 	for {
 		piece, err := src.ReadSlice('\n')
@@ -237,8 +237,8 @@ func readLine(src *bufio.Reader, line []byte) ([]byte, error) {
 	}
 }
 
-// spans searches a file for matches that may span lines. Every line that a match
-// touches is one that matches.
+// spans searches a file for matches that may span lines. Every line that a match touches counts as
+// matching.
 func (s *scan) spans(text []byte) error {
 	if n := s.pattern.needle; n != nil && n.index(text) < 0 {
 		return nil
@@ -271,7 +271,7 @@ func (s *scan) spans(text []byte) error {
 	return nil
 }
 
-// line takes the next line and sends what it gives rise to.
+// line handles the next line and sends the resulting matches.
 func (s *scan) line(number int64, text []byte, match bool) error {
 	if match {
 		s.count++
@@ -310,7 +310,7 @@ func (s *scan) line(number int64, text []byte, match bool) error {
 	return nil
 }
 
-// emit hands a match on. One more than is wanted shows that there is more.
+// emit passes a match on. One match beyond the maximum shows that there is more.
 func (s *scan) emit(m GrepMatch) error {
 	s.piece = append(s.piece, m)
 	s.sent++

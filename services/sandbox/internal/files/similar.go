@@ -14,7 +14,7 @@ import (
 // Unicode form: an é can be one character or two.
 type SimilarError struct {
 	Name    string
-	Similar string // from the workspace
+	Similar string // relative to the workspace
 }
 
 func (e *SimilarError) Error() string {
@@ -35,8 +35,7 @@ func (t *Tree) orSimilar(name string, err error) error {
 	return err
 }
 
-// similar returns the path that differs from a name only in its Unicode form; empty if
-// there is none.
+// similar returns the path that differs from a name only in its Unicode form; empty if there is none.
 func (t *Tree) similar(name string) string {
 	at := "."
 	for part := range strings.SplitSeq(name, "/") {
@@ -48,7 +47,7 @@ func (t *Tree) similar(name string) string {
 		at = path.Join(at, part)
 	}
 	if at == name {
-		return "" // it came to be there meanwhile, or is a link that leads nowhere
+		return "" // it was made meanwhile, or is a dangling link
 	}
 	return at
 }

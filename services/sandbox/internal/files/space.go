@@ -15,47 +15,46 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Mounted is a folder of the host that commands find below the workspace.
+// Mounted is a folder of the host that commands see below the workspace.
 type Mounted struct {
-	// Alias is where, from the workspace on, clean. One that lies in another comes after it.
+	// Alias is its clean path below the workspace. A mount inside another one comes after it.
 	Alias    string
 	Writable bool
 	Cover    bool // it needs no folder of the workspace
 	// Open opens the folder, as commands see it.
 	Open func() (*os.File, error)
-	// As calls a function with the rights that commands have.
+	// As calls a function with the rights of commands.
 	As func(func() error) error
 
-	tree   *Tree // once it was needed
+	tree   *Tree // opened at its first use
 	within *Tree // the workspace
 }
 
-// Space is a workspace with its mounts: a path below an alias is one in the mount,
-// resolved beneath that by the kernel, with the rights of commands and no more. A
-// link in the workspace that leads into a mount leads nowhere here. Nothing moves
-// or replaces the places over which mounts lie, whatever links lead there. Like a
-// Tree, it must be closed, but several goroutines cannot use it at a time.
+// Space is a workspace with its mounts. The kernel resolves a path below an alias in the mount, with only
+// the rights of commands. A link in the workspace that leads into a mount leads nowhere here. Nothing moves
+// or replaces the places of mounts, whatever links lead there. The caller must close a Space. Unlike a
+// Tree, it is not safe for concurrent use.
 type Space struct {
 	*Tree
 	mounts []*Mounted
 }
 
-// identity tells files apart.
+// identity identifies a file.
 type identity struct{ device, inode uint64 }
 
 func identify(st *unix.Stat_t) identity {
 	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 }
 
-// With returns the workspace with mounts, and owns the tree. A mount for which the
-// workspace has no folder is left out.
+// With returns the workspace with mounts, and owns the tree. It leaves out a mount whose folder in the
+// workspace is missing.
 func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	s := &Space{Tree: t}
 	t.points = map[identity]bool{}
 	for _, m := range mounts {
 		if s.Alias(m.Alias) != "" { // it lies in another one
 			m.within = t
-			s.mounts = slices.Insert(s.mounts, 0, &m) // which is found first
+			s.mounts = slices.Insert(s.mounts, 0, &m) // so that it is found first
 			continue
 		}
 		there, err := t.mark(m.Alias, t.points)
@@ -93,7 +92,7 @@ func (t *Tree) mark(alias string, points map[identity]bool) (bool, error) {
 	return true, nil
 }
 
-// clear refuses a change in a folder over which a mount lies, or of such a folder.
+// clear refuses a change in, or of, a folder over which a mount lies.
 func (t *Tree) clear(dir *os.File, last string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
@@ -123,8 +122,7 @@ func (s *Space) Close() error {
 	return err
 }
 
-// find cleans a path, and returns the mount that it is in, nil for none, and the
-// path from there.
+// find cleans a path. It returns the mount that the path is in, or nil, and the path within the mount.
 func (s *Space) find(name string) (full string, m *Mounted, rest string, err error) {
 	if full, err = Clean(name); err != nil {
 		return "", nil, "", err
@@ -140,7 +138,7 @@ func (s *Space) find(name string) (full string, m *Mounted, rest string, err err
 	return full, nil, full, nil
 }
 
-// Alias is the alias of the mount that a path is in; empty for none.
+// Alias returns the alias of the mount that a path is in; empty if none.
 func (s *Space) Alias(name string) string {
 	if _, m, _, err := s.find(name); err == nil && m != nil {
 		return m.Alias
@@ -148,7 +146,7 @@ func (s *Space) Alias(name string) string {
 	return ""
 }
 
-// in calls f with the mount's files, as a command could.
+// in calls f with the mount's files and the rights of a command.
 func (m *Mounted) in(f func(*Tree) error) error {
 	if m.tree == nil {
 		root, err := m.Open()
@@ -218,7 +216,7 @@ func (s *Space) Read(name string) (r *Reader, err error) {
 	return r, nil
 }
 
-// below are the mounts whose alias is below a folder.
+// below returns the mounts whose alias is below a folder.
 func (s *Space) below(name string) (all []*Mounted) {
 	for _, m := range s.mounts {
 		if name == "." || strings.HasPrefix(m.Alias, name+"/") {
@@ -255,7 +253,7 @@ func (s *Space) Glob(ctx context.Context, pattern, name string, limit int) ([]In
 	return g.result()
 }
 
-// top calls f with the mount's files, or with the workspace's when there is none.
+// top calls f with the mount's files, or with the workspace's if m is nil.
 func (s *Space) top(m *Mounted, f func(*Tree) error) error {
 	if m != nil {
 		return m.in(f)
@@ -263,8 +261,7 @@ func (s *Space) top(m *Mounted, f func(*Tree) error) error {
 	return f(s.Tree)
 }
 
-// search walks the mount that a path is in, or the workspace, and then the mounts
-// below the path.
+// search walks the mount that a path is in, or the workspace, and then the mounts below the path.
 func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string, func(string) bool) error) error {
 	one := func(t *Tree, from, name string, mounts func(string) bool) error {
 		dir, err := t.directory(from)
@@ -286,7 +283,7 @@ func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string
 	return nil
 }
 
-// Grep is Tree.Grep, in mounts as well: those come last.
+// Grep is Tree.Grep, in mounts as well; mounts come last.
 func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) error) (bool, error) {
 	full, m, rest, err := s.find(q.Path)
 	if err != nil {

@@ -9,12 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mark tells a file from all others, also from those that come after it: the number of
-// an inode is given away again. (Two of the same few milliseconds may look alike, for that is
-// how exact the kernel's clock is.)
+// Mark identifies a file, also against later files: inode numbers are reused. Two files of the same few
+// milliseconds may have equal marks, because the kernel's clock is that coarse.
 type Mark struct {
 	Inode uint64 `json:"inode"`
-	Born  int64  `json:"born,omitempty"` // in nanoseconds; zero where the file system does not know
+	Born  int64  `json:"born,omitempty"` // in nanoseconds; zero if the file system does not record it
 }
 
 // Step is how a change takes effect: at one moment one file gets another name, or loses its name. After a
@@ -27,7 +26,7 @@ type Step struct {
 	From   string `json:"from"`
 	Staged bool   `json:"staged,omitempty"`
 	To     string `json:"to,omitempty"`    // the name afterwards; empty: none
-	Mount  string `json:"mount,omitempty"` // the alias of the one that it is in
+	Mount  string `json:"mount,omitempty"` // the alias of its mount
 	// Piecemeal means that a directory's contents are removed before the directory.
 	Piecemeal bool `json:"piecemeal,omitempty"`
 }
@@ -63,9 +62,9 @@ func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
 	switch {
 	case err != nil && !errors.Is(err, errShut):
 		return false, false
-	case !to: // it is nowhere: what has left the staging folder was where it was to go
+	case !to: // a file that has left the staging folder was at its destination
 		return true, p.Staged && sameBoot
-	case p.Staged && !sameBoot: // its content may not have come to the disk
+	case p.Staged && !sameBoot: // its content may not have reached the disk
 		i, err := s.Stat(p.To)
 		return true, err == nil && (i.Type != Regular || i.Size == p.Size)
 	}
@@ -95,7 +94,7 @@ func (s *Space) stands(name string, staged bool, file Mark) (bool, error) {
 	return false, nil
 }
 
-// Mark is what tells the file of a name from others.
+// Mark returns the mark of the file of a name.
 func (t *Tree) Mark(name string, follow bool) (Mark, error) {
 	name, err := Clean(name)
 	if err != nil {
@@ -113,8 +112,7 @@ func (t *Tree) Mark(name string, follow bool) (Mark, error) {
 	return mark(int(f.Fd()), "")
 }
 
-// mark is the mark of a file in an open directory, or of the open file itself if last is
-// empty.
+// mark returns the mark of a file in an open directory, or of the open file itself if last is empty.
 func mark(fd int, last string) (Mark, error) {
 	var st unix.Statx_t
 	const flags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC

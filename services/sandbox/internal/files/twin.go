@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// twin finds a text by two of its bytes at once, eight places at a time: where none of
-// a text's bytes is rare, two of them together are.
+// twin finds a text by two of its bytes at once, eight places at a time. Even if none of a text's bytes is
+// rare, the pair is.
 type twin struct {
-	first, second int    // where they are in the text, in this order
-	a, b          uint64 // they, eight times
+	first, second int    // their places in the text, in order
+	a, b          uint64 // each byte, eight times
 }
 
 const (
@@ -18,13 +18,13 @@ const (
 	highs = 0x8080808080808080
 )
 
-// newTwin takes the bytes at two different places of a text.
+// newTwin makes a twin of the bytes at two different places of a text.
 func newTwin(text string, i, j int) *twin {
 	i, j = min(i, j), max(i, j)
 	return &twin{first: i, second: j, a: ones * uint64(text[i]), b: ones * uint64(text[j])}
 }
 
-// skip is the first of the places from at on, by eights, where there may be something.
+// skip returns the first place from at on, in steps of eight, where there may be a match.
 func (t *twin) skip(behind, ahead []byte, at int) int {
 	a, b := t.a, t.b
 	for ; at+32 <= len(ahead) && at+32 <= len(behind); at += 32 {
@@ -40,8 +40,7 @@ func (t *twin) skip(behind, ahead []byte, at int) int {
 	return at
 }
 
-// index is where what, of which these are two bytes, is first in a text; -1 when it is
-// not.
+// index returns where what, which contains the two bytes, first occurs in a text, or -1.
 func (t *twin) index(text []byte, what string) int {
 	if len(text) < len(what) {
 		return -1
@@ -54,9 +53,9 @@ func (t *twin) index(text []byte, what string) int {
 		if at+8 > len(ahead) {
 			break
 		}
-		// A byte is zero where both are met.
+		// A byte is zero where both bytes match.
 		x := (binary.LittleEndian.Uint64(behind[at:]) ^ t.a) | (binary.LittleEndian.Uint64(ahead[at:]) ^ t.b)
-		// The lowest bit is set for such a byte; higher ones may be by mistake.
+		// The lowest set bit marks such a byte; higher ones may be false.
 		for hits := (x - ones) &^ x & highs; hits != 0; hits &= hits - 1 {
 			start := at + bits.TrailingZeros64(hits)/8
 			if len(text)-start >= len(what) && string(text[start:start+len(what)]) == what {

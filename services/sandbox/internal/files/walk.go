@@ -19,8 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Bounds of a walk. A workspace can hold more; what lies beyond is reported as
-// left out.
+// Limits of a walk. A workspace can hold more; the rest is reported as left out.
 const (
 	maxVisited = 1_000_000
 	maxDepth   = 256
@@ -29,14 +28,13 @@ const (
 // errStop ends a walk early.
 var errStop = errors.New("stop")
 
-// Why a walk leaves something out, after its name.
+// Why a walk leaves a file out, after its name.
 var (
 	errTooDeep = fmt.Errorf("is nested more than %d directories deep: move it up, or remove it", maxDepth)
 	errTooMany = fmt.Errorf("is beyond the first %d files: remove some", maxVisited)
 )
 
-// visitor sees each file of a walk: the directory that it lies in, open, its name
-// there and its path from the workspace.
+// visitor sees each file of a walk: its open directory, its name there and its path from the workspace.
 type visitor func(dir *os.File, last, name string, st *unix.Stat_t) error
 
 // walker walks a tree by path, following no link.
@@ -44,19 +42,19 @@ type walker struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	visit   visitor
 	skip    func(last, name string) bool // directories not to enter
-	types   bool                         // visit needs no more of a status than the type
+	types   bool                         // visit needs only the type of a status
 	visited int
 	partial bool // something was left out
 	root    string
 	rules   *Rules
 
-	// closed enters directories that a command has closed to a service of its own user, too.
+	// closed also enters directories that a command has closed to the service, if both have the same user.
 	closed bool
-	// refuse is asked whether something may be left out; nil allows it.
+	// refuse decides whether a file may be left out; nil allows it.
 	refuse func(name string, why error) error
 }
 
-// leave leaves something out.
+// leave leaves a file out.
 func (w *walker) leave(name string, why error) error {
 	w.partial = true
 	if w.refuse == nil {
@@ -135,7 +133,7 @@ func (w *walker) open(dir int, last string, mode uint32) (fd int, back func(), e
 	return fd, func() {}, err
 }
 
-// status is the status of a file in a directory.
+// status reads the status of a file in a directory.
 func (w *walker) status(dir int, last string, st *unix.Stat_t) error {
 	if w.closed { // with the mode that a command gave it
 		return rights.Stat(dir, last, st)
@@ -143,14 +141,14 @@ func (w *walker) status(dir int, last string, st *unix.Stat_t) error {
 	return unix.Fstatat(dir, last, st, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// dirEntry is what a directory says of a file.
+// dirEntry is a directory's entry of a file.
 type dirEntry struct {
 	name string
-	mode uint32 // the type's bits alone; 0 when the file system does not tell
+	mode uint32 // only the bits of the type; 0 if the file system does not report it
 }
 
-// readEntries reads a directory. The package os would ask for the status of what
-// the file system gives no type, and by a path.
+// readEntries reads a directory. Package os would query the status, by path, of entries for which the file
+// system reports no type.
 func readEntries(fd int) (all []dirEntry, err error) {
 	buffer := make([]byte, 16<<10)
 	for {
@@ -174,11 +172,10 @@ func readEntries(fd int) (all []dirEntry, err error) {
 	}
 }
 
-// maxAlternatives bounds what the alternatives of a pattern multiply to: a matcher
-// tries each.
+// maxAlternatives limits the product of a pattern's alternatives: a matcher tries each combination.
 const maxAlternatives = 1024
 
-// checkPattern checks a pattern, of names as package filename writes them.
+// checkPattern checks a pattern of names in the form of package filename.
 func checkPattern(p string) error {
 	if !doublestar.ValidatePattern(p) {
 		return fmt.Errorf("%w: %s: `[`, `{` and `\\` must be closed or followed by something", ErrPattern, filename.Decode(p))
@@ -189,17 +186,16 @@ func checkPattern(p string) error {
 	return nil
 }
 
-// alternatives is what the alternatives of a valid pattern multiply to, or maxAlternatives and
-// one if that is less.
+// alternatives returns the product of a valid pattern's alternatives, capped at maxAlternatives+1.
 func alternatives(p string) int {
-	type group struct{ done, now int } // of the alternatives before, and of the one under way
+	type group struct{ done, now int } // of the earlier alternatives, and of the current one
 	open := []group{{now: 1}}
 	for i := 0; i < len(p); i++ {
 		last := &open[len(open)-1]
 		switch p[i] {
 		case '\\':
 			i++
-		case '[': // what is in a class is no alternative
+		case '[': // a class has no alternatives
 			for i++; i < len(p) && p[i] != ']'; i++ {
 				if p[i] == '\\' {
 					i++

@@ -17,12 +17,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// maxWatched bounds the directories that one watch looks at: each costs the kernel
-// memory that all of the service's user share.
+// maxWatched limits the directories of one watch: each takes kernel memory from a limit of the service's
+// user.
 const maxWatched = 4096
 
 var (
-	// ErrTooMany says that there are more directories than may be watched.
+	// ErrTooMany means that there are more directories than may be watched.
 	ErrTooMany = errors.New("there are too many directories to watch")
 	// ErrGone means that the workspace no longer exists.
 	ErrGone = errors.New("the workspace was deleted")
@@ -48,16 +48,15 @@ type Changed struct {
 const watched = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_DELETE |
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// ends are the changes after which a workspace may be gone: of the folder that it lies
-// in, for one that is open tells nothing of its own end.
+// ends are the changes after which a workspace may be gone. They are of its parent folder, because an open
+// folder does not report its own end.
 const ends = unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// Watch reports what changes below a directory, in the order in which it happens, until
-// ctx ends, report returns an error, the directory is gone (ErrNotFound) or the workspace
-// (ErrGone). It calls report once, with nothing, when it has begun. What happens to a file
-// again and again counts once if it is read together; a file that is renamed is deleted
-// and created, and one in whose place another one is put at once is created. Links are not
-// followed.
+// Watch reports changes below a directory, in their order. It ends when ctx ends, when report returns an
+// error, or when the directory (ErrNotFound) or the workspace (ErrGone) is gone. When it has begun, it
+// calls report once with nothing. Repeated changes of a file count once if they are read together. A
+// renamed file is deleted and created, and a file that replaces another one at once is created. Watch
+// follows no links.
 func (t *Tree) Watch(ctx context.Context, name string, report func([]Changed) error) error {
 	w, err := t.watch(name)
 	if err != nil {
@@ -94,15 +93,15 @@ func (t *Tree) watch(name string) (*watch, error) {
 
 // watch is one run of Watch.
 type watch struct {
-	fd    int      // of inotify; File.Fd would make it block
-	file  *os.File // the same
+	fd    int      // of inotify; File.Fd would make it blocking
+	file  *os.File // the same descriptor
 	tree  *Tree
-	top   string           // the directory that is watched, with all below it
-	names map[int32]string // of the directories, by descriptor of the watch
-	above int32            // the watch of the folder in which the workspace lies
+	top   string           // the watched directory; everything below it is watched too
+	names map[int32]string // of the directories, by watch descriptor
+	above int32            // the watch of the workspace's parent folder
 }
 
-// workspace is the root of the workspace, also of one in whose mount something is watched.
+// workspace returns the root of the workspace, also if a mount is watched.
 func (w *watch) workspace() *os.File {
 	if w.tree.foreign {
 		return w.tree.within.root
@@ -110,8 +109,8 @@ func (w *watch) workspace() *os.File {
 	return w.tree.root
 }
 
-// guard watches for the end of the workspace, with the service's own rights: what is above it
-// is not for commands.
+// guard watches for the end of the workspace, with the service's own rights: commands have no rights above
+// it.
 func (w *watch) guard() error {
 	root := w.workspace()
 	err := outside(func() error {
@@ -127,7 +126,7 @@ func (w *watch) guard() error {
 	return nil
 }
 
-// begin watches everything that is there.
+// begin watches all existing directories.
 func (w *watch) begin() error {
 	dir, err := w.tree.directory(w.top)
 	if err != nil {
@@ -136,8 +135,8 @@ func (w *watch) begin() error {
 	return errors.Join(w.add(dir, w.top, nil), dir.Close())
 }
 
-// again watches everything that is there after the kernel has lost changes, among them
-// directories that came or were moved.
+// again watches all existing directories after the kernel has lost changes, which may include new or moved
+// directories.
 func (w *watch) again() error {
 	old := w.names
 	w.names = map[int32]string{}
@@ -152,8 +151,8 @@ func (w *watch) again() error {
 	return nil
 }
 
-// add watches a directory and all below it. Those that found is told of are there
-// already: they may have come before they were watched.
+// add watches a directory and all below it. It calls found for existing files, which may have appeared
+// before the watch.
 func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 	if len(w.names) >= maxWatched {
 		below := w.top
@@ -190,7 +189,7 @@ func (w *watch) add(dir *os.File, name string, found func(Changed)) error {
 	return nil
 }
 
-// refused says why the kernel does not watch a directory.
+// refused returns the reason why the kernel does not watch a directory.
 func refused(name string, err error) error {
 	if errors.Is(err, unix.ENOSPC) {
 		return fmt.Errorf("%w on this machine: raise fs.inotify.max_user_watches", ErrTooMany)
@@ -213,11 +212,11 @@ func (w *watch) gone() error {
 	})
 }
 
-// enter watches a directory in another one, if it is there and no link.
+// enter watches a directory in another one, if it exists and is no link.
 func (w *watch) enter(dir *os.File, last, full string, found func(Changed)) error {
 	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil //nolint:nilerr // it vanished, or is closed
+		return nil //nolint:nilerr // it vanished or is closed
 	}
 	sub := os.NewFile(uintptr(fd), full)
 	return errors.Join(w.add(sub, full, found), sub.Close())
@@ -249,7 +248,7 @@ func (w *watch) run(ctx context.Context, report func([]Changed) error) error {
 	}
 }
 
-// decode turns what the kernel told into changes.
+// decode turns the kernel's events into changes.
 func (w *watch) decode(raw []byte) ([]Changed, error) {
 	var batch changes
 	for len(raw) >= unix.SizeofInotifyEvent {
@@ -282,7 +281,7 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 		return cmp.Or(w.gone(), fmt.Errorf("%w any more: %s was moved", ErrNotFound, w.top))
 	}
 	if !known || last == "" {
-		return nil // of the directory itself: the one that it lies in tells
+		return nil // of the directory itself: its parent reports it
 	}
 	name := path.Join(dir, last)
 	switch {
@@ -299,9 +298,8 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 	return nil
 }
 
-// went tells that a name was taken from a file, unless another file has it: when two
-// change places the kernel tells last that the old one went, and nothing tells afterwards
-// that the name is there. Of a directory it is told nevertheless, for what was in it.
+// went reports that a name lost its file, unless another file has the name: after an exchange of two files
+// the kernel reports the loss last. It always reports a directory, because of its contents.
 func (w *watch) went(batch *changes, name string, folder bool) error {
 	f, err := w.tree.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	there := err == nil
@@ -322,17 +320,16 @@ func (w *watch) went(batch *changes, name string, folder bool) error {
 	return w.appeared(batch, name) // if it is a directory
 }
 
-// appeared watches a directory that has come, and tells of what is in it.
+// appeared watches a new directory and reports its contents.
 func (w *watch) appeared(batch *changes, name string) error {
 	dir, err := w.tree.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
-		return nil //nolint:nilerr // gone again: that is told, too
+		return nil //nolint:nilerr // gone again, which is reported too
 	}
 	return errors.Join(w.add(dir, name, batch.add), dir.Close())
 }
 
-// forget stops to watch a directory that was moved, and all below it: under its
-// new name it is watched anew.
+// forget stops watching a moved directory and all below it; it is watched anew under its new name.
 func (w *watch) forget(name string) {
 	for wd, dir := range w.names {
 		if dir == name || strings.HasPrefix(dir, name+"/") {
@@ -342,14 +339,14 @@ func (w *watch) forget(name string) {
 	}
 }
 
-// changes gathers what happened; what happens to a file again and again counts once.
+// changes collects changes; repeated changes of a file count once.
 type changes struct {
 	all  []Changed
 	told told
 }
 
-// told is what was told last of a path, and of those below it: a tree, so that a folder
-// is forgotten without a look at everything else.
+// told is the last report of a path, and those of the paths below. It is a tree, so that forgetting a
+// folder does not visit all other paths.
 type told struct {
 	last  ChangeKind
 	below map[string]*told
@@ -372,7 +369,7 @@ func (t *told) at(name string) *told {
 
 func (c *changes) add(x Changed) {
 	was := c.told.at(x.Path)
-	// What was created and then written is created.
+	// A created and then written file counts as created.
 	if was.last == x.Kind || was.last == Created && x.Kind == Modified {
 		return
 	}
@@ -380,5 +377,5 @@ func (c *changes) add(x Changed) {
 	c.all = append(c.all, x)
 }
 
-// forget has what is below a directory that went be told anew.
+// forget makes the contents of a removed directory be reported anew.
 func (c *changes) forget(name string) { c.told.at(name).below = nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/forks"
 )
 
-// Draft is a file that is being written. It is not in the workspace yet: Put puts
-// it there, whole. It must be discarded in any case.
+// Draft is a file that is being written. It is not in the workspace: Put moves it there atomically. The
+// caller must discard it in any case.
 type Draft struct {
 	tree *Tree
 	file *os.File
@@ -33,7 +33,7 @@ func (t *Tree) Draft() (*Draft, error) {
 	return &Draft{tree: t, file: f}, nil
 }
 
-// Write adds to the file.
+// Write appends to the file.
 func (d *Draft) Write(b []byte) (int, error) {
 	n, err := d.file.Write(b)
 	d.size += int64(n)
@@ -43,9 +43,9 @@ func (d *Draft) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// finish ends the writing of a file, so that it can be executed from the moment in which it
-// has a name. It returns the same file, open for reading, which is to be closed also after an
-// error: file systems across a network may tell only here that they have not taken what was written.
+// finish ends the writing of a file, so that it can be executed as soon as it has a name. It returns the
+// file, open for reading; the caller must close it, also after an error. A network file system may report
+// only here that a write failed.
 func finish(f *os.File) (*os.File, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -59,10 +59,10 @@ func finish(f *os.File) (*os.File, error) {
 	return finished, nil
 }
 
-// Size is how much was written.
+// Size returns the bytes written.
 func (d *Draft) Size() int64 { return d.size }
 
-// Discard deletes the draft, if it was not put in place.
+// Discard deletes the draft unless it was put in place.
 func (d *Draft) Discard() {
 	_ = d.file.Close()
 	if err := os.Remove(d.file.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -70,21 +70,21 @@ func (d *Draft) Discard() {
 	}
 }
 
-// Target says what a draft is put in place of.
+// Target is how a draft is put in place.
 type Target struct {
 	Mode       uint32 // of a new file; zero means 0644
-	IfEtag     string // puts only over this version; empty for any
-	CreateOnly bool   // puts only where there is nothing
-	// Before is called just before the file is put in place, with what is about to be
-	// done, the file, and how much what it replaces gives back, -1 if it replaces nothing.
+	IfEtag     string // replaces only this version; empty for any
+	CreateOnly bool   // fails if the name is taken
+	// Before is called just before the file is put in place. It gets the step, the file, and the bytes that
+	// the replaced file frees, or -1 if none is replaced.
 	Before func(p Step, i Info, replaces int64) error
 }
 
-// maxLinks is how many links are followed at a path's end, as the kernel does.
+// maxLinks is how many links are followed at a path's end, as in the kernel.
 const maxLinks = 40
 
-// Put puts a draft in place under a name, with the directories that lead to it.
-// A link at the end of the path is followed, so that it stays a link.
+// Put puts a draft in place under a name, and makes the directories that lead to it. It follows a link at
+// the end of the path, so that the link stays.
 func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	name, err := Clean(name)
 	if err != nil {
@@ -93,14 +93,14 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	if name == "." {
 		return Info{}, false, fmt.Errorf("%w: the workspace itself is a directory", ErrWrongType)
 	}
-	// What lies deeper no search finds, and no count of the workspace.
+	// Searches and counts of the workspace do not reach deeper files.
 	if strings.Count(name, "/") > maxDepth {
 		return Info{}, false, fmt.Errorf("%w: it is nested more than %d directories deep", ErrName, maxDepth)
 	}
 	if err := t.makeDirectories(path.Dir(name)); err != nil {
 		return Info{}, false, err
 	}
-	place := name // with links at the end followed
+	place := name // name with links at its end followed
 	for range maxLinks {
 		next, info, created, err := t.putAt(d, name, place, to)
 		if next == "" {
@@ -111,8 +111,7 @@ func (t *Tree) Put(d *Draft, name string, to Target) (Info, bool, error) {
 	return Info{}, false, refine(name, unix.ELOOP)
 }
 
-// putAt tries to put a draft at a name. If a link is there, it returns where that
-// leads instead.
+// putAt tries to put a draft at a place. If a link is there, it returns the link's target instead.
 func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ Info, created bool, _ error) {
 	dir, last, err := t.parent(place)
 	if err != nil {
@@ -134,7 +133,7 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 		if to.CreateOnly {
 			return "", Info{}, false, refine(name, unix.EEXIST)
 		}
-		return path.Dir(place) + "/" + old.Target, Info{}, false, nil // not cleaned: `..` is the kernel's affair
+		return path.Dir(place) + "/" + old.Target, Info{}, false, nil // not cleaned: the kernel resolves `..`
 	}
 	if err := to.allows(name, old, created); err != nil {
 		return "", Info{}, false, err
@@ -187,23 +186,23 @@ func (t *Tree) rename(d *Draft, p placing, to Target) (Info, error) {
 	return p.rename(to)
 }
 
-// placing is a whole file that is to be put where its name says.
+// placing is a complete file on its way to its place.
 type placing struct {
 	tree    *Tree
 	file    *os.File
-	from    int // the directory that the file's name is in
+	from    int // the directory of the file's current name
 	dir     *os.File
 	last    string // in dir
-	name    string // from the workspace
+	name    string // relative to the workspace
 	mode    uint32
-	old     Info // what it replaces, unless created
+	old     Info // the file that it replaces, unless created
 	created bool
 	step    Step
 }
 
 func (p placing) rename(to Target) (Info, error) {
 	fd := int(p.file.Fd())
-	if err := unix.Fchmod(fd, p.mode&0o7777); err != nil { // after the owner, which takes bits away
+	if err := unix.Fchmod(fd, p.mode&0o7777); err != nil { // after the owner, whose change clears bits
 		return Info{}, err
 	}
 	var st unix.Stat_t
@@ -231,21 +230,21 @@ func (p placing) rename(to Target) (Info, error) {
 	if err != nil {
 		return Info{}, refine(p.name, err)
 	}
-	_ = unix.Fstat(fd, &st) // it is done: what was known before is nearly right
+	_ = unix.Fstat(fd, &st) // it is done: the earlier status is nearly right
 	return newInfo(p.name, &st), nil
 }
 
-// freed is how much of a file's size the disk has again when a name of it goes: nothing while
-// it has others, and nothing of holes.
+// freed returns the bytes that the disk regains when a name of a file goes: none if the file has other
+// names, and none for holes.
 func freed(dir *os.File, name string) int64 {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Nlink > 1 {
-		return 0 // it is counted for certain in a while
+		return 0 // a later count is exact
 	}
 	return min(st.Size, st.Blocks*512)
 }
 
-// makeDirectories makes the directories of a path that do not exist.
+// makeDirectories makes the missing directories of a path.
 func (t *Tree) makeDirectories(name string) error {
 	if f, err := t.open(name, unix.O_PATH|unix.O_DIRECTORY); err == nil {
 		return f.Close()
@@ -275,8 +274,7 @@ func (t *Tree) makeDirectories(name string) error {
 	if t.owner.UID < 0 {
 		return nil
 	}
-	// By name and without following: if a command put a link there meanwhile, it is
-	// the link that changes hands.
+	// By name and without following: if a command put a link there meanwhile, the link changes owner.
 	if err := unix.Fchownat(int(dir.Fd()), last, t.owner.UID, t.owner.GID, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return refine(name, err)
 	}

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// zipWriter writes a zip, with modes and links as Unix tools keep them: in the
-// external attributes of the directory at its end.
+// zipWriter writes a zip. It stores modes and links as Unix tools do: in the external attributes of the
+// directory at the end.
 type zipWriter struct {
 	out     *zip.Writer
 	current io.Writer
@@ -46,7 +46,7 @@ func (w *zipWriter) WriteHeader(h *tar.Header) (err error) {
 	return err
 }
 
-// zipTime is the nearest time that a zip has: it counts seconds since 1970 in 32 bits.
+// zipTime returns the nearest time that a zip can store: 32 bits of seconds since 1970.
 func zipTime(t time.Time) time.Time {
 	return time.Unix(min(max(t.Unix(), 0), math.MaxUint32), 0)
 }
@@ -54,8 +54,8 @@ func zipTime(t time.Time) time.Time {
 func (w *zipWriter) Write(b []byte) (int, error) { return w.current.Write(b) }
 func (w *zipWriter) Close() error                { return w.out.Close() }
 
-// UnpackZip is Unpack for a zip of so many bytes, which may have as many entries as
-// entries says: its directory is read into memory.
+// UnpackZip is Unpack for a zip of size bytes. It allows at most entries entries, because the directory is
+// read into memory.
 func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries int64, reserve func(bytes int64) error) error {
 	entries = max(entries, 1)
 	if err := checkDirectory(from, size, entries); err != nil {
@@ -63,7 +63,7 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 	}
 	directory := &directoryReader{from: from, most: entries}
 	in, err := zip.NewReader(directory, size)
-	if errors.Is(err, io.EOF) { // in the midst of the directory
+	if errors.Is(err, io.EOF) { // in the middle of the directory
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
@@ -88,12 +88,12 @@ func (t *Tree) UnpackZip(ctx context.Context, from io.ReaderAt, size, entries in
 	return u.finish()
 }
 
-// maxDirectory is how large a zip's directory may be, in bytes for each entry that
-// it may have: names are mostly short.
+// maxDirectory is the largest size of a zip's directory, in bytes for each allowed entry: names are mostly
+// short.
 const maxDirectory = 512
 
-// checkDirectory refuses a zip whose directory is too large, as the end of the archive says
-// how many entries there are, and how many bytes.
+// checkDirectory refuses a zip whose directory is too large, by the number of entries and bytes at the end
+// of the archive.
 func checkDirectory(from io.ReaderAt, size, most int64) error {
 	bad := fmt.Errorf("%w: it is not a zip, or its end is missing", ErrArchive)
 	tail := make([]byte, min(size, 22+1<<16))
@@ -107,7 +107,7 @@ func checkDirectory(from io.ReaderAt, size, most int64) error {
 	entries := uint64(binary.LittleEndian.Uint16(tail[at+10:]))
 	length := uint64(binary.LittleEndian.Uint32(tail[at+12:]))
 	switch {
-	case at >= 20 && bytes.HasPrefix(tail[at-20:], []byte("PK\x06\x07")): // there is an end of 64 bits, which readers may believe instead
+	case at >= 20 && bytes.HasPrefix(tail[at-20:], []byte("PK\x06\x07")): // a 64-bit end record exists, which readers may prefer
 		end := make([]byte, 56)
 		place := binary.LittleEndian.Uint64(tail[at-12:])
 		if place > uint64(size) {
@@ -127,8 +127,8 @@ func checkDirectory(from io.ReaderAt, size, most int64) error {
 	return nil
 }
 
-// wider is the larger of a number of few bits and one of 64, which alone counts where the
-// other one refers to it.
+// wider returns the larger of a short number and a 64-bit one. If the short one refers to the other, only
+// that counts.
 func wider(short, refers, long uint64) uint64 {
 	if short == refers {
 		return long
@@ -146,23 +146,23 @@ const (
 	endMark   = "PK\x05\x06"
 )
 
-// While the directory is looked for, the end of the archive is read, and perhaps an entry:
-// so many bytes, with the marks of so many entries that are read again.
+// Limits for locating the directory: readers read the end of the archive, and perhaps an entry. They may
+// read so many bytes, with the marks of so many entries.
 const (
 	endBytes = 512 << 10
 	endMarks = 2048
 )
 
-// directoryReader bounds what is read of a zip for its directory: the end says how large
-// that is, but readers go on as long as there are entries. Every entry that one finds has a
-// mark, so counting these needs no knowledge of where it looks.
+// directoryReader limits how much of a zip is read for its directory. The end states the directory's size,
+// but readers continue while they find entries. Each entry has a mark, so it counts marks wherever a reader
+// looks.
 type directoryReader struct {
 	from  io.ReaderAt
-	most  int64 // entries; zero once the directory was read
+	most  int64 // entries; zero once the directory is read
 	bytes int64 // read so far
 	marks int64
 	at    int64  // where the last read ended
-	tail  []byte // and with what: a mark may lie across
+	tail  []byte // its last bytes: a mark may span two reads
 }
 
 func (d *directoryReader) ReadAt(b []byte, off int64) (int, error) {
@@ -186,8 +186,7 @@ func (d *directoryReader) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// checkSizes refuses a zip whose parts lie over each other, or that unpacks to what
-// is out of all proportion.
+// checkSizes refuses a zip whose parts overlap, or whose unpacked size is disproportionate.
 func checkSizes(in *zip.Reader, size int64) error {
 	var packed, unpacked uint64
 	for _, f := range in.File {
@@ -202,7 +201,7 @@ func checkSizes(in *zip.Reader, size int64) error {
 	return inflated(size, int64(unpacked))
 }
 
-// encrypted is the flag of an entry that is.
+// encrypted is the flag of an encrypted entry.
 const encrypted = 1
 
 // zipped puts one entry in place.
@@ -230,14 +229,14 @@ func (u *unpacker) zipped(f *zip.File) error {
 	return u.entry(h)
 }
 
-// zipHeader is what a tar would say of an entry.
+// zipHeader returns the tar header of an entry.
 func zipHeader(f *zip.File) (*tar.Header, error) {
 	h := &tar.Header{Name: f.Name, Typeflag: tar.TypeReg, ModTime: f.Modified, Size: int64(f.UncompressedSize64)}
 	mode := f.Mode()
 	h.Mode = int64(mode.Perm())
 	const unixes, macos = 3, 19
 	if creator := f.CreatorVersion >> 8; creator != unixes && creator != macos {
-		h.Mode &^= 0o022 // it says only whether it may be written
+		h.Mode &^= 0o022 // it records only whether the file is writable
 	}
 	switch {
 	case f.Flags&encrypted != 0:
@@ -249,7 +248,7 @@ func zipHeader(f *zip.File) (*tar.Header, error) {
 		if f.ExternalAttrs == 0 {
 			h.Mode = 0o755
 		}
-	case f.ExternalAttrs == 0: // the tool that made it keeps no modes
+	case f.ExternalAttrs == 0: // the tool that made it stores no modes
 		h.Mode = 0o644
 	case !mode.IsRegular():
 		return nil, fmt.Errorf("%w: %.200q is neither a file nor a directory nor a symbolic link", ErrArchive, f.Name)
