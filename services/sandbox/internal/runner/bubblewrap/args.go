@@ -11,22 +11,21 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/seccomp"
 )
 
-// IDs of the user inside a sandbox.
+// insideID is the user and group id inside a sandbox.
 const insideID = "1000"
 
-// invocation is one call of bubblewrap under construction: its arguments and the
-// descriptors that it inherits. Nothing else is inherited, because Go opens
-// everything close-on-exec.
+// invocation is a call of bubblewrap under construction: its arguments and the descriptors that it
+// inherits. It inherits nothing else, because Go opens all files close-on-exec.
 type invocation struct {
 	args      []string
 	inherited []*os.File // the child's descriptors 3, 4, …
 	owned     []*os.File // to close once the child has its copies
 
-	info    *os.File // where bubblewrap writes which process it made
+	info    *os.File // bubblewrap reports here which process it made
 	unblock *os.File // writing here lets init start
 }
 
-// pass has the child inherit a file and returns its number there.
+// pass makes the child inherit a file and returns the file's number there.
 func (v *invocation) pass(f *os.File) string {
 	v.inherited = append(v.inherited, f)
 	return strconv.Itoa(2 + len(v.inherited))
@@ -63,7 +62,7 @@ func (v *invocation) close() {
 	}
 }
 
-// invoke makes the arguments for a sandbox. On an error everything is closed.
+// invoke makes the arguments for a sandbox. On an error it closes all files.
 func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation, err error) {
 	v := &invocation{}
 	defer func() {
@@ -98,8 +97,8 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	return v, nil
 }
 
-// stageRoot adds the curated, read-only part of the tree for whom there is a stage: most of it is
-// on that, and furnish puts what is missing into the sandbox.
+// stageRoot adds the read-only root for sandboxes that use the stage: most of it is there, and furnish adds
+// the rest.
 func (m *maker) stageRoot(v *invocation) error {
 	v.show(m.layout.Binds, outsideETC)
 	v.links(m.layout.Links)
@@ -113,7 +112,7 @@ func (m *maker) stageRoot(v *invocation) error {
 	return nil
 }
 
-// ownRoot adds it for the service's own user.
+// ownRoot adds the read-only root for the service's own user.
 func (m *maker) ownRoot(v *invocation) error {
 	everything := func(rootfs.Bind) bool { return true }
 	v.show(m.layout.Binds, everything)
@@ -124,7 +123,7 @@ func (m *maker) ownRoot(v *invocation) error {
 	v.show(m.layout.Extra, everything)
 	v.add("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
 	for _, f := range m.layout.MaskedFiles {
-		v.add("--ro-bind", os.DevNull, f) // a device that no mount lets anybody open
+		v.add("--ro-bind", os.DevNull, f) // a device that no mount allows to open
 	}
 	for _, f := range m.layout.MaskedFolders {
 		v.add("--size", "4096", "--tmpfs", f, "--remount-ro", f)
@@ -132,10 +131,10 @@ func (m *maker) ownRoot(v *invocation) error {
 	return nil
 }
 
-// outsideETC says that the stage's /etc does not have it.
+// outsideETC reports whether the bind is not in the stage's /etc.
 func outsideETC(b rootfs.Bind) bool { return !below(b.Path) }
 
-// show adds the machine's folders and files that are wanted.
+// show adds the selected folders and files of the machine.
 func (v *invocation) show(all []rootfs.Bind, wanted func(rootfs.Bind) bool) {
 	for _, b := range all {
 		if wanted(b) {
@@ -150,7 +149,7 @@ func (v *invocation) links(all []rootfs.Link) {
 	}
 }
 
-// makeFiles adds the files of /etc that are made up.
+// makeFiles adds the generated files of /etc.
 func (v *invocation) makeFiles() error {
 	for _, f := range rootfs.MadeFiles {
 		number, err := v.data([]byte(f.Text))
@@ -162,7 +161,7 @@ func (v *invocation) makeFiles() error {
 	return nil
 }
 
-// writable adds the few places that commands may write to, each of them bounded.
+// writable adds the few places that commands may write to, each with a limit.
 func (v *invocation) writable(l box.Limits, f folders) {
 	if f.tmp != "" {
 		v.add("--bind", f.tmp, "/tmp", "--bind", f.shm, "/dev/shm")
@@ -174,7 +173,7 @@ func (v *invocation) writable(l box.Limits, f folders) {
 		"--bind", f.home, box.HomePath, "--bind", f.workspace, box.WorkspacePath)
 }
 
-// controls adds the pipes by which the start is followed and held.
+// controls adds the pipes that report and hold the start.
 func (v *invocation) controls() error {
 	for _, p := range []struct {
 		option string

@@ -1,12 +1,10 @@
-// Package bubblewrap runs commands in sandboxes that bubblewrap makes, one
-// long-lived sandbox to a workspace: all namespaces, a curated read-only root, no
-// network, no capabilities, a system call filter, and limits that are in place
-// before the first instruction.
+// Package bubblewrap runs commands in sandboxes that bubblewrap makes, one long-lived sandbox to a
+// workspace: all namespaces, a curated read-only root, no network, no capabilities, a system call filter,
+// and limits that are in place before the first instruction.
 //
-// The order of a sandbox's making is what makes it free of races: bubblewrap
-// builds it and then waits; the service learns its first process, puts it into its
-// control group and lowers its limits; only then is that process let go. What goes
-// on in it is the package warm's.
+// The order of the steps avoids races. Bubblewrap builds the sandbox and waits. The service learns the
+// first process, moves it into its control group and lowers its limits. Only then that process is released.
+// Package warm does the rest.
 package bubblewrap
 
 import (
@@ -30,9 +28,9 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// monitorSlack is how late the monitor of the runtime in a sandbox's init may wake up: it would
-// wake up every 0.1 ms else while a command runs, and take time from it. Init has one goroutine,
-// there is nothing to monitor.
+// monitorSlack is how late the runtime's monitor in init may wake up. Otherwise it would wake every 0.1 ms
+// while a command runs, and take processor time from it. Init has one goroutine, so there is nothing to
+// monitor.
 const monitorSlack = 20 * time.Millisecond
 
 // plainName is bubblewrap's own name.
@@ -40,30 +38,28 @@ const plainName = "bwrap"
 
 // Options of a Runner.
 type Options struct {
-	// Name tells this runner's processes from those of others on the machine, of which it
-	// sweeps none. Empty: there is nothing to sweep.
+	// Name distinguishes this runner's processes from others on the machine, which it never sweeps. If
+	// empty, there is nothing to sweep.
 	Name string
 	// Path of bubblewrap; empty searches PATH.
 	Path string
-	// Init is the file that holds init; empty takes the one built in.
+	// Init is the file that holds init; empty means the embedded one.
 	Init string
 	// ReadOnly are further host paths to show, at the same place. Each must exist.
 	ReadOnly []string
 	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
 	Groups cgroup.Hierarchy
-	// OtherUsers has commands run as other users than the service's own, which
-	// needs root.
+	// OtherUsers makes commands run as other users than the service's own, which needs root.
 	OtherUsers bool
-	// Max is how many sandboxes there may be; zero means no limit.
+	// Max is the largest number of sandboxes; zero means no limit.
 	Max int
-	// Network serves the listener of a sandbox that has a network, until the sandbox
-	// has ended; it owns the listener. Nil: no sandbox may have one.
+	// Network serves the listener of a sandbox that has a network until the sandbox has ended. It owns the
+	// listener. If nil, no sandbox may have a network.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
-	// Trust is the file on the host with the certificates that sandboxes with a
-	// network trust, shown at TrustPath; empty shows none.
+	// Trust is the host's file of certificates that sandboxes with a network trust, shown at TrustPath;
+	// empty shows none.
 	Trust string
-	// Idle is after what time a sandbox is stopped in which nothing runs; zero
-	// means never.
+	// Idle is after how long an idle sandbox is ended; zero means never.
 	Idle time.Duration
 	Log  *slog.Logger
 }
@@ -75,9 +71,9 @@ type maker struct {
 	layout   *rootfs.Layout
 	name     string // of its processes
 	thread   *stage.Thread
-	stage    *stage.Stage // nil when all commands run as the service's own user
-	etc      *etc         // nil as well
-	fixtures *fixtures    // nil as well
+	stage    *stage.Stage // nil if all commands run as the service's own user
+	etc      *etc         // nil likewise
+	fixtures *fixtures    // nil likewise
 }
 
 // Runner runs commands in sandboxes that bubblewrap made.
@@ -86,8 +82,7 @@ type Runner struct {
 	name string
 }
 
-// New finds bubblewrap. The runner must be closed, after its last command has
-// ended.
+// New finds bubblewrap. The caller must close the runner after its last command has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	m, err := newMaker(ctx, o)
 	if err != nil {
@@ -136,7 +131,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	return m, nil
 }
 
-// setUpStage makes the stage, with what every sandbox is shown on it.
+// setUpStage makes the stage and the parts that every sandbox is shown.
 func (m *maker) setUpStage() (err error) {
 	if m.stage, err = stage.New(m.thread); err != nil {
 		return err
@@ -168,8 +163,7 @@ func (m *maker) Close() error {
 	return m.image.Close()
 }
 
-// checkOptions says which option an old bubblewrap lacks, instead of failing on
-// each command.
+// checkOptions reports which option an old bubblewrap lacks, before commands fail.
 func checkOptions(ctx context.Context, path string) error {
 	help, err := exec.CommandContext(ctx, path, "--help").CombinedOutput()
 	if err != nil {

@@ -15,33 +15,33 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
-// etcPath is where sandboxes see it.
+// etcPath is its path in sandboxes.
 const etcPath = "/etc"
 
-// etc is the /etc of all sandboxes, put together on the stage once, read-only: to have
-// bubblewrap put it together each time is what took most of the mounts of a sandbox.
+// etc is the read-only /etc of all sandboxes, built once on the stage. If bubblewrap built it each time,
+// that would be most of a sandbox's mounts.
 type etc struct {
 	stage *stage.Stage
 	binds []rootfs.Bind
 
 	mu    sync.Mutex // guards what follows
-	at    string     // empty: there is none
-	older string     // the one before, which a sandbox that is being made may want yet
-	files []inode    // that it shows, by bind
+	at    string     // empty if not built yet
+	older string     // the previous one, which a sandbox that is being made may still need
+	files []inode    // the files that it shows, by bind
 }
 
-// inode tells files apart, and what was written into one.
+// inode identifies a file and its content.
 type inode struct {
 	device, number uint64
 	size           int64
 	written        unix.Timespec
 }
 
-// copied is how many bytes a file has at most that is copied: each mount takes memory and time in
+// copied is the size up to which a file is copied instead of mounted: each mount takes memory and time in
 // every sandbox.
 const copied = 1 << 20
 
-// part is what is shown of the machine: a copy of a file, or a mount of what is not copied.
+// part is a part of the machine's /etc: a copy of a file, or a mount.
 type part struct {
 	path    string // below /etc
 	content []byte
@@ -61,8 +61,7 @@ func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
 
 func below(path string) bool { return strings.HasPrefix(path, etcPath+"/") }
 
-// path is where bubblewrap finds it. It is made anew when the machine has other files
-// than it shows.
+// path returns its path for bubblewrap. It rebuilds the folder if the machine's files have changed.
 func (e *etc) path() (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,7 +79,7 @@ func (e *etc) path() (string, error) {
 	if e.at != "" && slices.Equal(files, e.files) {
 		return e.at, nil
 	}
-	// The stage may hide where they are: they are opened here, not on its thread.
+	// The stage may hide the files, so they are opened here, not on its thread.
 	var parts []part
 	defer func() {
 		for _, p := range parts {
@@ -116,7 +115,7 @@ func (e *etc) path() (string, error) {
 	return at, nil
 }
 
-// build puts it together, on the stage's thread.
+// build builds the folder, on the stage's thread.
 func build(at string, parts []part) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
@@ -156,7 +155,7 @@ func finish(at string) error {
 	return nil
 }
 
-// openReadOnly opens a file or folder, with what is mounted below it, to be shown elsewhere.
+// openReadOnly opens a file or folder, with the mounts below it, as a read-only mount.
 func openReadOnly(source string) (int, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
@@ -169,7 +168,7 @@ func openReadOnly(source string) (int, error) {
 	return tree, nil
 }
 
-// show shows it below a folder.
+// show shows the part below a folder.
 func (p *part) show(dir string) error {
 	at := dir
 	names := strings.Split(p.path, "/")
@@ -196,7 +195,7 @@ func (p *part) show(dir string) error {
 	return unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// takeDown undoes build, also one that failed.
+// takeDown undoes build, also if build failed.
 func takeDown(at string) error {
 	if at == "" {
 		return nil

@@ -11,19 +11,19 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
-// folders are the writable folders of a sandbox, as bubblewrap finds them.
+// folders are the writable folders of a sandbox, by their paths for bubblewrap.
 type folders struct {
 	workspace, home string
-	// tmp and shm are file systems of a size and of a number of files; empty where
-	// only the sandbox itself can make them, which knows no such number.
+	// tmp and shm are file systems with a limited size and number of files. They are empty where only the
+	// sandbox itself can make them, without a limit of files.
 	tmp, shm string
 	mounts   []shown
-	hide     func() error // from other sandboxes, once this one has mounts of its own
-	remove   func() error // after hide, once it has put them where it shows them
+	hide     func() error // from other sandboxes, once this one has its own mounts
+	remove   func() error // after hide, once the sandbox shows them
 }
 
-// folders shows the writable folders of a sandbox, until it has them. Bubblewrap reads the list of
-// all mounts for each that it makes: those of others are to be there as short as can be.
+// folders shows the writable folders of a sandbox on the stage until it has them. Bubblewrap reads the list
+// of all mounts for each one that it makes, so the mounts of other sandboxes must be short-lived.
 func (m *maker) folders(s box.Sandbox) (folders, error) {
 	if s.Owner == box.Self {
 		mounts, err := ownMounts(s)
@@ -62,8 +62,8 @@ func (m *maker) folders(s box.Sandbox) (folders, error) {
 
 func mountName(i int) string { return fmt.Sprint("mount.", i) }
 
-// pieces are the mounts of what a sandbox is shown, on an error as well. Mounts have no
-// more rights than it is to have: what bubblewrap makes of them cannot give any back.
+// pieces returns the mounts that a sandbox is shown, also after an error. Their rights are already
+// restricted: bubblewrap cannot restore any.
 func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
 	add := func(name string, tree int, fault error) {
 		if fault != nil {
@@ -81,7 +81,7 @@ func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
 	tree, fault = stage.Scratch(s.Limits.ShmBytes, s.Owner)
 	add("shm", tree, fault)
 	for i, m := range mounts {
-		if m.Cover { // there is nothing outside
+		if m.Cover { // it exists only inside
 			continue
 		}
 		if tree, fault = mountTree(s, m); fault != nil {
@@ -92,7 +92,7 @@ func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
 	return all, err
 }
 
-// mountTree is a mount of what a sandbox is shown besides. The caller has its descriptor.
+// mountTree returns a further mount of a sandbox as a descriptor, which the caller owns.
 func mountTree(s box.Sandbox, m box.Mount) (int, error) {
 	f, err := m.Open(s.Workspace)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
-// terminalsPath is where sandboxes see theirs.
+// terminalsPath is the path of the terminals in sandboxes.
 const terminalsPath = "/dev/pts"
 
 // fixtures are shown to every sandbox: one shared, read-only tree on the stage, made once.
@@ -72,8 +72,8 @@ func (f *fixtures) build() error {
 	return os.NewSyscallError("mount_setattr", err)
 }
 
-// showDevice shows a device of the machine elsewhere: as one of its own, so that it takes no mount
-// in every sandbox, or by a mount for root of a user namespace, who can make none.
+// showDevice shows a device of the machine elsewhere: as a new device node, which takes no mount in every
+// sandbox. Root of a user namespace cannot make one and uses a mount.
 func showDevice(source, at string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(source, &st); err != nil {
@@ -88,8 +88,8 @@ func showDevice(source, at string) error {
 	case !errors.Is(err, unix.EPERM):
 		return &os.PathError{Op: "mknod", Path: at, Err: err}
 	}
-	// No file is opened for its place, for a process that starts meanwhile would have it open for
-	// writing, and keep the tree from being read-only.
+	// Make its place without opening a file: a process that starts meanwhile would keep the file open for
+	// writing, and the tree could not become read-only.
 	if err := unix.Mknod(at, unix.S_IFREG|0o444, 0); err != nil {
 		return &os.PathError{Op: "mknod", Path: at, Err: err}
 	}
@@ -110,9 +110,9 @@ func (f *fixtures) mask(part string) (int, error) {
 	return tree, nil
 }
 
-// furnish puts into a sandbox, of whose first process it takes a descriptor, what bubblewrap has no
-// option for or takes long for: it reads the list of all mounts for each that it makes. Init runs,
-// and no command has yet.
+// furnish adds to a sandbox what bubblewrap has no option for or is slow at: it reads the list of all
+// mounts for each one that it makes. init is a descriptor of the first process. Init runs, and no command
+// does yet.
 func (m *maker) furnish(init int) error {
 	pieces, err := m.furniture()
 	defer func() {
@@ -136,14 +136,14 @@ func (m *maker) furnish(init int) error {
 	return nil
 }
 
-// furniture is a mount, and where sandboxes see it.
+// furniture is a mount and its path in sandboxes.
 type furniture struct {
 	tree   int // a descriptor
 	places []string
 }
 
-// furniture makes what a sandbox is furnished with, on an error as well, on the stage: only there
-// are the fixtures seen.
+// furniture makes the furniture of a sandbox, which it returns also after an error. It runs on the stage,
+// because only that shows the fixtures.
 func (m *maker) furniture() (all []furniture, err error) {
 	makers := []struct {
 		tree   func() (int, error)
@@ -182,9 +182,9 @@ func put(tree int, places []string) error {
 	return nil
 }
 
-// terminals are pseudo-terminals of a sandbox's own, and so many at most: bubblewrap has no option
-// for that. The machine's reserve is for those that are made in its own mount namespace, which the
-// stage's thread is not in.
+// terminals makes a separate, limited file system of pseudo-terminals; bubblewrap has no option for the
+// limit. The machine's reserve is for those made in its own mount namespace, which excludes the stage's
+// thread.
 func terminals() (int, error) {
 	return bind.Make("devpts", [][2]string{{"mode", "620"}, {"ptmxmode", "666"}, {"max", strconv.Itoa(box.MaxTerminals)}},
 		unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)

@@ -22,11 +22,11 @@ type body struct {
 	cmd     *exec.Cmd
 	init    int
 	unblock *os.File            // writing here lets init start
-	hide    func() <-chan error // the folders, of which the sandbox has mounts of its own by now; tells when they are
-	clear   func() <-chan error // removes their place, when init runs; tells when that is done
+	hide    func() <-chan error // hides the folders, which the sandbox has mounted by now; tells when that is done
+	clear   func() <-chan error // removes their place once init runs; tells when that is done
 	part    func() <-chan error // ends bubblewrap itself, which is not needed once init runs; tells when it is gone
-	furnish func() error        // what only a sandbox that is there can be given
-	letGo   func() error        // of init, which furnish takes hold of
+	furnish func() error        // adds what only a running sandbox can get
+	letGo   func() error        // closes the descriptor of init that furnish uses
 }
 
 // Make implements warm.Maker.
@@ -56,7 +56,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 		_ = end(cmd)
 		return nil, err
 	}
-	held, err := unix.PidfdOpen(made.init, 0) // while it is certain to live
+	held, err := unix.PidfdOpen(made.init, 0) // while it certainly lives
 	if err != nil {
 		_ = end(cmd)
 		return nil, fmt.Errorf("take hold of the sandbox's first process: %w", err)
@@ -64,7 +64,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	made.letGo = sync.OnceValue(func() error { return unix.Close(held) })
 	made.furnish = func() error {
 		if b.Spec.Owner == box.Self {
-			return nil // that takes root
+			return nil // only root can do that
 		}
 		return m.furnish(held)
 	}
@@ -81,7 +81,7 @@ func (m *maker) command(o box.Owner, v *invocation, complaints *os.File) *exec.C
 		Dir:        "/",
 		Stderr:     complaints,
 		ExtraFiles: v.inherited,
-		// A process group of its own: a signal to the service's does not reach it.
+		// Its own process group keeps signals to the service's group away.
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true},
 	}
 	if o != box.Self {
@@ -90,7 +90,7 @@ func (m *maker) command(o box.Owner, v *invocation, complaints *os.File) *exec.C
 	return cmd
 }
 
-// identify learns the sandbox's first process.
+// identify reads the sandbox's first process.
 func (v *invocation) identify(ctx context.Context) (int, error) {
 	deadline, _ := ctx.Deadline()
 	if err := v.info.SetReadDeadline(deadline); err != nil {
@@ -108,7 +108,7 @@ func (v *invocation) identify(ctx context.Context) (int, error) {
 	return info.Child, nil
 }
 
-// later is a function that is run once, beside its first caller.
+// later returns a function that runs f once, in the background of its first caller.
 func later(f func() error) func() <-chan error {
 	return sync.OnceValue(func() <-chan error {
 		done := make(chan error, 1)
@@ -120,7 +120,7 @@ func later(f func() error) func() <-chan error {
 // Init implements warm.Body.
 func (b *body) Init() int { return b.init }
 
-// Release lowers the limits and lets init go.
+// Release lowers the limits and lets init run.
 func (b *body) Release() error {
 	if err := warm.Limit(b.init, b.spec.Owner, warm.Resources(b.spec.Limits)); err != nil {
 		return err
@@ -129,22 +129,22 @@ func (b *body) Release() error {
 	return err
 }
 
-// Complete implements warm.Body. Bubblewrap would only wait for init's end from here on,
-// and takes as much memory meanwhile as a third of init does.
+// Complete implements warm.Body. Bubblewrap would now only wait for init's end, and take as much memory as
+// a third of init.
 func (b *body) Complete() error {
 	b.clear() // Wait waits for both
 	b.part()
 	return errors.Join(b.furnish(), b.letGo())
 }
 
-// end ends bubblewrap. Until init runs, that ends the sandbox with it.
+// end ends bubblewrap. Before init runs, that also ends the sandbox.
 func end(cmd *exec.Cmd) error {
 	_ = cmd.Process.Kill() // it may have ended by itself
-	_ = cmd.Wait()         // which is an error, as it was killed
+	_ = cmd.Wait()         // an error, because it was killed
 	return nil
 }
 
-// Kill implements warm.Body: a bubblewrap that waits to be let go takes init with it.
+// Kill implements warm.Body: a bubblewrap that waits to be released takes init with it.
 func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 
 // Wait implements warm.Body.

@@ -7,14 +7,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// shown is a mount as bubblewrap finds it.
+// shown is a mount with its path for bubblewrap.
 type shown struct {
 	box.Mount
 	from string
 }
 
-// ownMounts are the mounts of a sandbox that runs as the service's own user, who
-// finds them where they are.
+// ownMounts returns the mounts of a sandbox that runs as the service's own user, which can reach them by
+// their own paths.
 func ownMounts(s box.Sandbox) ([]shown, error) {
 	all, err := s.MountList()
 	if err != nil {
@@ -22,7 +22,7 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 	}
 	mounts := make([]shown, 0, len(all))
 	for _, m := range all {
-		if m.Cover { // there is nothing outside
+		if m.Cover { // it exists only inside
 			mounts = append(mounts, shown{m, ""})
 			continue
 		}
@@ -36,7 +36,7 @@ func ownMounts(s box.Sandbox) ([]shown, error) {
 	return mounts, nil
 }
 
-// mounts adds what the sandbox shows besides.
+// mounts adds the sandbox's further mounts.
 func (v *invocation) mounts(all []shown) {
 	var covers []string
 	for _, m := range all {

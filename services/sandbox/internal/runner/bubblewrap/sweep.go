@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepTimeout bounds how long the kernel may take to end one leftover.
+// sweepTimeout limits how long the kernel may take to end one leftover.
 const sweepTimeout = 10 * time.Second
 
-// Sweep ends what an earlier runner of the same name left. Its sandboxes end with it, but
-// each only when its init gets to see it; and one whose bubblewrap was killed while the two
-// halves of it waited for each other does not: the inner half has not asked for the same
-// fate yet then, and waits for ever. Nothing may have been started by this runner before.
+// Sweep ends the remains of an earlier runner of the same name. Its sandboxes end with it, but each only
+// when its init runs. If bubblewrap was killed while its two halves waited for each other, the inner half
+// waits for ever, because it has not asked for a death signal yet. Sweep must be called before this runner
+// starts anything.
 func (r *Runner) Sweep(context.Context) error {
 	if r.name == plainName {
 		return nil
@@ -53,7 +53,7 @@ func (r *Runner) end(pid int) error {
 		return err
 	}
 	defer func() { _ = unix.Close(held) }()
-	if !r.named(pid) { // it is another one by now
+	if !r.named(pid) { // the pid was reused
 		return nil
 	}
 	switch err := unix.PidfdSendSignal(held, unix.SIGKILL, nil, 0); {
@@ -65,8 +65,7 @@ func (r *Runner) end(pid int) error {
 	return awaitEnd(held)
 }
 
-// initName is the word by which init is known to be a runner's: what it is called is where
-// it was found.
+// initName is the argument that marks init as a runner's: its program name is only where it was found.
 func initName(runner string) string { return "name:" + runner }
 
 // named reports whether a process is a bubblewrap or an init of this runner. An ended process has no name.
