@@ -7,9 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is used of the API of agent-sandbox (sigs.k8s.io/agent-sandbox), whose
-// controller makes a pod of each Sandbox. Its own types would bring the controller's
-// dependencies along.
+// The used part of the API of agent-sandbox (sigs.k8s.io/agent-sandbox), whose controller makes a pod of
+// each Sandbox. Its own Go types would add the controller's dependencies.
 var agentSandboxes = objects{"/apis/agents.x-k8s.io/v1beta1", "sandboxes"}
 
 // AgentSandbox is a Sandbox.
@@ -19,7 +18,7 @@ type AgentSandbox struct {
 	Spec              AgentSandboxSpec `json:"spec"`
 }
 
-// AgentSandboxSpec says what pod there is to be, and until when.
+// AgentSandboxSpec describes the pod and its lifetime.
 type AgentSandboxSpec struct {
 	PodTemplate    AgentSandboxPod `json:"podTemplate"`
 	Service        *bool           `json:"service,omitempty"`
@@ -28,19 +27,18 @@ type AgentSandboxSpec struct {
 	OperatingMode  string          `json:"operatingMode,omitempty"`
 }
 
-// AgentSandboxPod is the pod.
+// AgentSandboxPod is the pod's template.
 type AgentSandboxPod struct {
 	Metadata AgentSandboxPodMetadata `json:"metadata"`
 	Spec     corev1.PodSpec          `json:"spec"`
 }
 
-// AgentSandboxPodMetadata is all that a template says of it.
+// AgentSandboxPodMetadata is the template's metadata.
 type AgentSandboxPodMetadata struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// agentSandbox is a sandbox as one of these. It has no name in the cluster's network, and
-// goes away by itself when its time is over.
+// agentSandbox returns a Sandbox. It has no name in the cluster's network and expires by itself.
 func (m *maker) agentSandbox(name string, spec corev1.PodSpec) *AgentSandbox {
 	until := metav1.NewTime(time.Now().Add(m.o.Deadline))
 	return &AgentSandbox{

@@ -21,21 +21,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client speaks with the API server: of pods, and of whatever makes pods. It knows no
-// more types than it needs, for the whole set is large.
+// client talks to the API server about pods and the objects that make pods. It knows only the types that it
+// needs, because the full set is large.
 type client struct {
 	rest      *rest.RESTClient
 	config    *rest.Config
 	namespace string
 }
 
-// retryPause is after what time a watch that was cut off is begun again.
+// retryPause is how long an interrupted watch pauses.
 const retryPause = 250 * time.Millisecond
 
 func newClient(c *rest.Config, namespace string) (*client, error) {
 	c = rest.CopyConfig(c)
 	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for what it says of errors
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the server's errors
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.UserAgent = "fairlead-sandbox"
 	c.QPS, c.Burst = 100, 200
@@ -46,7 +46,7 @@ func newClient(c *rest.Config, namespace string) (*client, error) {
 	return &client{rest: r, config: c, namespace: namespace}, nil
 }
 
-// objects are those of one kind in the namespace.
+// objects are the objects of one kind in the namespace.
 type objects struct{ group, name string }
 
 var pods = objects{"/api/v1", "pods"}
@@ -71,8 +71,8 @@ func (c *client) list(ctx context.Context, r objects, selector string, into any)
 	return decode(c.rest.Get().AbsPath(c.path(r)).Param("labelSelector", selector).Do(ctx), into)
 }
 
-// remove deletes an object. One that there is not is no error. Pods are given their
-// time to end: without it they would be forgotten while their processes still run.
+// remove deletes an object; a missing one is no error. It gives pods time to end: otherwise they would be
+// forgotten while their processes still run.
 func (c *client) remove(ctx context.Context, r objects, name string) error {
 	policy := metav1.DeletePropagationBackground
 	raw, err := json.Marshal(&metav1.DeleteOptions{
@@ -91,7 +91,7 @@ func (c *client) remove(ctx context.Context, r objects, name string) error {
 func decode(r rest.Result, into any) error {
 	raw, err := r.Raw()
 	if err != nil {
-		return r.Error() // which has what the server says of it
+		return r.Error() // the error contains the server's message
 	}
 	if into == nil {
 		return nil
@@ -105,8 +105,7 @@ func decode(r rest.Result, into any) error {
 // errWatchEnded is the usual end of a watch.
 var errWatchEnded = errors.New("the watch ended")
 
-// await follows the pods of a selector until done says so, or the context ends, or
-// the server refuses.
+// await follows the pods of a selector until done returns true, the context ends, or the server refuses.
 func (c *client) await(ctx context.Context, selector string, done func([]corev1.Pod) (bool, error)) error {
 	for {
 		err := c.follow(ctx, selector, done)
@@ -186,13 +185,13 @@ func nextPod(events *json.Decoder) (p corev1.Pod, gone bool, err error) {
 		}
 		return p, false, err
 	}
-	if e.Type == "ERROR" { // what is known is too old
+	if e.Type == "ERROR" { // the known version is too old
 		return p, false, errWatchEnded
 	}
 	return p, e.Type == "DELETED", json.Unmarshal(e.Object.Raw, &p)
 }
 
-// execURL is where a command is run beside a pod's first process.
+// execURL returns the URL that runs a command beside a pod's first process.
 func (c *client) execURL(pod, container string, argv []string) *url.URL {
 	r := c.rest.Get().AbsPath(c.path(pods, pod, "exec")).Param("container", container).
 		Param("stdin", "true").Param("stdout", "true").Param("stderr", "true")

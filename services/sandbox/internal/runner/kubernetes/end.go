@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// remove ends a sandbox's pod and waits until nothing of it is left. One that cannot be
-// shown to be gone is remembered, so that its workspace gets no second one beside it.
+// remove ends a sandbox's pod and waits until nothing of it is left. It remembers a pod that may still
+// exist, so that the workspace gets no second one beside it.
 func (b *body) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
@@ -28,7 +28,7 @@ func (b *body) remove(ctx context.Context) error {
 	return err
 }
 
-// look learns what became of a pod that may have ended by itself.
+// look records the fate of a pod that may have ended by itself.
 func (b *body) look(p *corev1.Pod) {
 	starved := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Terminated != nil && c.State.Terminated.Reason == "OOMKilled"
@@ -36,15 +36,15 @@ func (b *body) look(p *corev1.Pod) {
 	if starved {
 		b.starved.Store(true)
 	}
-	// One that is deleted may fail by that.
+	// A pod that is being deleted may fail because of that.
 	if starved || p.Status.Phase == corev1.PodFailed && (p.DeletionTimestamp == nil || p.Status.Reason != "") {
 		b.fate = state(p)
 	}
 }
 
-// end deletes all that makes up a sandbox, and waits until it is gone. Each state of the
-// pod that is heard of is told. A pod is watched from before it is deleted: its node says
-// how it ended before it lets it go, and often not sooner.
+// end deletes all objects of a sandbox and waits until they are gone. It calls tell with each observed
+// state of the pod. It watches from before the deletion: the node reports how a pod ended before it
+// releases it, and often not sooner.
 func (m *maker) end(ctx context.Context, name string, tell func(*corev1.Pod)) error {
 	try := func() error {
 		return m.client.await(ctx, selector(name), func(all []corev1.Pod) (bool, error) {
@@ -59,7 +59,7 @@ func (m *maker) end(ctx context.Context, name string, tell func(*corev1.Pod)) er
 		err = try()
 	}
 	if err == nil && m.o.API == AgentSandboxes {
-		err = try() // it may have been made before the deletion of what makes it was heard of
+		err = try() // the pod may have been made before its maker was deleted
 	}
 	if err != nil {
 		return fmt.Errorf("the pod of sandbox %s may still be there: %w", name, err)
@@ -67,7 +67,7 @@ func (m *maker) end(ctx context.Context, name string, tell func(*corev1.Pod)) er
 	return nil
 }
 
-// remove deletes what makes a sandbox's pods, and those that are not being deleted.
+// remove deletes the maker of a sandbox's pods, and the pods that are not being deleted.
 func (m *maker) remove(ctx context.Context, name string, all []corev1.Pod) error {
 	if m.o.API == AgentSandboxes {
 		if err := m.client.remove(ctx, agentSandboxes, name); err != nil {
@@ -85,7 +85,7 @@ func (m *maker) remove(ctx context.Context, name string, all []corev1.Pod) error
 	return nil
 }
 
-// endLeft ends what an earlier sandbox of a workspace left.
+// endLeft ends the remains of an earlier sandbox of a workspace.
 func (m *maker) endLeft(ctx context.Context, workspace string) error {
 	m.mu.Lock()
 	left := maps.Clone(m.left)

@@ -1,14 +1,11 @@
-// Package kubernetes runs commands in pods: one long-lived pod to a workspace, in
-// which init is run by way of the API server and carries everything over that one
-// connection. What goes on in it is the package warm's.
+// Package kubernetes runs commands in pods, one long-lived pod to a workspace. Init runs in the pod through
+// the API server and carries all data over that one connection. Package warm does the rest.
 //
-// The pod sees the workspace and the home directory by paths of the volume that the
-// service keeps its data on, so it runs on the service's node. Init lies on the same
-// volume, read-only, and the image is the operator's.
+// The pod mounts the workspace and the home directory from the volume of the service's data, so it runs on
+// the service's node. Init is on the same volume, read-only, and the operator chooses the image.
 //
-// Much of the isolation is the cluster's to give, and some clusters do not, without a
-// word. So init looks, in each pod and before any command, whether it is there: see
-// its verify. What is missing is an error.
+// The cluster provides much of the isolation, and some clusters silently do not. So init checks it in each
+// pod before any command (see verify). A missing part is an error.
 package kubernetes
 
 import (
@@ -36,13 +33,13 @@ import (
 
 // APIs that make pods.
 const (
-	// Pods are made as they are.
+	// Pods makes pods directly.
 	Pods = "pods"
-	// AgentSandboxes have the controller of agent-sandbox make them.
+	// AgentSandboxes makes them through the controller of agent-sandbox.
 	AgentSandboxes = "agent-sandbox"
 )
 
-// Includes is what this driver has.
+// Includes lists what this driver provides.
 var Includes = []string{
 	"pod", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "no-network", "read-only-root", "no-capabilities",
 	"no-new-privileges", "seccomp", "non-root", "clean-environment", "pod-memory-limit", "pod-cpu-limit", "memory-rlimit", "processes-rlimit",
@@ -51,50 +48,47 @@ var Includes = []string{
 
 // Options of a Runner.
 type Options struct {
-	// Config says how the API server is reached, and as whom.
+	// Config is the configuration of the connection to the API server.
 	Config *rest.Config
-	// Namespace is where pods are made.
+	// Namespace is the namespace of the pods.
 	Namespace string
-	// Pod is the pod that the service runs in, in the same namespace: sandboxes end with
-	// it and run on its node. Empty: none.
+	// Pod is the service's own pod, in the same namespace: sandboxes end with it and run on its node. Empty
+	// if there is none.
 	Pod string
-	// Node is the node that sandboxes run on; empty takes that of Pod, or else leaves it
-	// to the scheduler.
+	// Node is the node of the sandboxes; if empty, it is Pod's, or else the scheduler's choice.
 	Node string
-	// API is what makes pods.
+	// API is Pods or AgentSandboxes.
 	API string
-	// Image has the programs of commands, PullSecret is what it is pulled with; and Path
-	// is the PATH of commands.
+	// Image has the programs of commands, PullSecret is the secret to pull it, and Path is the PATH of
+	// commands.
 	Image, PullSecret, Path string
-	RuntimeClass            string // empty takes the cluster's own
-	// UserNamespaces has each pod have users of its own, which the cluster must support.
+	RuntimeClass            string // empty means the cluster's default
+	// UserNamespaces gives each pod its own users, which the cluster must support.
 	UserNamespaces bool
-	// Claim is the PersistentVolumeClaim with the data directory, which is at ClaimPath
-	// in it, and at Data here.
+	// Claim is the PersistentVolumeClaim of the data directory, which is at ClaimPath in it and at Data
+	// here.
 	Claim, ClaimPath, Data string
-	// Volumes are others of which sandboxes may be shown something.
+	// Volumes are other volumes that sandboxes may be shown parts of.
 	Volumes []Volume
-	// Init is the file that holds init; empty takes the one built in.
+	// Init is the file that holds init; empty means the embedded one.
 	Init string
-	// CPUs bounds a pod. The requests are what the scheduler keeps for it.
+	// CPUs limits a pod. The requests are what the scheduler reserves for it.
 	CPUs, RequestCPUs float64
 	RequestMemory     int64
 	// Deadline is how long a pod may live, in case no service is left to end it.
 	Deadline time.Duration
-	// StartTimeout bounds the making of a sandbox.
+	// StartTimeout limits the making of a sandbox.
 	StartTimeout time.Duration
 	// Unreachable are live addresses (IP:port) that no sandbox may reach. If empty, it is the address of
 	// the API server.
 	Unreachable []string
-	// Network serves the way out of sandboxes that have one, as warm.Options say; nil:
-	// no sandbox may have one. Trust is the file with the certificates that those trust,
-	// shown at warm.TrustPath; empty shows none.
+	// Network serves the way out of sandboxes, as in warm.Options; nil: no sandbox may have one. Trust is
+	// the file of the certificates that these sandboxes trust, shown at warm.TrustPath; empty shows none.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
 	Trust   string
-	// Max is how many sandboxes there may be; zero means no limit.
+	// Max is the largest number of sandboxes; zero means no limit.
 	Max int
-	// Idle is after what time a sandbox is stopped in which nothing runs; zero
-	// means never.
+	// Idle is after how long an idle sandbox is ended; zero means never.
 	Idle time.Duration
 	Log  *slog.Logger
 }
@@ -104,12 +98,12 @@ type maker struct {
 	o           Options
 	client      *client
 	data        string // the data directory, without links
-	id          string // the service's, in labels
+	id          string // the service's id, in labels
 	node        string
 	secret      string                 // in the names of folders that commands see
 	owner       *metav1.OwnerReference // nil for none
 	unreachable []netip.AddrPort
-	work        sync.WaitGroup // of what carries the output of commands that ended
+	work        sync.WaitGroup // goroutines that carry the output of ended commands
 
 	mu   sync.Mutex // guards what follows
 	left map[string]string
@@ -121,8 +115,8 @@ type Runner struct {
 	m *maker
 }
 
-// New asks the API server for what it needs and puts init on the volume. The runner
-// must be closed, after its last command has ended.
+// New queries the API server and puts init on the volume. The caller must close the runner after its last
+// command has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	m := &maker{o: o, secret: rand.Text(), left: map[string]string{}}
 	if err := m.open(ctx); err != nil {
@@ -174,7 +168,7 @@ func (m *maker) findSelf(ctx context.Context) error {
 	return nil
 }
 
-// addresses are those that no sandbox may reach.
+// addresses returns the addresses that no sandbox may reach.
 func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error) {
 	for _, text := range o.Unreachable {
 		at, err := netip.ParseAddrPort(text)

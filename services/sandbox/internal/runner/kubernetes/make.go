@@ -23,20 +23,20 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// endTimeout bounds how long the cluster may take to end a pod.
+// endTimeout limits how long the cluster may take to end a pod.
 const endTimeout = 60 * time.Second
 
 // body is a warm.Body: one pod.
 type body struct {
 	m         *maker
-	name      string // of all that makes up the sandbox
+	name      string // of all objects of the sandbox
 	workspace string
 	link      *remote.Link
-	cancel    context.CancelFunc // ends the connection to init
+	cancel    context.CancelFunc // closes the connection to init
 	ended     chan struct{}      // closed when the connection has ended
 	starved   atomic.Bool
 	killed    atomic.Bool
-	fate      string // what was said of a pod that ended by itself; remove's alone
+	fate      string // the report about a pod that ended by itself; only remove uses it
 }
 
 // Make implements warm.Maker.
@@ -67,7 +67,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	return made, made.connect(ctx, b, pod, m.words(b.Spec.Limits, at.shown))
 }
 
-// create makes the pod, or has it made.
+// create makes the pod, directly or through its API.
 func (m *maker) create(ctx context.Context, name string, spec corev1.PodSpec) error {
 	if m.o.API == AgentSandboxes {
 		return m.client.create(ctx, agentSandboxes, m.agentSandbox(name, spec), nil)
@@ -79,7 +79,7 @@ func (m *maker) create(ctx context.Context, name string, spec corev1.PodSpec) er
 
 func selector(name string) string { return LabelSandbox + "=" + name }
 
-// awaitRunning waits until a sandbox's pod runs, and returns its name.
+// awaitRunning waits until a sandbox's pod runs and returns its name.
 func (m *maker) awaitRunning(ctx context.Context, name string) (pod string, err error) {
 	why := "the cluster has not begun to make it"
 	err = m.client.await(ctx, selector(name), func(all []corev1.Pod) (bool, error) {
@@ -143,7 +143,7 @@ func state(p *corev1.Pod) string {
 	return strings.TrimSpace(strings.Join(said, ", "))
 }
 
-// connect runs init in the pod, and joins the socket to it.
+// connect runs init in the pod and joins the socket to it.
 func (b *body) connect(ctx context.Context, build warm.Build, pod string, words []string) error {
 	run, err := remotecommand.NewWebSocketExecutor(b.m.client.config, http.MethodGet, b.m.client.execURL(pod, container, words).String())
 	if err != nil {
@@ -161,13 +161,13 @@ func (b *body) connect(ctx context.Context, build warm.Build, pod string, words 
 	}
 	b.link = link
 	ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	ctx = klog.NewContext(ctx, klog.Logger{}) // a connection that is ended is nothing to write of
+	ctx = klog.NewContext(ctx, klog.Logger{}) // do not log a connection that is ended on purpose
 	b.m.work.Add(2)
 	go func() {
 		defer b.m.work.Done()
 		err := run.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: complaints})
 		if ctx.Err() == nil {
-			if err == nil { // what is cut off between two frames has none
+			if err == nil { // a cut between two frames has no error
 				err = errors.New("it ended")
 			}
 			_, _ = fmt.Fprintf(complaints, "the connection to the pod: %v\n", err)
@@ -188,7 +188,7 @@ func (b *body) connect(ctx context.Context, build warm.Build, pod string, words 
 	return nil
 }
 
-// again opens a file once more, for longer than its owner keeps it open.
+// again duplicates a file that must outlive its owner's.
 func again(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -200,7 +200,7 @@ func again(f *os.File) (*os.File, error) {
 // Init implements warm.Body: it is no process of this machine.
 func (b *body) Init() int { return 0 }
 
-// Release implements warm.Body: init runs, and says so.
+// Release implements warm.Body: init already runs.
 func (b *body) Release() error { return nil }
 
 // Complete implements warm.Body.

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
-// Volume is a claim that the service's own pod shows at Path, from ClaimPath in it on.
-// Sandboxes can be shown what lies there.
+// Volume is a claim that the service's own pod mounts at Path, from ClaimPath in the claim. Sandboxes can
+// be shown its folders.
 type Volume struct{ Claim, ClaimPath, Path string }
 
 // Holds reports whether a path of the service is on the volume, and returns its path in the claim.
@@ -33,15 +33,15 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 // coverFolder is the folder beside a workspace for folders that hold only places for mounts. See cover.
 const coverFolder = "covers"
 
-// shown is what a sandbox shows besides its own folders.
+// shown is a further mount of a sandbox.
 type shown struct {
 	claim    string
-	sub, at  string // in the claim, and in the sandbox
+	sub, at  string // path in the claim, and in the sandbox
 	readOnly bool
 	inode    uint64
 }
 
-// mounts are what a sandbox shows, those first that others lie in.
+// mounts returns a sandbox's mounts, outer ones first.
 func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 	list, err := s.MountList()
 	if err != nil {
@@ -91,8 +91,7 @@ func (m *maker) show(s box.Sandbox, workspace string, x box.Mount) (shown, error
 	return one, err
 }
 
-// locate finds an open folder on the claims. The more a volume's path says the better
-// it is.
+// locate finds an open folder on the claims. It prefers the volume with the longest path.
 func (m *maker) locate(f *os.File, name string) (shown, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -128,8 +127,8 @@ func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err 
 	return all, nil
 }
 
-// cover is a folder of a sandbox's own. Commands find its name in their list of mounts, and are not
-// to tell from it whether it is of one user.
+// cover makes a cover for a sandbox. Commands can see its name in their list of mounts, which must not show
+// whether it is private to a user.
 func (m *maker) cover(in, user string, places []string) (shown, error) {
 	if err := os.MkdirAll(in, 0o755); err != nil {
 		return shown{}, err
@@ -148,7 +147,7 @@ func (m *maker) cover(in, user string, places []string) (shown, error) {
 	return one, err
 }
 
-// addMounts adds what a sandbox shows to its pod. Each claim is one volume.
+// addMounts adds mounts to a sandbox's pod. Each claim is one volume.
 func (m *maker) addMounts(spec *corev1.PodSpec, all []shown) {
 	names := map[string]string{m.o.Claim: volume}
 	for _, x := range all {
@@ -167,7 +166,7 @@ func claim(name, claim string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
 }
 
-// word has init look whether the pod shows what the service sees, and as it is to.
+// word makes init check whether the pod shows the folder that the service sees, with the right mode.
 func (x shown) word() string {
 	mode := "rw"
 	if x.readOnly {

@@ -14,13 +14,13 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// Labels of what the driver makes.
+// Labels of the driver's objects.
 const (
-	// LabelService has whose it is: the volume that the service keeps its data on.
+	// LabelService identifies the owner by the volume of the service's data.
 	LabelService = "fairlead.dev/service"
-	// LabelSandbox has the sandbox's own name.
+	// LabelSandbox is the sandbox's own name.
 	LabelSandbox = "fairlead.dev/sandbox"
-	// LabelPart is the same for all, for policies to select by: see LabelPartValue.
+	// LabelPart is equal for all, for selectors of policies: see LabelPartValue.
 	LabelPart      = "app.kubernetes.io/component"
 	LabelPartValue = "fairlead-sandbox"
 )
@@ -28,24 +28,23 @@ const (
 const (
 	container = "sandbox"
 	volume    = "data"
-	// initFolder is where init is, in the data directory and in the pod: a folder of its
-	// own, for a mount of a single file would follow a file that is replaced.
+	// initFolder is the folder of init, in the data directory and in the pod. A folder is mounted, because
+	// a mount of a single file would not follow a replaced file.
 	initFolder = ".init"
 	initPath   = "/.fairlead"
 	initFile   = initPath + "/init"
-	// trustFolder is where the certificates are that programs are to trust, likewise. The
-	// authority's key lies elsewhere.
+	// trustFolder is the folder of the trusted certificates, likewise. The authority's key is elsewhere.
 	trustFolder = ".trust"
 )
 
-// place is where a sandbox's folders are on the volume, and who owns them.
+// place is where a sandbox's folders are on the volume, and their owner.
 type place struct {
 	workspace, home string
 	uid, gid        int64
 	shown           []shown
 }
 
-// place finds it.
+// place returns a sandbox's place.
 func (m *maker) place(s box.Sandbox) (place, error) {
 	p := place{uid: int64(s.Owner.UID), gid: int64(s.Owner.GID)}
 	if s.Owner == box.Self {
@@ -64,7 +63,7 @@ func (m *maker) place(s box.Sandbox) (place, error) {
 	return p, err
 }
 
-// onVolume is a folder's path on the volume.
+// onVolume returns a folder's path on the volume.
 func (m *maker) onVolume(dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -89,11 +88,11 @@ func (m *maker) meta(name string) metav1.ObjectMeta {
 	return meta
 }
 
-// spec is a sandbox as a pod. It keeps to Pod Security's level `restricted`.
+// spec returns the pod of a sandbox. It complies with level `restricted` of Pod Security.
 func (m *maker) spec(s box.Sandbox, p place) corev1.PodSpec {
 	spec := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
-		TerminationGracePeriodSeconds: ptr(int64(1)), // with none it would be forgotten before it has ended
+		TerminationGracePeriodSeconds: ptr(int64(1)), // with zero the pod would be forgotten before it has ended
 		ActiveDeadlineSeconds:         ptr(int64(m.o.Deadline.Seconds())),
 		AutomountServiceAccountToken:  ptr(false),
 		EnableServiceLinks:            ptr(false),
@@ -126,7 +125,7 @@ func (m *maker) spec(s box.Sandbox, p place) corev1.PodSpec {
 	return spec
 }
 
-// onNode has the scheduler take a node, and no other.
+// onNode makes the scheduler use only one node.
 func onNode(name string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
@@ -169,15 +168,15 @@ func resources(bytes int64, cpus float64) corev1.ResourceList {
 	}
 }
 
-// memory is a volume in memory, which counts for the container's.
+// memory is a volume in memory, which counts against the container's limit.
 func memory(name string, bytes int64) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 		Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(bytes, resource.BinarySI),
 	}}}
 }
 
-// words have init confine itself, and then look whether the cluster gave what it was
-// asked for: it may be one that does not know a field, or enforces none.
+// words makes init confine itself and check whether the cluster did what it was asked: it may not know a
+// field, or enforce nothing.
 func (m *maker) words(l box.Limits, mounts []shown) []string {
 	all := []string{initFile, "stream"}
 	for _, r := range warm.Resources(l) {
@@ -197,7 +196,7 @@ func (m *maker) words(l box.Limits, mounts []shown) []string {
 	return all
 }
 
-// objectName makes a name of the service's own for one sandbox.
+// objectName returns the service's name for a sandbox.
 func objectName(random string) string {
 	return "fairlead-sandbox-" + strings.ToLower(random[:16])
 }

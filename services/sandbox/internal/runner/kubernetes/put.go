@@ -11,8 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// putFiles puts what every pod is shown on the volume: init, and the certificates that
-// its programs are to trust.
+// putFiles puts the files that all pods are shown on the volume: init and the trusted certificates.
 func (m *maker) putFiles() error {
 	raw, err := program.Load(m.o.Init)
 	if err != nil {
@@ -24,8 +23,8 @@ func (m *maker) putFiles() error {
 	return m.putTrust()
 }
 
-// putTrust puts the certificates on the volume when they are others than those that are there:
-// the node renews its own while it runs.
+// putTrust updates the certificates on the volume if they have changed: the node renews its own while it
+// runs.
 func (m *maker) putTrust() error {
 	if m.o.Trust == "" {
 		return nil
