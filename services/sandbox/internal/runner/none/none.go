@@ -1,9 +1,8 @@
-// Package none runs commands as plain processes of the service's own user, with all
-// that this user may do. It is for developers whose machine has nothing better, and
-// whose commands are their own.
+// Package none runs commands as plain processes of the service's own user, with all of that user's rights.
+// It is for developers whose machine has nothing better, and who trust their commands.
 //
-// A command and what it started are found again at its end by a mark in their
-// environment: what clears that, or becomes another user, is not.
+// At a command's end its processes are found by a mark in their environment. A process that clears the
+// mark, or becomes another user, is missed.
 package none
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// Includes is what this driver has: it says so wherever the isolation is shown.
+// Includes lists what this driver provides; it is shown as the isolation.
 var Includes = []string{"no-isolation", "clean-environment", "workspace-limit", "output-limit", "wall-time-limit"}
 
 // Runner is a box.Runner.
@@ -33,7 +32,7 @@ type Runner struct {
 	closed bool
 }
 
-// New makes a runner, and warns of it.
+// New makes a runner and logs a warning.
 func New(ctx context.Context, log *slog.Logger) (*Runner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -101,12 +100,12 @@ func (r *Runner) Stop(workspace string) {
 	}
 }
 
-// Freeze implements box.Runner: nothing can be frozen.
+// Freeze implements box.Runner: it cannot freeze.
 func (r *Runner) Freeze(context.Context, string) (bool, func(), error) {
 	return false, func() {}, nil
 }
 
-// Close ends whatever still runs. Another call does nothing.
+// Close ends all running commands. Another call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -134,8 +133,7 @@ func (r *Runner) forget(p *process) {
 	}
 }
 
-// hostPath is where a path inside a sandbox is on the host: commands see the
-// workspace where it lies.
+// hostPath returns the host's path of a path inside a sandbox: commands see the workspace at its own path.
 func hostPath(s box.Sandbox, dir string) string {
 	for inside, outside := range map[string]string{box.WorkspacePath: s.Workspace, box.HomePath: s.Home} {
 		if rest, ok := strings.CutPrefix(dir+"/", inside+"/"); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// markName is the variable by which the processes of a command are found.
+// markName is the variable that marks the processes of a command.
 const markName = "FAIRLEAD_COMMAND"
 
 // process is a box.Process.
@@ -29,9 +29,9 @@ type process struct {
 	pid       int
 	in        io.WriteCloser
 	out, err  io.ReadCloser
-	master    *os.File      // of its terminal; nil for none
-	line      *os.File      // the terminal, until it has ended: it may close its own, and open it again
-	ended     chan struct{} // closed when nothing of it runs
+	master    *os.File      // of its terminal; nil if it has none
+	line      *os.File      // the terminal's slave, until the end: the command may close and reopen its own
+	ended     chan struct{} // closed when nothing of the command runs
 	exit      box.Exit      // valid once ended is closed
 
 	mu     sync.Mutex // guards what follows
@@ -42,11 +42,11 @@ func (p *process) Stdin() io.WriteCloser { return p.in }
 func (p *process) Stdout() io.ReadCloser { return p.out }
 func (p *process) Stderr() io.ReadCloser { return p.err }
 
-// Held implements box.Process: it is not looked for.
+// Held implements box.Process: this driver does not look for it.
 func (p *process) Held() held.Sum      { return held.Sum{} }
 func (p *process) Weigh() func() int64 { return nil }
 
-// start starts the command. Why it cannot be executed is its end.
+// start starts the command. If it cannot be executed, its end says why.
 func (p *process) start(c box.Command) (err error) {
 	dir := hostPath(c.Sandbox, c.Dir)
 	if err := checkFolder(dir); err != nil {
@@ -93,7 +93,7 @@ func (p *process) start(c box.Command) (err error) {
 	return nil
 }
 
-// endUnstarted ends a command that has never run, and wrote nothing.
+// endUnstarted ends a command that never ran and wrote nothing.
 func (p *process) endUnstarted(why string) {
 	p.closeOurs()
 	p.in, p.out = nil, io.NopCloser(strings.NewReader(""))
@@ -104,8 +104,8 @@ func (p *process) endUnstarted(why string) {
 	close(p.ended)
 }
 
-// openStreams makes the pipes of a command without a terminal, and returns the
-// command's ends: output, error and, if it is wanted, input.
+// openStreams makes the pipes of a command without a terminal. It returns the command's ends: output, error
+// and, if stdin is set, input.
 func (p *process) openStreams(stdin bool) (theirs []*os.File, err error) {
 	out, childOut, err := os.Pipe()
 	if err != nil {
@@ -165,7 +165,7 @@ func checkFolder(dir string) error {
 	return unix.Access(dir, unix.X_OK)
 }
 
-// execute finds the program as a shell would, and starts it.
+// execute finds the program as a shell would and starts it.
 func execute(argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	candidates := []string{argv[0]}
 	if !strings.Contains(argv[0], "/") {
@@ -202,7 +202,7 @@ func (p *process) Resize(size box.TerminalSize) error {
 	return terminal.ResizeFile(p.master, size.Rows, size.Columns)
 }
 
-// Signal implements box.Process. A command that has ended takes no harm.
+// Signal implements box.Process. An ended command is not harmed.
 func (p *process) Signal(number int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +215,7 @@ func (p *process) Signal(number int) error {
 	return nil
 }
 
-// Kill implements box.Process. What the command started ends with it, in follow.
+// Kill implements box.Process. follow ends the processes that the command started.
 func (p *process) Kill() { _ = p.Signal(int(unix.SIGKILL)) }
 
 // Ended implements box.Process.
@@ -230,7 +230,7 @@ func (p *process) Wait() box.Exit {
 	return p.exit
 }
 
-// follow waits for the command's end, and brings about that of what it left.
+// follow waits for the command's end and then ends its remaining processes.
 func (p *process) follow() {
 	var info unix.Siginfo
 	for errors.Is(unix.Waitid(unix.P_PID, p.pid, &info, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
@@ -259,10 +259,10 @@ func (p *process) follow() {
 	close(p.ended)
 }
 
-// sweepTimeout bounds how long processes are chased that make others.
+// sweepTimeout limits how long forking processes are chased.
 const sweepTimeout = 5 * time.Second
 
-// sweep kills what has the command's mark, until it finds nothing.
+// sweep kills processes with the command's mark until it finds none.
 func (p *process) sweep() {
 	for end := time.Now().Add(sweepTimeout); time.Now().Before(end); {
 		found := false
