@@ -27,32 +27,31 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// initPath is where a container with a kernel of its own finds init, which it cannot be
-// handed as a descriptor.
+// initPath is the path of init in a container with its own kernel, which cannot get it as a descriptor.
 const initPath = "/.init"
 
-// A kernel of its own takes memory, threads and processes of the machine besides what it
-// gives to commands, which it bounds itself.
+// A separate kernel takes memory, threads and processes of the machine, besides those of commands, which it
+// limits itself.
 const (
 	kernelMemory    = 256 << 20
 	kernelProcesses = 1024
 )
 
-// guest is a warm.Body: a container with a kernel of its own (gVisor's runsc), which is a
-// few processes of this machine. None of them is a command's or init's, and no file is
-// passed into it later: init carries everything over its standard input and output.
+// guest is a warm.Body: a container with its own kernel (gVisor's runsc), which is a few processes of this
+// machine. None of them is a command or init, and it gets no file later: init carries all data over its
+// standard input and output.
 type guest struct {
 	m     *maker
 	name  string
 	link  *remote.Link
 	group cgroup.Group // nil without control groups
-	pid   int          // of the process that is its kernel
-	pipes [2]*os.File  // our ends: what init says, and what it hears
-	hide  func() error // its mounts, which it has once it was made; nil before they are shown
+	pid   int          // of the kernel's process
+	pipes [2]*os.File  // our ends: from init, and to init
+	hide  func() error // hides its mounts once it has them; nil before they are shown
 	ended chan struct{}
 
 	mu     sync.Mutex // guards what follows
-	kernel int        // a descriptor of the kernel's process; -1 when there is none
+	kernel int        // a descriptor of the kernel's process; -1 if there is none
 }
 
 // makeGuest is Make for such a runtime.
@@ -82,8 +81,8 @@ func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err e
 	pidFile := filepath.Join(m.bundle(b.Name), "pid")
 	cmd := m.command(ctx, "create", "--bundle", m.bundle(b.Name), "--pid-file", pidFile, b.Name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = hears, says, b.Errors
-	// One that outlived this service would make what the next one has looked for already.
-	// The thread lives as long as the service does.
+	// A container that outlived this service would make what the next service has already looked for. The
+	// thread lives as long as the service does.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err = m.thread.Do(cmd.Start); err == nil {
 		err = cmd.Wait()
@@ -98,7 +97,7 @@ func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err e
 		return nil, err
 	}
 	m.work.Go(func() {
-		_ = g.link.Run(g.Kill) // what broke it is told by init's end
+		_ = g.link.Run(g.Kill) // init's end reports the cause
 		g.Kill()
 		close(g.ended)
 		g.link.Wait()
@@ -120,8 +119,8 @@ func (g *guest) open() (hears, says *os.File, err error) {
 	return hears, says, nil
 }
 
-// confine takes hold of the container's kernel, and puts all that works for it into a control
-// group. Nothing runs in it yet that could have more be made meanwhile.
+// confine opens the container's kernel process, and moves all processes of the container into a control
+// group. Nothing runs in it yet that could make more meanwhile.
 func (g *guest) confine(pidFile string, l box.Limits) error {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -134,8 +133,8 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
-	inside := held.Namespace(g.pid).All // those in which commands are to run, too
-	all := g.m.processes(g.name)        // and who opens files for it
+	inside := held.Namespace(g.pid).All // those that run commands
+	all := g.m.processes(g.name)        // and those that open files for it
 	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
 		return errors.Join(fmt.Errorf("process %d is no container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
 	}
@@ -156,8 +155,7 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	return nil
 }
 
-// showGuest puts the sandbox's mounts where the runtime finds them, until it has them, and
-// says what it is to make of them.
+// showGuest shows the sandbox's mounts to the runtime until it has them, and returns their descriptions.
 func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []specs.Mount, error) {
 	all, err := clones(s, mounts, &bind.IDs{UID: m.setup, GID: m.setup})
 	defer func() {
@@ -191,11 +189,11 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []sp
 	return frame, to, nil
 }
 
-// writeGuest writes what the runtime is to make.
+// writeGuest writes the description for the runtime.
 func (m *maker) writeGuest(b warm.Build, originals []string, mounts []specs.Mount) error {
 	return m.writeBundle(m.bundle(b.Name), b, originals, func(spec *specs.Spec) error {
 		spec.Process.Args = []string{initPath, "stream", "filter", "rights"}
-		for _, r := range warm.Resources(b.Spec.Limits) { // not all of them can be lowered from inside
+		for _, r := range warm.Resources(b.Spec.Limits) { // some cannot be lowered from inside
 			spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
 		}
 		spec.Process.Env = []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"}
@@ -222,8 +220,8 @@ func (g *guest) Kill() {
 	}
 }
 
-// Wait implements warm.Body. The pipes are open as long as anybody has them: one whom the
-// kernel does not end, or who was never meant to.
+// Wait implements warm.Body. The pipes stay open while any process holds them: one that the kernel does not
+// end, or a foreign one.
 func (g *guest) Wait() error {
 	late := time.AfterFunc(g.m.patience, g.hangUp)
 	<-g.ended
@@ -231,7 +229,7 @@ func (g *guest) Wait() error {
 	return g.discard(context.Background())
 }
 
-// hangUp ends what is said to init and by it.
+// hangUp closes the pipes to and from init.
 func (g *guest) hangUp() {
 	for _, f := range g.pipes {
 		if f != nil {
@@ -240,7 +238,7 @@ func (g *guest) hangUp() {
 	}
 }
 
-// discard gives back what there is of it.
+// discard releases the container's resources.
 func (g *guest) discard(ctx context.Context) error {
 	g.Kill()
 	faults := []error{g.m.remove(ctx, g.name)}

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// startTimeout bounds how long the runtime may take to let init go.
+// startTimeout limits how long the runtime may take to release init.
 const startTimeout = 20 * time.Second
 
 // body is a warm.Body: one container.
@@ -53,7 +53,8 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	}
 	pidFile := filepath.Join(bundle, "pid")
 	cmd := m.command(ctx, "create", "--bundle", bundle, "--pid-file", pidFile, "--preserve-fds", "2", b.Name)
-	// Runtimes give what they are given here to the container's user, the machine's /dev/null as well.
+	// Runtimes change the owner of their standard streams to the container's user, even of the machine's
+	// /dev/null.
 	nothing, err := ended()
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	return made, made.show(spec, b.Spec, mounts)
 }
 
-// ended is input that has ended.
+// ended returns an input at its end.
 func ended() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -84,11 +85,10 @@ func ended() (*os.File, error) {
 	return r, w.Close()
 }
 
-// writeBundle writes what the runtime is to make. A sandbox that shows mounts outside
-// of its workspace has a root of its own with the places for them, which others are
-// not to see. change changes the description.
+// writeBundle writes the description for the runtime. A sandbox with mounts outside of its workspace has
+// its own root with their places, which other sandboxes must not see. change modifies the description.
 func (m *maker) writeBundle(bundle string, b warm.Build, originals []string, change func(*specs.Spec) error) error {
-	if err := os.MkdirAll(bundle, 0o711); err != nil { // the user that is root of a container passes through
+	if err := os.MkdirAll(bundle, 0o711); err != nil { // the container's root user passes through
 		return err
 	}
 	spec := m.spec(b.Spec, b.Name)
@@ -108,7 +108,7 @@ func (m *maker) writeBundle(bundle string, b warm.Build, originals []string, cha
 	return os.WriteFile(filepath.Join(bundle, "config.json"), raw, 0o600)
 }
 
-// show gives a container its mounts, none of which allows more than it is to.
+// show gives a container its mounts, with restricted rights.
 func (b *body) show(spec *specs.Spec, s box.Sandbox, mounts []box.Mount) error {
 	held, err := unix.PidfdOpen(b.init, 0)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *body) Init() int { return b.init }
 // Release implements warm.Body.
 func (b *body) Release() error { return b.m.start(b.name) }
 
-// start lets a container's init go.
+// start releases a container's init.
 func (m *maker) start(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -137,11 +137,10 @@ func (m *maker) start(name string) error {
 	return nil
 }
 
-// Complete implements warm.Body: all that was needed for the making is the
-// container's.
+// Complete implements warm.Body: nothing from the making is left to release.
 func (b *body) Complete() error { return nil }
 
-// Kill implements warm.Body: the end of init is the end of all.
+// Kill implements warm.Body: the end of init ends all processes.
 func (b *body) Kill() {}
 
 // Wait implements warm.Body.

@@ -13,10 +13,10 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// coverBytes is the size of a cover, which is in memory and holds nothing but empty folders.
+// coverBytes is the size of a cover, a file system in memory with only empty folders.
 const coverBytes = 64 << 10
 
-// originals are the places outside of the workspace at which a sandbox shows mounts.
+// originals returns the places outside of the workspace at which a sandbox shows mounts.
 func originals(all []box.Mount) []string {
 	var places []string
 	for _, m := range all {
@@ -34,9 +34,9 @@ type shown struct {
 	tree     *os.File
 }
 
-// showMounts puts the sandbox's mounts into a container that was created and not
-// started, of whose first process it takes a descriptor. It does so itself: runtimes
-// differ in what they can show as another user's, and in which links they follow.
+// showMounts attaches the sandbox's mounts to a container that is created but not started; process is a
+// descriptor of its first process. The runtime is not used: runtimes differ in mapping owners and in
+// following links.
 func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
 	all, err := clones(s, mounts, nil)
 	defer func() {
@@ -62,9 +62,8 @@ func showMounts(s box.Sandbox, mounts []box.Mount, process int) error {
 	})
 }
 
-// clones are mounts, one for each place, with no more rights than the sandbox is to
-// have. On an error those that were made are returned, too. maker is who makes files for
-// commands; nil: they do.
+// clones returns the mounts, one for each place, with restricted rights. After an error it also returns
+// those already made. maker is the user that makes files for commands; nil: the commands' own.
 func clones(s box.Sandbox, mounts []box.Mount, maker *bind.IDs) (all []shown, err error) {
 	for _, m := range mounts {
 		if m.Cover {
@@ -100,9 +99,8 @@ func clone(s box.Sandbox, m box.Mount, maker *bind.IDs) (*os.File, error) {
 	return bind.Clone(f, o)
 }
 
-// cover is a folder in memory with the places of mounts, closed to changes: otherwise a command
-// could give one another name, and the mount with it. The runtime has no part in it, for one
-// makes such places in what lies below.
+// cover makes a read-only folder in memory with the places of mounts. Otherwise a command could rename a
+// place, and the mount with it. The runtime is not used, because some make such places in the folder below.
 func cover(o box.Owner, places []string) (*os.File, error) {
 	dir, err := bind.Memory(coverBytes, 0o755, bind.IDs(o))
 	if err != nil {
@@ -134,8 +132,7 @@ func makePlace(dir *os.File, at string, o box.Owner) error {
 	return err
 }
 
-// put puts the mount where the sandbox finds it, in whose mount namespace this is. It follows no
-// link.
+// put attaches the mount at its place, in the sandbox's mount namespace. It follows no link.
 func (x shown) put(workspace *os.File) error {
 	open := func() (*os.File, error) { return bind.Folder(x.Source) }
 	if !x.original {

@@ -1,12 +1,10 @@
-// Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun, runsc):
-// one long-lived container to a workspace, whose first process is our init. What
-// goes on in it is the package warm's.
+// Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun, runsc): one long-lived
+// container to a workspace, whose first process is our init. Package warm does the rest.
 //
-// The runtime makes namespaces, mounts, the user and the absence of capabilities.
-// Init, before it starts anything, lowers its own limits and installs the same
-// filter that every driver has, so that neither depends on the runtime. The
-// container is created and held, put into the sandbox's control group, and only
-// then started.
+// The runtime makes namespaces and mounts, sets the user and drops capabilities. Before init starts
+// anything, it lowers its own limits and installs the common system call filter, so neither depends on the
+// runtime. The container is created and held, moved into the sandbox's control group, and only then
+// started.
 package oci
 
 import (
@@ -33,17 +31,15 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// Runtimes are the names under which a runtime is searched, in this order.
+// Runtimes are the names of runtimes to search for, in this order.
 var Runtimes = []string{"runc", "crun", "runsc"}
 
-// ownFlags have runsc make no network, leave control groups to the runner, and write
-// through to what is shown.
+// ownFlags make runsc create no network, leave control groups to the runner, and write through to mounts.
 var ownFlags = []string{"--network=none", "--ignore-cgroups", "--overlay2=none"}
 
-// versionTimeout bounds how long the runtime may take to say what it is, deleteTimeout
-// how long it may take to forget a container, and endTimeout how long the kernel may take to
-// end what was killed. What the runtime leaves that holds its output is waited for no longer
-// than lingerTimeout.
+// versionTimeout limits how long the runtime may take to print its version, and deleteTimeout how long it
+// may take to delete a container. endTimeout limits how long the kernel may take to end killed processes.
+// lingerTimeout limits the wait for the runtime's children that hold its output open.
 const (
 	versionTimeout = 20 * time.Second
 	deleteTimeout  = 30 * time.Second
@@ -55,29 +51,26 @@ const (
 type Options struct {
 	// Runtime is the path or the name of the runtime; empty searches PATH.
 	Runtime string
-	// State is a folder of this service alone, best in memory, in which the runtime and
-	// the runner keep what containers are made of.
+	// State is a folder of this service alone, best in memory, for the files of the runtime and the runner.
 	State string
 	// CgroupParent is the control group below which the runtime makes its own.
 	CgroupParent string
-	// Setup is the host's user and group that is root of a container while it is being
-	// made. Nothing else may belong to it.
+	// Setup is the host's user and group that is root of a container while that is made. It must own
+	// nothing else.
 	Setup int
-	// Init is the file that holds init; empty takes the one built in.
+	// Init is the file that holds init; empty means the embedded one.
 	Init string
 	// ReadOnly are further host paths to show, at the same place. Each must exist.
 	ReadOnly []string
 	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
 	Groups cgroup.Hierarchy
-	// Max is how many sandboxes there may be; zero means no limit.
+	// Max is the largest number of sandboxes; zero means no limit.
 	Max int
-	// Idle is after what time a sandbox is stopped in which nothing runs; zero
-	// means never.
+	// Idle is after how long an idle sandbox is ended; zero means never.
 	Idle time.Duration
 	// Network serves the listener of a sandbox that has a network; nil: none may.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
-	// Trust is the file on the host with the certificates that sandboxes with a
-	// network trust; empty shows none.
+	// Trust is the host's file of certificates that sandboxes with a network trust; empty shows none.
 	Trust string
 	Log   *slog.Logger
 }
@@ -92,25 +85,25 @@ type maker struct {
 	swept   bool     // nothing is left of an earlier service
 	image   *os.File // init
 	layout  *rootfs.Layout
-	// own says that the runtime's containers have a kernel of their own.
+	// own means that the runtime's containers have their own kernel.
 	own      bool
-	groups   cgroup.Hierarchy // for such; nil without control groups
-	thread   *stage.Thread    // that calls the runtime for such, and sees the stage
-	stage    *stage.Stage     // shows it mounts
-	work     sync.WaitGroup   // the goroutines that carry what their inits say
-	patience time.Duration    // with what was killed and does not end
+	groups   cgroup.Hierarchy // for these; nil without control groups
+	thread   *stage.Thread    // calls the runtime for these, and sees the stage
+	stage    *stage.Stage     // shows mounts to the runtime
+	work     sync.WaitGroup   // goroutines that carry the inits' data
+	patience time.Duration    // with killed processes that do not end
 }
 
 // Runner runs commands in containers of an OCI runtime.
 type Runner struct {
 	*warm.Runner
-	// OwnKernel says that each container has a kernel of its own.
+	// OwnKernel means that each container has its own kernel.
 	OwnKernel bool
 	maker     *maker
 }
 
-// New finds the runtime, and takes hold of the state folder. It needs root. Sweep must be called
-// before the first command. The runner must be closed, after its last command has ended.
+// New finds the runtime and locks the state folder. It needs root. The caller must call Sweep before the
+// first command, and close the runner after the last one has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("it needs root: start the service as root, or choose the driver `bubblewrap`")
@@ -129,13 +122,12 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	return &Runner{Runner: r, OwnKernel: m.own, maker: m}, nil
 }
 
-// Sweep removes what an earlier service left in the state folder, and makes what containers
-// are made of. No process may be left of that service's that stands still, for none such ends:
-// control groups are swept before.
+// Sweep removes the remains of an earlier service in the state folder, and prepares the making of
+// containers. Control groups must be swept first: a frozen process of the earlier service would not end.
 func (r *Runner) Sweep(ctx context.Context) error { return r.maker.prepare(ctx) }
 
-// Clear removes what an earlier service left in the state folder, which had this driver, and that
-// folder. Where there is none it needs nothing. It is otherwise as Sweep is.
+// Clear removes the state folder of an earlier service that used this driver, with all remains. Without
+// such a folder it does nothing. Otherwise it works like Sweep.
 func Clear(ctx context.Context, o Options) (err error) {
 	if _, err := os.Stat(o.State); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -170,7 +162,7 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if m.image, err = program.Open(o.Init); err != nil {
 		return err
 	}
-	// The user that is root of a container passes through here.
+	// A container's root user passes through here.
 	if err := os.MkdirAll(m.state, 0o711); err != nil {
 		return fmt.Errorf("make the runtime's folder: %w", err)
 	}
@@ -195,7 +187,7 @@ func (m *maker) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// copyInit puts init where containers that are handed no descriptor are shown it from.
+// copyInit copies init to where containers without descriptors mount it from.
 func (m *maker) copyInit() error {
 	raw, err := io.ReadAll(io.NewSectionReader(m.image, 0, 1<<30))
 	if err != nil {
@@ -204,7 +196,7 @@ func (m *maker) copyInit() error {
 	return os.WriteFile(m.program(), raw, 0o555)
 }
 
-// placeInit makes the place in a root where init is shown.
+// placeInit makes the place of init in a root.
 func (m *maker) placeInit(root string) error {
 	return os.WriteFile(root+initPath, nil, 0o644)
 }
@@ -278,14 +270,14 @@ func (m *maker) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// sweep deletes containers of an earlier service, and what they were made of.
+// sweep deletes containers of an earlier service, and their files.
 func (m *maker) sweep(ctx context.Context) error {
-	left, err := os.ReadDir(m.bundle("")) // made before a container, and removed after it
+	left, err := os.ReadDir(m.bundle("")) // a bundle is made before its container and removed after it
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, d := range left {
-		err := m.end(d.Name()) // whichever runtime made it, and however little that knows of it
+		err := m.end(d.Name()) // whichever runtime made it, and even if that does not know it
 		if !m.own {
 			err = errors.Join(err, m.remove(ctx, d.Name()))
 		}
@@ -302,19 +294,19 @@ func (m *maker) sweep(ctx context.Context) error {
 	return nil
 }
 
-// remove ends a container and has the runtime forget it. One that the runtime does
-// not know is no error.
+// remove ends a container and deletes it from the runtime. A container that is unknown to the runtime is no
+// error.
 func (m *maker) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 	defer cancel()
 	if _, err := os.Stat(filepath.Join(m.containers(), name)); !m.own && errors.Is(err, os.ErrNotExist) {
-		return os.RemoveAll(m.bundle(name)) // runsc has another name for it, and minds nothing that it does not know
+		return os.RemoveAll(m.bundle(name)) // runsc keeps it under another name and ignores unknown ones
 	}
 	out, err := m.command(ctx, "delete", "--force", name).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("delete container %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
-	if m.own { // it minds none either that was not made to the end
+	if m.own { // it also ignores an unfinished one
 		err = errors.Join(err, m.end(name))
 	}
 	if err != nil {
@@ -339,8 +331,8 @@ func (m *maker) Close() error {
 	return errors.Join(faults...)
 }
 
-// discard removes the state folder, unless there is something in it of an earlier service: the next
-// start removes that, for which the runtime needs its notes.
+// discard removes the state folder, unless it holds remains of an earlier service. The next start removes
+// these, for which the runtime needs its files.
 func (m *maker) discard() error {
 	if left, err := os.ReadDir(m.bundle("")); !m.swept && (len(left) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)) {
 		return err
@@ -349,8 +341,8 @@ func (m *maker) discard() error {
 	return os.RemoveAll(m.state)
 }
 
-// removeGroups removes the control groups above those that the runtime made and
-// removed, in every hierarchy. One that another service uses stays.
+// removeGroups removes the parents of the control groups that the runtime made and removed, in every
+// hierarchy. A group that another service uses stays.
 func (m *maker) removeGroups() {
 	for _, pattern := range []string{cgroup.Root, cgroup.Root + "/*"} {
 		for _, prefix := range []string{m.parent, filepath.Dir(m.parent)} {

@@ -64,7 +64,7 @@ func (m *maker) end(name string) error {
 	}
 }
 
-// kill kills a process if it still is a container's, and not another one of that number.
+// kill kills a process if it is still a container's, and its pid is not reused.
 func (m *maker) kill(pid int, name string) {
 	held, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

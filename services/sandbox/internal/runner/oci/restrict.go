@@ -12,15 +12,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
-// restrictions are the options of a mount that take something away.
+// restrictions are the mount options that remove rights.
 var restrictions = map[string]uint64{
 	"ro": unix.MOUNT_ATTR_RDONLY, "nosuid": unix.MOUNT_ATTR_NOSUID, "nodev": unix.MOUNT_ATTR_NODEV, "noexec": unix.MOUNT_ATTR_NOEXEC,
 }
 
-// restrict sees to it that the mounts of a container that was created and not started
-// allow no more than was asked, for runtimes do not: crun 1.8 leaves nosuid and nodev out
-// where it binds a folder that may be written to, and others spare file systems that are
-// mounted below. It takes a descriptor of the container's first process.
+// restrict ensures that the mounts of a created container allow no more than requested, because runtimes do
+// not: crun 1.8 omits nosuid and nodev for a writable bind, and others skip file systems mounted below.
+// process is a descriptor of the container's first process.
 func restrict(mounts []specs.Mount, process int) error {
 	return bind.In(process, func() error {
 		for _, m := range mounts {

@@ -12,10 +12,10 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
-// insideID is the user and the group of commands inside.
+// insideID is the user and group id of commands inside.
 const insideID = 1000
 
-// imageFD is the descriptor by which the runtime executes init.
+// imageFD is the descriptor through which the runtime executes init.
 const imageFD = 4
 
 // readOnlyPaths are the paths of /proc that commands may not write to, even as their owner.
@@ -51,7 +51,7 @@ func (m *maker) spec(s box.Sandbox, name string) *specs.Spec {
 	}
 }
 
-// words has init confine itself, see its confine, and look whether the runtime did its part.
+// words makes init confine itself, see its confine, and check whether the runtime did its part.
 func words(l box.Limits) []string {
 	all := []string{"/proc/self/fd/" + strconv.Itoa(imageFD)}
 	for _, r := range warm.Resources(l) {
@@ -60,8 +60,7 @@ func words(l box.Limits) []string {
 	return append(all, "filter", "visible", "rights", "user-namespace")
 }
 
-// mappings gives the sandbox two users: the one that commands are, and the one that
-// is root while it is being made.
+// mappings gives the sandbox two users: that of commands, and root while the sandbox is made.
 func mappings(setup, owner int) []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{
 		{ContainerID: 0, HostID: uint32(setup), Size: 1},
@@ -69,7 +68,7 @@ func mappings(setup, owner int) []specs.LinuxIDMapping {
 	}
 }
 
-// mounts are what a sandbox sees: the same as bubblewrap shows.
+// mounts returns what a sandbox sees, the same as with bubblewrap.
 func (m *maker) mounts(s box.Sandbox) []specs.Mount {
 	scratch := func(bytes int64) []string {
 		return []string{"nosuid", "nodev", "mode=1777", fmt.Sprintf("size=%d", bytes), fmt.Sprintf("nr_inodes=%d", rootfs.ScratchFiles(bytes))}
