@@ -15,9 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// Init carries no more than stream.MaxConnections, but may take one for ended that is
-// not here yet. What comes beyond twice as many is refused, and four times as many are
-// made by no init of ours.
+// Init carries at most stream.MaxConnections, but may know of the end of one earlier than this side.
+// Connections beyond twice that number are refused. Four times that number violates the protocol.
 const (
 	maxOpen  = 2 * stream.MaxConnections
 	maxTaken = 4 * stream.MaxConnections
@@ -28,16 +27,15 @@ const maxLost = 1 << 14
 
 var errRefused = errors.New("the connection was refused")
 
-// outlet is where the connections of a sandbox's way out come in that init elsewhere
-// carries.
+// outlet receives the connections of a sandbox's way out that a remote init carries.
 type outlet struct {
 	arrived chan *connection
 	changed chan struct{} // holds a token when connections were lost
 	late    chan struct{} // holds one token while the listener's deadline is over
 
 	mu     sync.Mutex    // guards what follows
-	asked  bool          // for a listener: who has that takes what comes, or closes it
-	closed chan struct{} // closed when none arrives any more
+	asked  bool          // a listener was requested: its owner accepts the connections or closes it
+	closed chan struct{} // closed when no more connections arrive
 	last   uint64        // the latest connection
 	taken  int           // connections that have not ended, including lost ones
 	lost   uint64        // connections that cannot be carried and are not reported yet
@@ -48,8 +46,8 @@ func newOutlet() *outlet {
 	return &outlet{arrived: make(chan *connection, maxOpen), changed: make(chan struct{}, 1), late: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-// Listener is the sandbox's way out, once init was asked to Listen. Closing it closes it
-// inside, too. It ends with the link, but for what has come before.
+// Listener returns the sandbox's way out, after init was asked to Listen. Closing it also closes it inside.
+// It ends with the link, except for earlier connections.
 func (l *Link) Listener() net.Listener { return listener{l} }
 
 type listener struct{ l *Link }
@@ -83,7 +81,7 @@ func (n listener) Accept() (net.Conn, error) {
 	}
 }
 
-// next is a connection that is there, or nil.
+// next returns a waiting connection, or nil.
 func (o *outlet) next() net.Conn {
 	select {
 	case c := <-o.arrived:
@@ -104,11 +102,11 @@ func (o *outlet) next() net.Conn {
 // lost is a connection that is over.
 type lost struct{ net.Conn }
 
-// Lost says why.
+// Lost returns the reason.
 func (lost) Lost() string { return "the sandbox service had no room to carry the connection" }
 
-// turn notes connections that init has turned away. It says so once before it tells of a command's
-// end: more would be more than there can be.
+// turn counts connections that init has turned away. Init reports them at most once before each end of a
+// command; a second report violates the protocol.
 func (o *outlet) turn(n uint64) error {
 	o.mu.Lock()
 	again := o.turned || !o.asked || n > maxLost
@@ -121,14 +119,14 @@ func (o *outlet) turn(n uint64) error {
 	return nil
 }
 
-// exited notes that a command has ended.
+// exited records that a command has ended.
 func (o *outlet) exited() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.turned = false
 }
 
-// lose notes connections that cannot be carried.
+// lose counts connections that cannot be carried.
 func (o *outlet) lose(n uint64) {
 	o.mu.Lock()
 	o.lost = min(o.lost+n, 2*maxLost)
@@ -139,8 +137,8 @@ func (o *outlet) lose(n uint64) {
 	}
 }
 
-// Waiting is how many connections wait to be accepted. Init tells of those that it took
-// before it tells of a command's end.
+// Waiting returns how many connections wait to be accepted. Init reports accepted ones before a command's
+// end.
 func (n listener) Waiting() int {
 	o := n.l.outlet
 	o.mu.Lock()
@@ -148,9 +146,9 @@ func (n listener) Waiting() int {
 	return len(o.arrived) + int(o.lost)
 }
 
-// SetDeadline has Accept fail with os.ErrDeadlineExceeded, until it is called with no time, by who
-// accepts. No time may be one to come. One of a listener that was closed meanwhile can be taken back as
-// well: else Accept would never say that it is closed.
+// SetDeadline with a past time makes Accept fail with os.ErrDeadlineExceeded, until the accepting goroutine
+// calls it with the zero time. Future times are not supported. The deadline of a closed listener can also
+// be removed: otherwise Accept would never report the closing.
 func (n listener) SetDeadline(t time.Time) error {
 	o := n.l.outlet
 	if t.IsZero() {
@@ -170,7 +168,7 @@ func (n listener) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// expire has the deadline be over.
+// expire sets the deadline to the past.
 func (o *outlet) expire() {
 	select {
 	case o.late <- struct{}{}:
@@ -178,10 +176,10 @@ func (o *outlet) expire() {
 	}
 }
 
-// Close implements net.Listener. Only the first time counts.
+// Close implements net.Listener. Only the first call counts.
 func (n listener) Close() error {
 	if n.l.outlet.shut() {
-		_ = n.l.mux.Send(wire.EncodeID(wire.Unlisten, 0)) // who cannot hear it is gone
+		_ = n.l.mux.Send(wire.EncodeID(wire.Unlisten, 0)) // on failure the other side is gone
 	}
 	for c := n.l.outlet.next(); c != nil; c = n.l.outlet.next() {
 		_ = c.Close()
@@ -231,8 +229,7 @@ func (o *outlet) ended() {
 	o.taken--
 }
 
-// connected joins a new connection to one end of a pair of sockets, whose other end is
-// accepted.
+// connected joins a new connection to one end of a socket pair, whose other end is accepted.
 func (l *Link) connected(id uint64) error {
 	room, err := l.outlet.take(id)
 	if err != nil {
@@ -248,8 +245,7 @@ func (l *Link) connected(id uint64) error {
 	return nil
 }
 
-// join joins a channel to what is accepted. It cannot where the service has as many
-// files as it may.
+// join joins a channel to the accepted end. It fails if the service has no descriptors left.
 func (l *Link) join(channel uint64) bool {
 	ours, theirs, err := pair()
 	if err != nil {
@@ -262,7 +258,7 @@ func (l *Link) join(channel uint64) bool {
 	return true
 }
 
-// offer has a connection be accepted, or closes it. It does not wait, nor does it send.
+// offer queues a connection to be accepted, or closes it. It neither waits nor sends.
 func (o *outlet) offer(c *connection) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -278,7 +274,7 @@ func (o *outlet) offer(c *connection) {
 	_ = c.UnixConn.Close()
 }
 
-// pair makes two sockets that are joined.
+// pair makes two connected sockets.
 func pair() (*os.File, *net.UnixConn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -292,8 +288,8 @@ func pair() (*os.File, *net.UnixConn, error) {
 	return ours, theirs.(*net.UnixConn), nil
 }
 
-// connection is one as it is accepted. Who closes it wants to read nothing any more, and
-// the sandbox hears of that at once.
+// connection is an accepted connection. Its Close also ends the reading side, and the sandbox is told at
+// once.
 type connection struct {
 	*net.UnixConn
 	once sync.Once
@@ -307,11 +303,10 @@ func (c *connection) Close() error {
 	return err
 }
 
-// refused stands for one direction of a connection that there is no room for: it takes nothing,
-// and has nothing to say.
+// refused replaces one direction of a refused connection: it accepts and supplies no data.
 type refused struct{ ended func() }
 
-// refuse makes both directions of one. With both it is counted out.
+// refuse makes both directions of a refused connection. When both are closed, it no longer counts.
 func (o *outlet) refuse() (from, to refused) {
 	var left atomic.Int32
 	left.Store(2)
@@ -326,7 +321,7 @@ func (o *outlet) refuse() (from, to refused) {
 func (refused) Read([]byte) (int, error)  { return 0, io.EOF }
 func (refused) Write([]byte) (int, error) { return 0, errRefused }
 
-// Close implements io.Closer. Only the first time counts.
+// Close implements io.Closer. Only the first call counts.
 func (r refused) Close() error {
 	r.ended()
 	return nil

@@ -1,6 +1,5 @@
-// Package remote joins the socket by which package warm speaks with an init to one
-// that is elsewhere, at the end of a pair of byte streams: files of commands that
-// lie beside messages here are carried there.
+// Package remote connects the socket of package warm to a remote init over a pair of byte streams. It
+// carries the contents of files that the messages pass.
 package remote
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// pingEvery is how often init hears of the service when there is nothing to say.
+// pingEvery is how often init gets a ping while the stream is idle.
 const pingEvery = 30 * time.Second
 
-// Link is a socket that is joined to a stream.
+// Link is a socket connected to a stream.
 type Link struct {
 	socket *net.UnixConn // init's end
 	mux    *stream.Mux
@@ -30,7 +29,7 @@ type Link struct {
 	terminals map[uint64]bool
 }
 
-// Join makes one. The socket stays the caller's. Run must be called.
+// Join makes a link. The caller keeps the socket and must call Run.
 func Join(socket *os.File, r io.Reader, w io.Writer) (*Link, error) {
 	c, err := net.FileConn(socket)
 	if err != nil {
@@ -42,9 +41,8 @@ func Join(socket *os.File, r io.Reader, w io.Writer) (*Link, error) {
 	return l, nil
 }
 
-// Run carries everything to and fro until the stream ends, which an error of either
-// side makes it do, and returns what broke it; end is called to end it. What commands
-// wrote is written for a while longer, which Wait waits for.
+// Run carries all data until the stream ends or either side fails, and returns the cause. It calls end to
+// end the stream. Output of commands is written for a while longer; Wait waits for that.
 func (l *Link) Run(end func()) error {
 	stopped, asked := make(chan struct{}), make(chan error, 1)
 	var work sync.WaitGroup
@@ -64,7 +62,7 @@ func (l *Link) Run(end func()) error {
 	return errors.Join(err, <-asked)
 }
 
-// Wait waits until nothing of it runs any more, once Run has returned.
+// Wait waits until all goroutines of the link have ended, after Run has returned.
 func (l *Link) Wait() { l.mux.Wait() }
 
 func (l *Link) ping(stopped <-chan struct{}) {
@@ -80,7 +78,7 @@ func (l *Link) ping(stopped <-chan struct{}) {
 	}
 }
 
-// requests carries what the service asks for.
+// requests carries the service's requests.
 func (l *Link) requests() error {
 	packet, rights := make([]byte, wire.MaxPacket), make([]byte, unix.CmsgSpace(4*4))
 	for {
@@ -103,7 +101,7 @@ func (l *Link) requests() error {
 	}
 }
 
-// ended leaves out that a socket was closed which is of no use any more.
+// ended drops the error of a closed socket.
 func ended(err error) error {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
 		return nil
@@ -111,7 +109,7 @@ func ended(err error) error {
 	return err
 }
 
-// request carries one. It owns the files.
+// request carries one request. It owns the files.
 func (l *Link) request(packet []byte, files []*os.File) error {
 	kind := wire.Kind(packet[0])
 	if kind == wire.Long && len(files) > 0 {
@@ -145,11 +143,11 @@ func (l *Link) request(packet []byte, files []*os.File) error {
 	if err := l.mux.Send(packet); err != nil {
 		return errors.Join(err, files[0].Close())
 	}
-	l.mux.Pump(stream.Channel(c.ID, stream.Input), files[0]) // not before it is known
+	l.mux.Pump(stream.Channel(c.ID, stream.Input), files[0]) // only after the start is sent
 	return nil
 }
 
-// reply carries what init says.
+// reply carries a reply of init.
 func (l *Link) reply(packet []byte) error {
 	reply, err := wire.DecodeReply(packet)
 	if err != nil {
@@ -200,8 +198,8 @@ func (l *Link) openTerminal(id uint64) (theirs int, err error) {
 	return pair[1], nil
 }
 
-// said is where goes what a terminal says. Its end is the end of what is read from it,
-// although the same socket is still open for what it hears.
+// said is the receiving side of a terminal's output. Its Close only ends the reading: the socket stays open
+// for the terminal's input.
 type said struct{ *os.File }
 
 func (s said) Close() error {
@@ -212,7 +210,7 @@ func (s said) Close() error {
 	return s.File.Close()
 }
 
-// open makes files of what lay beside a message.
+// open makes files of the descriptors of a message.
 func open(rights []byte) ([]*os.File, error) {
 	if len(rights) == 0 {
 		return nil, nil
@@ -229,7 +227,7 @@ func open(rights []byte) ([]*os.File, error) {
 		}
 		for _, fd := range fds {
 			unix.CloseOnExec(fd)
-			_ = unix.SetNonblock(fd, true) // so that closing ends a reading that waits
+			_ = unix.SetNonblock(fd, true) // so that Close ends a waiting read
 			files = append(files, os.NewFile(uintptr(fd), "command"))
 		}
 	}
