@@ -7,15 +7,15 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// Build makes a folder that is the root of containers, read-only: made-up files,
-// links, and places for what the machine shows, and for whatever else is mounted.
+// Build makes a folder that is the read-only root of containers: generated files, links, and places for
+// mounts.
 func (l *Layout) Build(root string, places ...string) error {
 	for _, dir := range append([]string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath}, places...) {
 		if err := os.MkdirAll(root+dir, 0o755); err != nil {
 			return err
 		}
 	}
-	// The runtime gives what it mounts there the mode of the place.
+	// The runtime gives its mount the mode of the place.
 	if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (l *Layout) Build(root string, places ...string) error {
 	return nil
 }
 
-// makePoint makes a place for a folder or file to be shown at.
+// makePoint makes a place for a mount of a folder or file.
 func makePoint(at, source string) error {
 	st, err := os.Stat(source)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rootfs is what sandboxes of one machine see of it: a curated, read-only
-// part of its tree, and made-up files. It only looks; the drivers show it.
+// Package rootfs defines what sandboxes see of their machine: a curated, read-only part of its tree, and
+// generated files. It only finds the parts; drivers show them.
 package rootfs
 
 import (
@@ -9,24 +9,22 @@ import (
 	"strings"
 )
 
-// systemFolders are the top-level folders beside /usr that programs need. On most
-// systems they are links into it.
+// systemFolders are the top-level folders besides /usr that programs need. On most systems they are links
+// into it.
 var systemFolders = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// systemFiles are the only files of the host's /etc that a command sees: what the
-// dynamic linker, TLS and the choice among alternatives need. None holds a
-// secret or names a person.
+// systemFiles are the only files of the host's /etc that commands see: those that the dynamic linker, TLS
+// and the alternatives system need. None holds a secret or names a person.
 var systemFiles = []string{
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates",
 	"/etc/localtime", "/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/terminfo",
 }
 
-// File is a file that is made up.
+// File is a generated file.
 type File struct{ Path, Text string }
 
-// MadeFiles are the files of /etc that are made up, so that they tell nothing of
-// the host.
+// MadeFiles are the generated files of /etc, which reveal nothing about the host.
 var MadeFiles = []File{
 	{"/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
@@ -37,23 +35,23 @@ var MadeFiles = []File{
 	{"/etc/resolv.conf", ""},
 }
 
-// Devices are what sandboxes see of the machine's /dev. In a container each may be a mount.
+// Devices are the devices of the machine that sandboxes see. In a container each may be a mount.
 var Devices = []string{Null, "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// Null is the device with nothing in it.
+// Null is the null device.
 const Null = "/dev/null"
 
-// ScratchFiles is how many files, directories and links may be in a file system in
-// memory: one to each page, and some for those that are empty.
+// ScratchFiles is how many files, directories and links a file system in memory may hold: one for each
+// page, and some empty ones.
 func ScratchFiles(bytes int64) int64 { return max(bytes/4096, 1024) }
 
 // Layout is the read-only root of every sandbox of this machine.
 type Layout struct {
-	Binds []Bind // of the machine's own folders and files, in the order to show them
+	Binds []Bind // of the machine's own folders and files, in mount order
 	Links []Link
-	// MaskedFiles and MaskedFolders are to be hidden: those of this machine.
+	// MaskedFiles and MaskedFolders are the machine's paths to hide.
 	MaskedFiles, MaskedFolders []string
-	// Extra are what the operator shows besides.
+	// Extra are further paths that the operator shows.
 	Extra []Bind
 	Path  string // the default PATH
 }
@@ -67,8 +65,8 @@ type Bind struct {
 // Link is a symbolic link.
 type Link struct{ Path, Target string }
 
-// maskedFiles and maskedFolders tell of the machine, and of keys. Some machines are given secrets by the line that their
-// kernel is started with.
+// maskedFiles and maskedFolders reveal the machine or keys. Some machines get secrets on their kernel's
+// command line.
 var (
 	maskedFiles = []string{
 		"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
@@ -77,8 +75,8 @@ var (
 	maskedFolders = []string{"/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/fs", "/proc/driver"}
 )
 
-// Find looks at the host. Required and optional are further paths of it to show at
-// the same place; optional ones that do not exist are left out.
+// Find inspects the host. Required and optional are further paths to show at the same place; missing
+// optional ones are left out.
 func Find(required, optional []string) (*Layout, error) {
 	l := &Layout{Binds: []Bind{{"/usr", "/usr"}}}
 	for _, dir := range systemFolders {
@@ -140,7 +138,7 @@ func (l *Layout) addSystemFolder(dir string) {
 	l.Binds = append(l.Binds, Bind{dir, dir})
 }
 
-// addExtra adds a path of the operator's. One below /usr is shown already.
+// addExtra adds a path of the operator. A path below /usr is shown already.
 func (l *Layout) addExtra(path string) error {
 	if !filepath.IsAbs(path) || path != filepath.Clean(path) || path == "/" {
 		return fmt.Errorf("must be an absolute, clean path below /")
