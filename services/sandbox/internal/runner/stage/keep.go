@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keep takes every mount from the stage's namespace that does not lead to one of some paths and is
-// not below one of them: bubblewrap reads the list of all mounts for each one that it makes. What
-// cannot be taken stays.
+// Keep unmounts, in the stage's namespace, every mount that neither leads to one of the paths nor lies
+// below one: bubblewrap reads the list of all mounts for each one that it makes. A mount that cannot be
+// removed stays.
 func (g *Stage) Keep(paths []string) error {
 	return g.thread.Do(func() error {
 		raw, err := os.ReadFile("/proc/thread-self/mountinfo")
@@ -20,7 +20,7 @@ func (g *Stage) Keep(paths []string) error {
 			return fmt.Errorf("list the stage's mounts: %w", err)
 		}
 		points := mountPoints(string(raw))
-		for _, at := range slices.Backward(points) { // the later ones may lie on the earlier ones
+		for _, at := range slices.Backward(points) { // later ones may lie on earlier ones
 			if at == "/" || wanted(at, append(paths, g.dir)) {
 				continue
 			}

@@ -17,21 +17,20 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
-// Stage shows folders to a bubblewrap that runs as another user, who could not
-// reach them by their own path: a data directory below /root, say. It is a small
-// file system in a mount namespace that only the thread and what it
-// forks are in, so that the host's other processes never see it, and a crash
-// leaves nothing behind.
+// Stage shows folders to a bubblewrap that runs as another user, which could not reach them by their own
+// path, such as a data directory below /root. It is a small file system in a mount namespace that only its
+// thread and the thread's children share. So the host's other processes never see it, and a crash leaves
+// nothing behind.
 type Stage struct {
 	thread *Thread
 	dir    string
-	next   atomic.Int64 // names what is shown
+	next   atomic.Int64 // numbers the shown folders
 }
 
-// hidden may be hidden from bubblewrap, which takes nothing from them.
+// hidden are folders that bubblewrap does not need and that may be hidden.
 var hidden = []string{"/mnt", "/media", "/srv", "/tmp"}
 
-// New makes a stage, whose mount namespace is the thread's from here on.
+// New makes a stage. The thread enters the stage's mount namespace.
 func New(t *Thread) (*Stage, error) {
 	for _, dir := range hidden {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
@@ -46,7 +45,7 @@ func (g *Stage) mount() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
-	// What the host mounts later still comes in; nothing goes out.
+	// Later mounts of the host still come in; nothing goes out.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)
 	}
@@ -56,16 +55,15 @@ func (g *Stage) mount() error {
 	return nil
 }
 
-// Fresh is a name on the stage that nothing else has.
+// Fresh returns an unused name on the stage.
 func (g *Stage) Fresh(kind string) string {
 	return filepath.Join(g.dir, fmt.Sprintf("%s.%d", kind, g.next.Add(1)))
 }
 
-// Do runs f where the stage is seen.
+// Do runs f on the thread that sees the stage.
 func (g *Stage) Do(f func() error) error { return g.thread.Do(f) }
 
-// show makes a host path visible under a name and returns where. The name must be
-// free.
+// show shows a host path under a free name and returns where.
 func (g *Stage) show(path, name string) (string, error) {
 	tree, err := Clone(path)
 	if err != nil {
@@ -79,7 +77,7 @@ func (g *Stage) show(path, name string) (string, error) {
 	return g.place(tree, name, st.Mode&unix.S_IFMT == unix.S_IFDIR)
 }
 
-// place puts a mount onto the stage, under a name, and returns where.
+// place attaches a mount to the stage under a name and returns where.
 func (g *Stage) place(tree int, name string, directory bool) (string, error) {
 	at := filepath.Join(g.dir, name)
 	return at, g.thread.Do(func() error {
@@ -93,7 +91,7 @@ func (g *Stage) place(tree int, name string, directory bool) (string, error) {
 	})
 }
 
-// MakePoint makes an empty folder or file for something to be shown at.
+// MakePoint makes an empty folder or file as a mount point.
 func MakePoint(at string, directory bool) error {
 	if directory {
 		return os.Mkdir(at, 0o755)
@@ -105,7 +103,7 @@ func MakePoint(at string, directory bool) error {
 	return f.Close()
 }
 
-// ShowAll makes extra paths visible.
+// ShowAll shows extra paths.
 func (g *Stage) ShowAll(extra []rootfs.Bind) error {
 	for i := range extra {
 		at, err := g.show(extra[i].Source, fmt.Sprintf("read-only.%d", i))
@@ -117,14 +115,14 @@ func (g *Stage) ShowAll(extra []rootfs.Bind) error {
 	return nil
 }
 
-// Frame is a place on the stage for all that one sandbox is shown. It goes at once,
-// for each unmount waits for every processor.
+// Frame is a place on the stage for all mounts of one sandbox. It is unmounted as a whole, because each
+// unmount waits for all processors.
 type Frame struct {
 	stage *Stage
 	dir   string
 }
 
-// Piece is a mount to be put into a frame.
+// Piece is a mount for a frame.
 type Piece struct {
 	Name string
 	Tree int // a descriptor
@@ -154,16 +152,16 @@ func (g *Stage) Hang(pieces []Piece) (*Frame, error) {
 	})
 }
 
-// At is where bubblewrap finds a piece.
+// At returns the path of a piece for bubblewrap.
 func (f *Frame) At(name string) string { return filepath.Join(f.dir, name) }
 
-// Hide takes the frame from the stage. A mount namespace that was made before keeps it.
+// Hide removes the frame from the stage. An earlier copy of the mount namespace keeps it.
 func (f *Frame) Hide() error {
 	return f.stage.thread.Do(func() error { return os.NewSyscallError("umount", unix.Unmount(f.dir, unix.MNT_DETACH)) })
 }
 
-// Clear removes a hidden frame's place. The frame is gone from all mount namespaces then, but for
-// what these show elsewhere.
+// Clear removes a hidden frame's place. That removes the frame from all mount namespaces, except what these
+// show elsewhere.
 func (f *Frame) Clear() error { return f.stage.thread.Do(func() error { return os.Remove(f.dir) }) }
 
 // Remove undoes Hang.
@@ -174,7 +172,7 @@ func (f *Frame) remove() error {
 	return errors.Join(unix.Unmount(f.dir, unix.MNT_DETACH), os.Remove(f.dir))
 }
 
-// Clone is a mount of a folder of the host, of which the caller has the descriptor.
+// Clone returns a mount of a folder of the host as a descriptor, which the caller owns.
 func Clone(path string) (int, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
@@ -183,9 +181,8 @@ func Clone(path string) (int, error) {
 	return tree, nil
 }
 
-// Scratch is a file system in memory, of a size and with as many files as it has
-// room for with something in them. What is in it counts for the control group of who
-// writes it. The caller has its descriptor.
+// Scratch makes a file system in memory, limited in size and in the number of files. Its contents count
+// against the control group of the writer. The caller owns the descriptor.
 func Scratch(bytes int64, o box.Owner) (int, error) {
 	return bind.Make("tmpfs", [][2]string{
 		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(rootfs.ScratchFiles(bytes), 10)}, {"mode", "1777"},

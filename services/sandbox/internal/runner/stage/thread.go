@@ -8,18 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread runs functions, forks above all, on one operating system thread that
-// lives as long as it does. The kernel's death signal, by which nothing outlives
-// this service, is sent when the *thread* that forked ends, and Go ends threads as
-// it likes. The thread may also have a mount namespace of its own, see Stage.
+// Thread runs functions, mostly forks, on one operating system thread that lives as long as the Thread. The
+// kernel sends the death signal when the *thread* that forked ends, and Go ends threads at any time. The
+// thread may also have its own mount namespace, see Stage.
 type Thread struct {
 	jobs chan func()
 	done chan struct{}
 	once sync.Once
 }
 
-// NewThread starts one. What it forks inherits how late its pauses may end, the timer
-// slack of prctl(2); zero is the usual one.
+// NewThread starts a thread. Its children inherit the timer slack of prctl(2); zero means the default.
 func NewThread(slack time.Duration) *Thread {
 	t := &Thread{jobs: make(chan func()), done: make(chan struct{})}
 	go t.run(slack)
@@ -29,7 +27,7 @@ func NewThread(slack time.Duration) *Thread {
 func (t *Thread) run(slack time.Duration) {
 	defer close(t.done)
 	runtime.LockOSThread() // never unlocked: the thread may not be used for anything else
-	// A kernel that does not know how is only slower.
+	// A kernel without it is only slower.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0)
 	for f := range t.jobs {
 		f()
@@ -43,7 +41,7 @@ func (t *Thread) Do(f func() error) error {
 	return <-answer
 }
 
-// Close ends the thread, and with it whatever still runs.
+// Close ends the thread, and with it its running children.
 func (t *Thread) Close() {
 	t.once.Do(func() { close(t.jobs) })
 	<-t.done
