@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// As runs f on a thread whose credentials are an owner's, and ends the thread.
-// Only that thread changes: the rest of the process keeps its own.
+// As runs f on a thread with an owner's credentials and then ends the thread. The rest of the process keeps
+// its own credentials.
 func As(o box.Owner, f func() error) error {
 	if o == box.Self {
 		return f()

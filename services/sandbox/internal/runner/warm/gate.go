@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gate keeps the process of a command from executing it until it is opened. One that is
-// closed without has the process end, also by the end of this program.
+// gate keeps the process of a command from executing it until the gate is opened. If the gate is closed
+// unopened, also by the end of this program, the process ends.
 type gate struct{ fd int }
 
-// newGate makes one, and the end that the process waits at; without wanted there is
-// none.
+// newGate makes a gate, and the end at which the process waits. Unless wanted is set, it makes none.
 func newGate(wanted bool) (g *gate, theirs []int, err error) {
 	if !wanted {
 		return &gate{none}, nil, nil
@@ -23,7 +22,7 @@ func newGate(wanted bool) (g *gate, theirs []int, err error) {
 	return &gate{ends[1]}, ends[:1], nil
 }
 
-// open lets the process through. One that has ended meanwhile needs no gate.
+// open lets the process through. A process that has ended needs no gate.
 func (g *gate) open() error {
 	if _, err := unix.Write(g.fd, []byte{1}); err != nil && err != unix.EPIPE {
 		return os.NewSyscallError("open a command's gate", err)

@@ -10,17 +10,17 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// lookPatience is how long init may take to say what commands hold: one that is kept from it, as by a
-// command that has it stand still, cannot see to the sandbox. It is asked for as often meanwhile as
-// lookTries says: the service may have stood still itself.
+// lookPatience is how long init may take to report what commands hold. An init that cannot answer, such as
+// one stopped by a command, cannot manage the sandbox. The answer must also be missing lookTries times: the
+// service itself may have been stopped.
 const (
 	lookPatience = 20 * time.Second
 	lookTries    = 20
 )
 
-// Held implements box.Process. It looks with the credentials of whom the
-// sandbox's namespaces belong to, so that it needs no privilege; init looks where the processes are
-// on another machine. What a command holds that runs beside this one counts for both.
+// Held implements box.Process. It inspects with the credentials of the owner of the sandbox's namespaces,
+// so it needs no privilege. If the processes are on another machine, init inspects them. Holdings of
+// concurrent commands count for each of them.
 func (p *process) Held() held.Sum {
 	s := p.sb
 	holder, elsewhere := s.holder()
@@ -37,7 +37,7 @@ func (p *process) Held() held.Sum {
 	return sum
 }
 
-// as does something with the credentials of whom the sandbox's namespaces belong to.
+// as runs f with the credentials of the owner of the sandbox's namespaces.
 func (s *sandbox) as(f func() error) error {
 	if s.r.own {
 		return f()
@@ -83,8 +83,8 @@ func (s *sandbox) firsts() (known []int, unknown int) {
 	return known, unknown
 }
 
-// holder is a process of the namespace whose processes hold the sandbox's files; zero when
-// there is none any more. Elsewhere says that they are on another machine.
+// holder returns a process in the process namespace of the sandbox; zero if none is left. elsewhere means
+// that the processes are on another machine.
 func (s *sandbox) holder() (pid int, elsewhere bool) {
 	if s.init != 0 {
 		return s.init, false
@@ -97,14 +97,13 @@ func (s *sandbox) holder() (pid int, elsewhere bool) {
 	return 0, true
 }
 
-// asked is what init was asked of what commands hold, and what it said. The sandbox's mu is held
-// where it is used.
+// asked is the state of the questions to init about what commands hold. The sandbox's mu guards it.
 type asked struct {
-	sum    held.Sum  // as it said last
+	sum    held.Sum  // the last answer
 	number uint64    // of the last question
-	since  time.Time // when that was asked; zero: it is answered
-	tries  int       // how often the answer was waited for since
-	valid  uint64    // answers to earlier questions are about commands that have ended
+	since  time.Time // when it was asked; zero: it is answered
+	tries  int       // how often the answer was awaited since
+	valid  uint64    // answers to earlier questions are about ended commands
 }
 
 // askHeld returns init's latest answer and asks again meanwhile, without waiting.
@@ -134,7 +133,7 @@ func (s *sandbox) askHeld() held.Sum {
 	return sum
 }
 
-// hearHeld notes what init says that commands hold.
+// hearHeld records init's answer.
 func (s *sandbox) hearHeld(reply wire.Reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +151,7 @@ func (s *sandbox) hearHeld(reply wire.Reply) error {
 	return nil
 }
 
-// forgetHeld forgets what commands held: they have ended.
+// forgetHeld discards the answer: the commands have ended.
 func (s *sandbox) forgetHeld() {
 	s.held.Forget()
 	s.mu.Lock()

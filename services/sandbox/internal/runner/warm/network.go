@@ -11,12 +11,11 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// TrustPath is where sandboxes find the certificates that they are to trust.
+// TrustPath is the path in sandboxes of the trusted certificates.
 const TrustPath = "/etc/fairlead/certificates.pem"
 
-// openNetwork gives the sandbox its way out, if it is to have one. There is no
-// network device and no route: all there is inside is a listener, which is served
-// out here.
+// openNetwork gives the sandbox its way out, if it is to have one. There is no network device and no route,
+// only a listener inside that is served outside.
 func (s *sandbox) openNetwork(deadline time.Time) error {
 	if s.spec.Network == "" && (!s.spec.Spare || s.r.network == nil) {
 		return nil
@@ -46,9 +45,8 @@ func (s *sandbox) serveNetwork(l net.Listener) error {
 	return nil
 }
 
-// become has a sandbox in which nothing ran yet be another workspace's, with what
-// that is to have. What was settled when it was made cannot change. On an error it
-// must be ended. The runner's mu is held.
+// become gives an unused sandbox to another workspace, with that workspace's configuration. Properties
+// fixed at its creation cannot change. After an error the sandbox must be ended. The runner's mu is held.
 func (s *sandbox) become(to box.Sandbox) error {
 	was := s.spec
 	same := was
@@ -78,7 +76,7 @@ func (s *sandbox) become(to box.Sandbox) error {
 	return s.serveNetwork(unserved)
 }
 
-// lower sets lower limits for a sandbox in which nothing ran yet.
+// lower sets lower limits for an unused sandbox.
 func (s *sandbox) lower(l box.Limits) error {
 	if s.init == 0 {
 		return errors.New("the limits of a sandbox elsewhere do not change")
@@ -91,8 +89,7 @@ func (s *sandbox) lower(l box.Limits) error {
 	return Limit(s.init, s.spec.Owner, Resources(l))
 }
 
-// listener asks init for it. No command runs yet, so init is still what it was, and
-// says nothing else.
+// listener asks init for the listener. No command runs yet, so init is unharmed and sends nothing else.
 func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
 	if err := s.send(wire.EncodeID(wire.Listen, 0)); err != nil {
 		return nil, err

@@ -18,15 +18,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// killTimeout is how long a killed command may take to end before its sandbox is
-// ended with it.
+// killTimeout is how long a killed command may take to end before its sandbox is ended.
 const killTimeout = 3 * time.Second
 
-// signalGroup has pidfd_send_signal reach the process group (Linux 6.9).
+// signalGroup makes pidfd_send_signal signal the process group (Linux 6.9).
 const signalGroup = 1 << 2
 
-// frozenPause is the shortest time between two looks whether a killed command has had that
-// time, in a sandbox that was frozen meanwhile.
+// frozenPause is the shortest time between two checks of a killed command's time, in a sandbox that was
+// frozen meanwhile.
 const frozenPause = 50 * time.Millisecond
 
 // process is a box.Process: a command in a sandbox.
@@ -34,24 +33,24 @@ type process struct {
 	*stdio
 	sb     *sandbox
 	id     uint64
-	group  cgroup.Group  // of its own; nil for none
+	group  cgroup.Group  // its own; nil for none
 	memory int64         // bytes that it may have
 	met    cgroup.Counts // of the sandbox's group when it started
 	dir    string        // of the command
 	name   string
-	beside bool // whether another command was in the sandbox meanwhile; the sandbox's mu is held where it is used
+	beside bool // whether another command was in the sandbox meanwhile; guarded by the sandbox's mu
 
-	told    bool          // that it was started, at once
-	started chan struct{} // closed when init has said that it started it, or how it ended
+	told    bool          // whether init reports its start at once
+	started chan struct{} // closed when init has reported its start or its end
 	ended   chan struct{} // closed when it has ended
 
 	mu     sync.Mutex // guards what follows
 	begun  bool       // started is closed
-	live   bool       // it was said that it was started, and it was not waited for since
-	pidfd  int        // -1 when there is none, as of a sandbox that is elsewhere
+	live   bool       // its start was reported and it is not reaped
+	pidfd  int        // -1 if there is none, as for a sandbox elsewhere
 	killed bool
-	watch  *time.Timer   // ends the sandbox of one that cannot be killed
-	stood  time.Duration // of the sandbox, which the watch has waited for
+	watch  *time.Timer   // ends the sandbox if the command cannot be killed
+	stood  time.Duration // frozen time of the sandbox that the watch has added
 	reply  wire.Reply    // Exited or Failed; valid once ended is closed
 	lost   bool          // the sandbox ended first; valid once ended is closed
 	oom    bool          // of one that was lost
@@ -74,14 +73,14 @@ func (p *process) Resize(size box.TerminalSize) error {
 	return terminal.ResizeFile(p.terminal, size.Rows, size.Columns)
 }
 
-// explain says why init could not execute the command, and whether that was for the sandbox's
-// limit of processes, which its group has refused by then.
+// explain returns why init could not execute the command, and whether the limit of processes was the
+// reason, which the sandbox's group then has counted.
 func (p *process) explain(refused int64) (why string, crowded bool) {
 	errno := unix.Errno(p.reply.Errno)
 	switch {
 	case p.reply.Dir:
 		return box.CannotEnter(p.dir, errno), false
-	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor says so of one that is too long
+	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor returns this for a command that is too long
 		return "the arguments and the environment are too long together", false
 	case errno == unix.EAGAIN && refused > 0:
 		return fmt.Sprintf("the command was not started: other commands in the workspace have all the processes and threads that there may be at once, which is %d. Wait until some have ended, or end some", p.sb.spec.Limits.Processes), true
@@ -130,7 +129,7 @@ func (p *process) hear(reply wire.Reply, files *[]int) error {
 	return nil
 }
 
-// begin lets those go on who wait for init's word. mu is held.
+// begin wakes the waiters for init's report. mu is held.
 func (p *process) begin() {
 	if !p.begun {
 		p.begun = true
@@ -138,21 +137,21 @@ func (p *process) begin() {
 	}
 }
 
-// finish notes the end. mu is held.
+// finish records the end. mu is held.
 func (p *process) finish(reply wire.Reply) {
 	p.reply = reply
 	if p.watch != nil {
 		p.watch.Stop()
 	}
-	if p.out == nil { // a terminal that never was
+	if p.out == nil { // a terminal that was never made
 		p.out = io.NopCloser(strings.NewReader(""))
 	}
 	close(p.ended)
 	p.begin()
 }
 
-// lose notes that the sandbox has ended. ooms is its group's count of kills at last;
-// starved says that it ended for want of memory itself.
+// lose records that the sandbox has ended. ooms is its group's final count of kills; starved means that the
+// sandbox itself ended for want of memory.
 func (p *process) lose(ooms int64, starved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +173,8 @@ func (p *process) Kill() {
 	p.strike()
 }
 
-// strike kills the command, or has it killed as soon as init says that it was started;
-// init kills, or the group does, what it leaves. mu is held.
+// strike kills the command, or marks it to be killed when init reports its start. Init or the group kills
+// its remains. mu is held.
 func (p *process) strike() {
 	if p.reply.Kind != 0 {
 		return
@@ -193,12 +192,11 @@ func (p *process) strike() {
 	if p.pidfd >= 0 {
 		_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
 	} else {
-		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch sees to it that it ends
+		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch enforces its end
 	}
 }
 
-// overdue ends the sandbox of a killed command that has not ended in time. While the sandbox
-// stands still it cannot: it gets that time again.
+// overdue ends the sandbox of a killed command that has not ended in time. Frozen time does not count.
 func (p *process) overdue() {
 	if p.late() {
 		p.sb.kill()
@@ -222,7 +220,7 @@ func (p *process) late() bool {
 	return false
 }
 
-// Signal implements box.Process. A command that has ended takes no harm.
+// Signal implements box.Process. An ended command is not harmed.
 func (p *process) Signal(number int) error {
 	<-p.started
 	p.mu.Lock()
@@ -254,8 +252,8 @@ func (p *process) Signal(number int) error {
 // Ended implements box.Process.
 func (p *process) Ended() <-chan struct{} { return p.ended }
 
-// Lasts implements box.Process. Init says of a command that it was started when it has run for
-// a moment, unless it is to say so at once.
+// Lasts implements box.Process. Init reports a command's start after it has run for a moment, unless asked
+// to report at once.
 func (p *process) Lasts() <-chan struct{} {
 	if p.told {
 		return nil
@@ -305,8 +303,7 @@ func (p *process) Wait() box.Exit {
 	return e
 }
 
-// clear gives back what the machine keeps for the command. The output stays
-// readable.
+// clear releases the machine's resources for the command. The output stays readable.
 func (p *process) clear() {
 	p.mu.Lock()
 	if p.pidfd >= 0 {
@@ -316,7 +313,7 @@ func (p *process) clear() {
 	p.live = false
 	lost := p.lost
 	p.mu.Unlock()
-	if p.group != nil && !lost { // otherwise it went with its sandbox's
+	if p.group != nil && !lost { // otherwise it was removed with its sandbox's
 		if err := p.group.Remove(); err != nil {
 			p.sb.r.log.Error("cannot remove the control group of a command", "error", err)
 		}

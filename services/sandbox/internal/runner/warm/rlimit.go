@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// helpers is how many threads of a sandbox are init's, and of one that is elsewhere
-// also those that carry what is said.
+// helpers is how many threads of a sandbox are init's; for a sandbox elsewhere this includes those of the
+// relay.
 const (
 	helpers       = 12
 	remoteHelpers = 28
@@ -22,9 +22,9 @@ func (s *sandbox) helpers() uint64 {
 	return helpers
 }
 
-// ownFiles is how many more files init may have than commands. A user may have so many under
-// way in sockets as the process that sends one may have open: commands that keep theirs there
-// would leave none for init else, which hands processes over.
+// ownFiles is how many more files init may have than commands. A user's files in transit in sockets are
+// limited by the open files of the sending process. Otherwise commands could use up the limit, and init
+// could not pass processes on.
 const ownFiles = 4096
 
 // Resource is a limit on each process.
@@ -34,12 +34,12 @@ type Resource struct {
 	Value uint64
 }
 
-// Resources are the process limits of everything in a sandbox. Those for memory
-// and for the number of processes are not init's, and are set for each command
-// where no control group does better; so is the one for open files, of which init has more.
+// Resources returns the process limits of everything in a sandbox. The limits of memory and of the number
+// of processes are not init's: they are set for each command if no control group limits these. The limit of
+// open files is per command as well, because init has more.
 func Resources(l box.Limits) []Resource {
 	return []Resource{
-		{"core", unix.RLIMIT_CORE, 1}, // at 0 the kernel would still start a program of the host's, see seccomp
+		{"core", unix.RLIMIT_CORE, 1}, // at 0 the kernel would still start a program of the host, see seccomp
 		{"fsize", unix.RLIMIT_FSIZE, uint64(l.FileBytes)},
 		{"nofile", unix.RLIMIT_NOFILE, uint64(l.OpenFiles) + ownFiles},
 		{"memlock", unix.RLIMIT_MEMLOCK, 8 << 20},
@@ -48,10 +48,9 @@ func Resources(l box.Limits) []Resource {
 	}
 }
 
-// Limit lowers the limits of a sandbox in which nothing runs yet. A process may do
-// that to another one of its own user without any privilege, so this runs with
-// the credentials of the sandbox's owner; root does not do, where it lacks the
-// capability for resources.
+// Limit lowers the limits of a sandbox in which nothing runs yet. A process may do that to another one of
+// its own user without privilege, so this runs with the credentials of the sandbox's owner. Root may lack
+// the capability for resources.
 func Limit(pid int, o box.Owner, all []Resource) error {
 	return As(o, func() error {
 		for _, r := range all {

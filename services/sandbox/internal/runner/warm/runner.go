@@ -32,70 +32,65 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 )
 
-// startTimeout bounds the making of a sandbox, and the start of a command.
+// startTimeout limits the making of a sandbox and the start of a command.
 const startTimeout = 20 * time.Second
 
 // Maker makes sandboxes. It is safe for concurrent use.
 type Maker interface {
-	// Make builds a sandbox and holds its init before its first instruction. Every
-	// part of the isolation is in place when it returns but the control group, which
-	// the caller sees to. On an error nothing is left; what the sandbox had to say
-	// goes to Build.Errors. The context has a deadline.
+	// Make builds a sandbox and holds its init before its first instruction. When it returns, all isolation
+	// is in place except the control group, which is the caller's task. On an error nothing is left. The
+	// sandbox's messages go to Build.Errors. The context has a deadline.
 	Make(ctx context.Context, b Build) (Body, error)
-	// Close gives back what the maker holds. Nothing that it made is left.
+	// Close releases the maker's resources. All its sandboxes have ended.
 	Close() error
 }
 
-// Build is what a sandbox is made of.
+// Build describes the sandbox to make.
 type Build struct {
 	Spec box.Sandbox
-	Name string // unique among those that this service made
-	// Socket is to be init's descriptor wire.FD, and Errors its standard error. Both
-	// stay the caller's.
+	Name string // unique among the sandboxes of this service
+	// Socket becomes init's descriptor wire.FD, and Errors its standard error. The caller keeps both.
 	Socket, Errors *os.File
 }
 
-// Body is a sandbox that a Maker made. Its methods are called by one goroutine
-// after the other, but for Kill.
+// Body is a sandbox that a Maker made. Calls of its methods do not overlap, except Kill.
 type Body interface {
-	// Init is the sandbox's first process, as the host counts. Nothing of the sandbox
-	// outlives it. Zero says that it is no process of this machine: then init hands no
-	// files over but a terminal, processes are reached by way of init, and there are
-	// no control groups.
+	// Init returns the sandbox's first process, as the host counts. Nothing of the sandbox outlives it.
+	// Zero means that it is not on this machine. Then init passes no files but terminals, processes are
+	// reached through init, and there are no control groups.
 	Init() int
-	// Release lets init go.
+	// Release lets init run.
 	Release() error
-	// Complete gives the sandbox what only one whose init runs can be given, and gives back
-	// what was needed until then. It is called then, or not at all.
+	// Complete finishes what needs a running init, and releases what was needed until then. It is called
+	// once at that time, or never.
 	Complete() error
-	// Kill ends what Init's end does not, at once. It may be called at any time before
-	// Wait has returned, and again.
+	// Kill ends at once what the end of Init does not. It may be called repeatedly, until Wait has
+	// returned.
 	Kill()
-	// Wait waits until nothing is left of a sandbox that was killed, and gives back
-	// what the machine keeps for it.
+	// Wait waits until nothing is left of a killed sandbox and releases its resources.
 	Wait() error
 }
 
-// Told is a Body that is told whether its sandbox ended for want of memory, where
-// there are no control groups to ask. It is asked after Wait.
+// Told is a Body that knows whether its sandbox ended for want of memory, without control groups. It is
+// asked after Wait.
 type Told interface {
 	OutOfMemory() bool
 }
 
-// Counting is a Body that sees to its control group itself.
+// Counting is a Body that manages its own control group.
 type Counting interface {
 	// Counts may be called until Wait.
 	Counts() cgroup.Counts
 }
 
-// Holder is a Body whose init is no process of this machine, but whose files are held by
-// one, and others of its process namespace.
+// Holder is a Body whose init is not a process of this machine. A local process, and others of its process
+// namespace, hold the sandbox's files.
 type Holder interface {
 	Holder() int
 }
 
-// Elsewhere is a Body whose init hands no listener over, but serves it and carries its
-// connections, which come in here once init was asked to listen.
+// Elsewhere is a Body whose init serves the listener itself and carries its connections. They arrive here
+// after init was asked to listen.
 type Elsewhere interface {
 	Listener() net.Listener
 }
@@ -103,23 +98,21 @@ type Elsewhere interface {
 // Options of a Runner.
 type Options struct {
 	Maker Maker
-	// Own says that the namespaces of sandboxes are the service's own user's, not
-	// their owner's: who may look into them.
+	// Own means that the namespaces of sandboxes belong to the service's own user, not to their owner. That
+	// user may inspect them.
 	Own bool
 	// Path is the PATH of commands.
 	Path string
 	// Groups bounds sandboxes by control groups; nil leaves that to process limits.
 	Groups cgroup.Hierarchy
-	// Max is how many sandboxes there may be; zero means no limit.
+	// Max is the largest number of sandboxes; zero means no limit.
 	Max int
-	// Idle is after what time a sandbox is stopped in which nothing runs; zero
-	// means never.
+	// Idle is after how long an idle sandbox is ended; zero means never.
 	Idle time.Duration
-	// Network serves the listener of a sandbox that has a network, until the sandbox
-	// has ended; it owns the listener. Nil: no sandbox may have one.
+	// Network serves the listener of a sandbox that has a network until the sandbox has ended. It owns the
+	// listener. If nil, no sandbox may have a network.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
-	// MakeTimeout bounds the making of a sandbox; zero takes what is enough on one
-	// machine.
+	// MakeTimeout limits the making of a sandbox; zero means a default that is enough on one machine.
 	MakeTimeout time.Duration
 	Log         *slog.Logger
 }
@@ -135,13 +128,13 @@ type Runner struct {
 	idle   time.Duration
 	within time.Duration // the making of a sandbox
 	log    *slog.Logger
-	// network serves the way out of sandboxes; nil: there is none.
+	// network serves the way out of sandboxes; nil if they have none.
 	network func(box.Sandbox, net.Listener) (io.Closer, error)
 	work    sync.WaitGroup // goroutines of the runner's own
 
 	mu     sync.Mutex            // guards what follows
 	warm   map[string][]*sandbox // by workspace
-	count  int                   // places of sandboxes that are, or are being made or ended
+	count  int                   // places of sandboxes that exist or are being made or ended
 	ending []*sandbox            // no longer found by commands, but their places are still taken
 	next   int64                 // distinguishes control groups of one workspace
 	closed bool
@@ -166,15 +159,14 @@ func openNull() (*os.File, error) {
 	return os.Open("/proc/self/fd/" + strconv.Itoa(tree)) // through that mount
 }
 
-// New makes a runner, which must be closed after its last command has ended. It
-// owns the maker, also on an error.
+// New makes a runner. The caller must close it after its last command has ended. The runner owns the maker,
+// also after an error.
 func New(o Options) (*Runner, error) {
 	null, err := openNull()
 	if err != nil {
 		return nil, errors.Join(err, o.Maker.Close())
 	}
-	// Descriptors that this process inherited itself are not Go's to have marked:
-	// none of them may reach a command.
+	// Go does not mark descriptors that this process inherited; none of them may reach a command.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, errors.Join(fmt.Errorf("keep inherited descriptors from commands: %w", err), null.Close(), o.Maker.Close())
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
-// endTimeout bounds how long the kernel may take to end a killed sandbox.
+// endTimeout limits how long the kernel may take to end a killed sandbox.
 const endTimeout = 30 * time.Second
 
 // sandbox is a workspace's sandbox. It is a process namespace: when its first
@@ -28,14 +28,14 @@ type sandbox struct {
 	r      *Runner
 	spec   box.Sandbox
 	held   *held.Counter // of the file system that the workspace is on
-	errOut *os.File      // what the sandbox and its init complain of
-	init   int           // the first process, as the host counts; zero for none of this machine's
+	errOut *os.File      // error output of the sandbox and its init
+	init   int           // the first process, as the host counts; zero if not on this machine
 	group  cgroup.Group
 	socket *net.UnixConn
 	out    io.Closer // serves its way out; nil without a network
-	// unserved is the listener of its way out, until it is known whether it has one.
+	// unserved is the listener of its way out until it is known whether the sandbox has a network.
 	unserved net.Listener
-	ready    chan struct{} // closed when it was made, or could not be
+	ready    chan struct{} // closed when it was made or could not be
 	fault    error         // why it could not be made; valid once ready is closed
 	gone     chan struct{} // closed when nothing of it is left
 
@@ -56,15 +56,15 @@ type sandbox struct {
 	starved  bool       // it ended for want of memory, as its maker was told
 	next     uint64
 	commands map[uint64]*process
-	asked    asked         // of init, what commands hold
+	asked    asked         // questions to init about what commands hold
 	weight   weight        // of segments
-	met      cgroup.Counts // of the group, while still
-	still    bool          // nothing but init is in the sandbox, and nothing was since met was read
-	frozen   time.Time     // since when it stands still, or is being stopped; zero when it is not
-	stood    time.Duration // how long it stood still before, in all
+	met      cgroup.Counts // of the group, valid while still
+	still    bool          // only init is in the sandbox, and nothing else was since met was read
+	frozen   time.Time     // since when it is frozen or being frozen; zero if it is not
+	stood    time.Duration // how long it was frozen before, in all
 }
 
-// newSandbox makes one that is not ready yet.
+// newSandbox returns a sandbox that is not ready yet.
 func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 	return &sandbox{
 		r: r, spec: s, pidfd: -1, ready: make(chan struct{}), gone: make(chan struct{}), commands: map[uint64]*process{},
@@ -86,7 +86,7 @@ func (s *sandbox) make(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// connect makes the socket to init, and returns init's end.
+// connect makes the socket to init and returns init's end.
 func (s *sandbox) connect() (*os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -101,8 +101,7 @@ func (s *sandbox) connect() (*os.File, error) {
 	return theirs, nil
 }
 
-// launch has the sandbox made, confines it, lets it go and waits until it is
-// complete.
+// launch makes the sandbox, confines it, starts init and waits until it is complete.
 func (s *sandbox) launch(ctx context.Context, name string) error {
 	socket, err := s.connect()
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 	if err := s.confine(); err != nil {
 		return fmt.Errorf("%w: %s", err, s.complaint())
 	}
-	_ = socket.Close() // or its end would never be seen
+	_ = socket.Close() // otherwise the end of the socket would never be seen
 	deadline, _ := ctx.Deadline()
 	if err := s.awaitReady(deadline); err != nil {
 		return err
@@ -131,12 +130,12 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 	return s.openNetwork(deadline)
 }
 
-// groupOf are the limits of a sandbox's control group.
+// groupOf returns the limits of a sandbox's control group.
 func groupOf(l box.Limits) cgroup.Limits {
 	return cgroup.Limits{MemoryBytes: l.MemoryBytes, Processes: l.Processes + helpers, CPUs: l.CPUs}
 }
 
-// build has the sandbox made and takes hold of it, while it is certain to live.
+// build makes the sandbox and opens its init while that certainly lives.
 func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error {
 	errOut, complaints, err := os.Pipe()
 	if err != nil {
@@ -165,7 +164,7 @@ func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error
 	return nil
 }
 
-// confine puts the limits in place and lets init go.
+// confine sets the limits and lets init run.
 func (s *sandbox) confine() error {
 	if s.group != nil {
 		if err := s.group.Add(s.init); err != nil {
@@ -175,8 +174,8 @@ func (s *sandbox) confine() error {
 	return s.body.Release()
 }
 
-// complaint is what the sandbox or its init wrote before it gave up. It kills it, so
-// that reading ends.
+// complaint returns what the sandbox or its init wrote before it failed. It kills the sandbox, so that
+// reading ends.
 func (s *sandbox) complaint() string {
 	s.kill()
 	_ = s.errOut.SetReadDeadline(time.Now().Add(time.Second))
@@ -187,7 +186,7 @@ func (s *sandbox) complaint() string {
 	return "it said nothing"
 }
 
-// kill ends everything in the sandbox, at once, or as soon as there is something.
+// kill ends all processes in the sandbox at once, or as soon as there are some.
 func (s *sandbox) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,12 +199,11 @@ func (s *sandbox) kill() {
 		_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
 	}
 	if s.group != nil {
-		_ = s.group.Thaw() // who is frozen does not die
+		_ = s.group.Thaw() // a frozen process does not die
 	}
 }
 
-// release waits for the end of a sandbox that was killed, and gives back what the
-// machine keeps for it.
+// release waits for the end of a killed sandbox and releases its resources.
 func (s *sandbox) release() {
 	defer s.held.Close()
 	if s.body != nil {
@@ -213,7 +211,7 @@ func (s *sandbox) release() {
 		if err := s.body.Wait(); err != nil {
 			s.r.log.Error("cannot tidy up after a sandbox", "error", err)
 		}
-		s.reap() // what made it may have ended after it
+		s.reap() // its maker may have ended later
 		s.forgetBody()
 	}
 	if s.group != nil {
@@ -245,7 +243,7 @@ func (s *sandbox) forgetBody() {
 	}
 }
 
-// awaitEnd waits until the kernel has ended everything.
+// awaitEnd waits until the kernel has ended all processes.
 func (s *sandbox) awaitEnd() {
 	if s.pidfd < 0 {
 		return

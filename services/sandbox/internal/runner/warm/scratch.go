@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratchBytes are those of files in the sandbox's /tmp and /dev/shm; zero for a sandbox elsewhere.
+// scratchBytes returns the size of files in the sandbox's /tmp and /dev/shm; zero for a sandbox elsewhere.
 func (s *sandbox) scratchBytes() (bytes int64) {
 	if s.init == 0 {
 		return 0

@@ -14,9 +14,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// start starts a command in the sandbox, in which it has a place booked: it gives
-// that back at its end, or on an error. errGone says that the sandbox had ended
-// before.
+// start starts a command in the sandbox, where it has a booked place. It releases the place at the
+// command's end, or on an error. errGone means that the sandbox had ended before.
 func (s *sandbox) start(c box.Command) (*process, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -47,10 +46,9 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 	return p, nil
 }
 
-// ask has init start the command, and sees to it that all is done that must be before it
-// runs, as done says, unless that is nil. While that is being done init starts a process, which waits at a gate. Without
-// control groups process limits are all there is, and sandboxes may be elsewhere: there
-// it is done first. On an error nothing runs.
+// ask makes init start the command, and waits for done, unless that is nil, before the command runs.
+// Meanwhile init starts a process that waits at a gate. Without control groups there are only process
+// limits, and the sandbox may be elsewhere; then ask waits for done first. On an error nothing runs.
 func (p *process) ask(c box.Command, alone bool, done func() error) (err error) {
 	s := p.sb
 	if s.group != nil && (!alone || lowered(c)) {
@@ -77,7 +75,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	err = s.sendCommand(request, append(p.child(), theirs...))
 	closeAll(theirs)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.kill() // it hears nothing
+		s.kill() // init does not listen
 		err = errGone
 	}
 	if err != nil {
@@ -97,8 +95,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	return err
 }
 
-// pass lets the command through its gate once it is in its group, and all is done that
-// must be before it runs.
+// pass lets the command through its gate once it is in its group and done has returned.
 func (p *process) pass(gate *gate, done func() error) error {
 	if p.group != nil {
 		over, err := p.join()
@@ -120,7 +117,7 @@ func (p *process) pass(gate *gate, done func() error) error {
 	return gate.open()
 }
 
-// gone is errGone when the sandbox has ended first.
+// gone returns errGone if the sandbox has ended first.
 func (p *process) gone() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,21 +127,21 @@ func (p *process) gone() error {
 	return nil
 }
 
-// join moves the command into its group, unless it is over already: its folder may not
-// be there, and others in the sandbox may kill it.
+// join moves the command into its group, unless the command is over already: its folder may be missing, and
+// others in the sandbox may kill it.
 func (p *process) join() (over bool, err error) {
 	p.mu.Lock()
 	pidfd := p.pidfd
 	p.mu.Unlock()
 	if pidfd < 0 {
-		return true, nil // init said so at once
+		return true, nil // init reported that at once
 	}
 	pid, err := hostPid(pidfd)
 	if err == nil {
 		err = p.group.Add(pid)
 	}
 	if err != nil && hasEnded(pidfd) {
-		p.abandon() // init says in time how it ended, or goes
+		p.abandon() // init reports in time how it ended, or is ended
 		return true, nil
 	}
 	return false, err
@@ -241,7 +238,7 @@ func (p *process) awaitStart(gated bool) error {
 	return nil // it may have run
 }
 
-// abandon ends a command whose gate is closed for good, and waits for its end.
+// abandon ends a command by closing its gate, and waits for its end.
 func (p *process) abandon() {
 	p.Kill()
 	<-p.ended

@@ -12,16 +12,16 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// stdio are both ends of a command's standard streams.
+// stdio is both ends of a command's standard streams.
 type stdio struct {
 	null                        *os.File       // the runner's
-	childIn, childOut, childErr int            // none: not there
+	childIn, childOut, childErr int            // none if missing
 	in                          io.WriteCloser // nil for none
 	out, errOut                 io.ReadCloser  // errOut is nil on a terminal
 	terminal                    *os.File       // nil for none
 }
 
-// none stands for no descriptor.
+// none means no descriptor.
 const none = -1
 
 // null is /dev/null, which commands without input read; it stays the runner's.
@@ -37,7 +37,7 @@ func newStdio(c box.Command, null *os.File) (*stdio, error) {
 
 func (s *stdio) open(c box.Command) error {
 	if c.Terminal != nil {
-		return nil // init makes it, of the sandbox's own
+		return nil // init makes it from the sandbox's own
 	}
 	if err := s.openInput(c); err != nil {
 		return err
@@ -50,9 +50,8 @@ func (s *stdio) open(c box.Command) error {
 	return err
 }
 
-// outputOf makes a pipe for output, whose one end is an owner's, so that a command can
-// open its own standard streams again by their names in /dev and /proc. Only our end never
-// blocks.
+// outputOf makes a pipe for output. The command's end belongs to its owner, so that the command can reopen
+// its standard streams by their names in /dev and /proc. Only our end is non-blocking.
 func outputOf(o box.Owner) (ours io.ReadCloser, child int, err error) {
 	ends := [2]int{none, none}
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -70,20 +69,20 @@ func outputOf(o box.Owner) (ours io.ReadCloser, child int, err error) {
 	return &output{fd: ends[0]}, ends[1], nil
 }
 
-// output is what a command writes. The runtime's poller learns of the pipe when there is
-// something to wait for: mostly a command has ended before.
+// output is a command's output. The pipe is added to the runtime's poller only when a read must wait: most
+// commands have ended before.
 type output struct {
 	wide bool
 
 	mu   sync.Mutex // guards what follows
-	fd   int        // none once it is the file's, or closed
+	fd   int        // none once the file owns it or it is closed
 	file *os.File   // nil before
 }
 
-// usualPipe is how much a pipe holds.
+// usualPipe is the default capacity of a pipe.
 const usualPipe = 64 << 10
 
-// Read implements io.Reader. The pipe becomes larger once it was full.
+// Read implements io.Reader. It enlarges the pipe once that was full.
 func (o *output) Read(b []byte) (int, error) {
 	n, file, err := o.tryRead(b)
 	if file != nil {
@@ -96,13 +95,13 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadNow is Read, but for saying that it would wait.
+// ReadNow is Read, but returns wait instead of waiting.
 func (o *output) ReadNow(b []byte) (n int, wait bool, err error) {
 	n, file, err := o.tryRead(b)
 	return n, file != nil, err
 }
 
-// tryRead reads what there is, or answers the file to wait with.
+// tryRead reads the available output, or returns the file to wait with.
 func (o *output) tryRead(b []byte) (n int, wait *os.File, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,11 +139,11 @@ func (o *output) Close() error {
 	return unix.Close(fd)
 }
 
-// outputPipe is how much output a command may be ahead of the service. The usual
-// 64 KiB have the two wait for each other all the time when there is much.
+// outputPipe is how far a command may be ahead of the service. With the default of 64 KiB, much output
+// makes the two wait for each other all the time.
 const outputPipe = 256 << 10
 
-// widen makes the pipe larger. Where the kernel grants no more, it stays as it is.
+// widen enlarges the pipe, as far as the kernel permits.
 func (o *output) widen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -175,12 +174,12 @@ func (s *stdio) openInput(c box.Command) error {
 	return err
 }
 
-// setTerminal takes the terminal that init made.
+// setTerminal takes over the terminal that init made.
 func (s *stdio) setTerminal(master *os.File) {
 	s.terminal, s.in, s.out = master, &terminal.Input{File: master}, terminal.Output{File: master}
 }
 
-// child are the ends to hand over: none for a terminal.
+// child returns the ends to pass on: none for a terminal.
 func (s *stdio) child() []int {
 	if s.childIn == none {
 		return nil
@@ -188,8 +187,7 @@ func (s *stdio) child() []int {
 	return []int{s.childIn, s.childOut, s.childErr}
 }
 
-// closeChild closes the ends that only the command needs: as long as one is open
-// here, its output has no end.
+// closeChild closes the ends that only the command needs: while one is open here, its output does not end.
 func (s *stdio) closeChild() {
 	for _, fd := range []*int{&s.childIn, &s.childOut, &s.childErr} {
 		if *fd != none && *fd != int(s.null.Fd()) {

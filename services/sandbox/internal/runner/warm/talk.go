@@ -16,12 +16,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// sendTimeout bounds how long init may leave a request unread.
+// sendTimeout limits how long init may leave a request unread.
 const sendTimeout = 10 * time.Second
 
 var errGone = errors.New("the sandbox has ended")
 
-// awaitReady waits for init's first word.
+// awaitReady waits for init's first message.
 func (s *sandbox) awaitReady(deadline time.Time) error {
 	if err := s.socket.SetReadDeadline(deadline); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *sandbox) awaitReady(deadline time.Time) error {
 	return s.socket.SetReadDeadline(time.Time{})
 }
 
-// read reads one reply. The files are the caller's, also on an error.
+// read reads one reply. The caller owns the files, also after an error.
 func (s *sandbox) read() (wire.Reply, []int, error) {
 	packet, rights := make([]byte, 64), make([]byte, unix.CmsgSpace(2*4))
 	n, nr, _, _, err := s.socket.ReadMsgUnix(packet, rights)
@@ -71,7 +71,7 @@ func closeAll(files []int) {
 	}
 }
 
-// send asks init for something. errGone says that init has ended and did not hear of it.
+// send sends a request to init. errGone means that init has ended without receiving it.
 func (s *sandbox) send(packet []byte, files ...int) error {
 	var rights []byte
 	if len(files) > 0 {
@@ -87,7 +87,7 @@ func (s *sandbox) send(packet []byte, files ...int) error {
 	return err
 }
 
-// sendCommand asks init to start a command. A long one goes by a file.
+// sendCommand asks init to start a command. It sends a long one in a file.
 func (s *sandbox) sendCommand(c *wire.Command, streams []int) error {
 	packet := c.Encode()
 	if len(packet) <= wire.MaxPacket {
@@ -105,8 +105,8 @@ func (s *sandbox) sendCommand(c *wire.Command, streams []int) error {
 	return s.send([]byte{byte(wire.Long)}, append([]int{fd}, streams...)...)
 }
 
-// follow hears init out, until the sandbox has ended, and then tidies up. What is
-// no reply ends the sandbox.
+// follow reads init's replies until the sandbox has ended, and then cleans up. An invalid reply ends the
+// sandbox.
 func (s *sandbox) follow() {
 	for {
 		reply, files, err := s.read()
@@ -121,7 +121,7 @@ func (s *sandbox) follow() {
 	}
 	s.kill()
 	s.mu.Lock()
-	lost := slices.Collect(maps.Values(s.commands)) // none comes any more: it is doomed
+	lost := slices.Collect(maps.Values(s.commands)) // it is doomed, so no more are added
 	s.mu.Unlock()
 	s.r.drop(s)
 	oom := s.counts().OOMKills
@@ -153,8 +153,8 @@ func (s *sandbox) complain() {
 	}
 }
 
-// take tells a command's process what init says of it. It removes the files that
-// it keeps from the list.
+// take passes init's message to a command's process. It removes the files that the process keeps from the
+// list.
 func (s *sandbox) take(reply wire.Reply, files *[]int) error {
 	switch reply.Kind {
 	case wire.Held:
@@ -183,8 +183,8 @@ func (s *sandbox) counts() cgroup.Counts {
 	return cgroup.Counts{}
 }
 
-// countsBefore are what the sandbox's group has met before a command starts. With nothing but
-// init in it, that is what it was when the last command had ended.
+// countsBefore returns the counts of the sandbox's group before a command starts. If only init is in the
+// sandbox, they equal those at the end of the last command.
 func (s *sandbox) countsBefore(alone bool) cgroup.Counts {
 	s.mu.Lock()
 	still, met := s.still, s.met
@@ -196,8 +196,8 @@ func (s *sandbox) countsBefore(alone bool) cgroup.Counts {
 	return s.counts()
 }
 
-// countsAfter are what the group has met when a command has ended, with which nothing is
-// left in the sandbox, or not.
+// countsAfter returns the counts of the group at the end of a command. swept means that nothing is left in
+// the sandbox.
 func (s *sandbox) countsAfter(swept bool) cgroup.Counts {
 	now := s.counts()
 	s.mu.Lock()
@@ -208,10 +208,10 @@ func (s *sandbox) countsAfter(swept bool) cgroup.Counts {
 	return now
 }
 
-// sweep kills what a command left that ran in the sandbox's own group beside
-// others. init's sweep would take those, too.
+// sweep kills the remains of a command that ran in the sandbox's own group beside others. Init's sweep
+// would kill those too.
 func (s *sandbox) sweep() {
-	s.turn.Lock() // a command that is being started is in that group, for a moment
+	s.turn.Lock() // a command that is being started is briefly in that group
 	defer s.turn.Unlock()
 	if s.group == nil || len(s.strays()) == 0 {
 		return
@@ -231,7 +231,7 @@ func (s *sandbox) sweep() {
 	s.thaw()
 }
 
-// strays are the processes in the sandbox's own group, but for init.
+// strays returns the processes in the sandbox's own group, except init.
 func (s *sandbox) strays() []int {
 	var all []int
 	for _, pid := range s.group.Pids() {

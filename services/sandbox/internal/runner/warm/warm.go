@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// freezeTimeout bounds how long the kernel may take to stop a sandbox.
+// freezeTimeout limits how long the kernel may take to freeze a sandbox.
 const freezeTimeout = 10 * time.Second
 
 // Start implements box.Runner.
@@ -33,7 +33,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 		if !errors.Is(err, errGone) {
 			return nil, err
 		}
-		// It ended meanwhile, and nothing was started: another one is made.
+		// It ended meanwhile, and nothing was started: make another one.
 		select {
 		case <-s.gone:
 		case <-ctx.Done():
@@ -58,8 +58,7 @@ func (r *Runner) Warm(ctx context.Context, spec box.Sandbox) error {
 	return nil
 }
 
-// enter returns a sandbox, ready, for one more command or just to have it. leave
-// must be called.
+// enter returns a ready sandbox, for one more command or only to keep it. The caller must call leave.
 func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sandbox, error) {
 	r.mu.Lock()
 	if r.closed {
@@ -67,11 +66,11 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		return nil, box.ErrClosed
 	}
 	for _, s := range slices.Clone(r.warm[spec.Workspace]) {
-		if s.spec != spec && s.users == 0 { // it was made for what the workspace was to have before
+		if s.spec != spec && s.users == 0 { // it was made for an earlier configuration of the workspace
 			r.doom(s)
 			continue
 		}
-		// Without control groups one command at a time is all that can be told apart.
+		// Without control groups, only one command at a time can be told apart.
 		if s.spec == spec && (r.groups != nil || s.booked == 0 || !command) {
 			s.book(command)
 			r.mu.Unlock()
@@ -123,7 +122,7 @@ func (r *Runner) build(ctx context.Context, s *sandbox, group string) {
 	s.follow()
 }
 
-// await waits until a sandbox is ready. On an error the place in it is given back.
+// await waits until a sandbox is ready. On an error it releases the place in it.
 func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
 	var err error
 	select {
@@ -138,13 +137,13 @@ func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
 	return err
 }
 
-// makeRoom takes a place for a sandbox. When there are as many as may be it is that of
-// another, which ends and for which the caller waits: of one that ends anyway, or of the
-// longest idle one. A spare one waits for none. mu is held.
+// makeRoom takes a place for a sandbox. If all are taken, another sandbox must end first: one that is
+// ending anyway, or the one that has been idle for longest. The caller waits for before. A spare sandbox
+// displaces none. mu is held.
 func (r *Runner) makeRoom(spare bool) (before *sandbox, err error) {
 	if r.max == 0 || r.count < r.max {
 		r.count++
-		return nil, nil //nolint:nilnil // nothing need be ended
+		return nil, nil //nolint:nilnil // no sandbox need be ended
 	}
 	if idle := r.longestIdle(); len(r.ending) == 0 && !spare && idle != nil {
 		r.doom(idle)
@@ -157,7 +156,7 @@ func (r *Runner) makeRoom(spare bool) (before *sandbox, err error) {
 	return before, nil
 }
 
-// longestIdle is nil when none is idle. mu is held.
+// longestIdle returns nil if no sandbox is idle. mu is held.
 func (r *Runner) longestIdle() (idle *sandbox) {
 	for _, all := range r.warm {
 		for _, s := range all {
@@ -169,8 +168,7 @@ func (r *Runner) longestIdle() (idle *sandbox) {
 	return idle
 }
 
-// leave gives a place in a sandbox back. The last one to leave starts its time of
-// rest.
+// leave releases a place in a sandbox. The last one starts the idle timer.
 func (r *Runner) leave(s *sandbox, command bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +189,7 @@ func (r *Runner) leave(s *sandbox, command bool) {
 	r.rest(s)
 }
 
-// rest begins a sandbox's time of rest. mu is held.
+// rest starts a sandbox's idle timer. mu is held.
 func (r *Runner) rest(s *sandbox) {
 	switch {
 	case r.idle == 0:
@@ -202,7 +200,7 @@ func (r *Runner) rest(s *sandbox) {
 	}
 }
 
-// rouse ends a sandbox's time of rest. The runner's mu is held.
+// rouse stops a sandbox's idle timer. The runner's mu is held.
 func (s *sandbox) rouse() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -226,8 +224,7 @@ func (r *Runner) doom(s *sandbox) {
 	s.kill()
 }
 
-// expect notes that a sandbox ends that is not to be found any more: another one may have
-// its place then. mu is held.
+// expect records that an unregistered sandbox is ending: another one may take its place then. mu is held.
 func (r *Runner) expect(s *sandbox) { r.ending = append(r.ending, s) }
 
 // remove unregisters a sandbox, so that no command finds it. mu is held.
@@ -250,8 +247,7 @@ func (r *Runner) drop(s *sandbox) {
 	}
 }
 
-// ended gives back the place of a sandbox of which nothing is left, unless another one
-// has it already.
+// ended releases the place of a sandbox of which nothing is left, unless another one has taken it already.
 func (r *Runner) ended(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,7 +301,7 @@ func end(all []*sandbox) {
 	}
 }
 
-// Close ends whatever still runs. Another call does nothing.
+// Close ends all sandboxes. Another call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -327,10 +323,10 @@ func (r *Runner) Close() error {
 	return errors.Join(r.maker.Close(), r.null.Close())
 }
 
-// Freeze implements box.Runner. Without control groups nothing can be frozen.
+// Freeze implements box.Runner. Without control groups it cannot freeze.
 func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), error) {
 	r.mu.Lock()
-	var all []*sandbox // more than one while commands run that have another network
+	var all []*sandbox // more than one while commands with another network run
 	if r.groups != nil {
 		all = slices.Clone(r.warm[workspace])
 	}
@@ -360,8 +356,8 @@ func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), er
 	return len(thaws) > 0, thaw, nil
 }
 
-// freezeOne freezes a sandbox in which the caller has a place, which it gives back at
-// the thaw. Nil and no error: nothing runs in it.
+// freezeOne freezes a sandbox in which the caller has a place, and thaw releases the place. It returns nil
+// and no error if nothing runs in the sandbox.
 func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err error) {
 	if err := r.await(ctx, s, false); err != nil {
 		return nil, nil //nolint:nilerr,nilnil // it was never made, so nothing runs in it
@@ -379,7 +375,7 @@ func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err er
 	}, nil
 }
 
-// awaitGone makes nothing of an error that is the sandbox's end, once nothing runs in it.
+// awaitGone ignores an error that the sandbox's end explains, once nothing runs in it.
 func (s *sandbox) awaitGone(ctx context.Context, err error) error {
 	if !errors.Is(err, errGone) {
 		return err
@@ -392,8 +388,8 @@ func (s *sandbox) awaitGone(ctx context.Context, err error) error {
 	}
 }
 
-// freeze stops everything in the sandbox until thaw is called, unless it is an error:
-// errGone says that it is being ended. turn is held.
+// freeze stops all processes in the sandbox until thaw is called, or returns an error; errGone means that
+// the sandbox is being ended. turn is held.
 func (s *sandbox) freeze(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
 	defer cancel()
@@ -402,7 +398,7 @@ func (s *sandbox) freeze(ctx context.Context) error {
 	s.mu.Unlock()
 	err := s.group.Freeze(ctx)
 	s.mu.Lock()
-	if s.doomed { // and what was killed may have been stopped after that
+	if s.doomed { // the kill may have come before the freeze
 		err = errGone
 	}
 	s.mu.Unlock()

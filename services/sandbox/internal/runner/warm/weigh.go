@@ -8,7 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// weightPatience is how long init may take to say what segments take: what it said before holds otherwise.
+// weightPatience is how long init may take to report the size of segments; afterwards its previous answer
+// counts.
 const weightPatience = time.Second
 
 // Weigh implements box.Process. It returns nil if a control group limits memory, so that no measurement is
@@ -28,15 +29,15 @@ func (p *process) Weigh() func() int64 {
 	}
 }
 
-// weight is what init says that segments take.
+// weight is the state of the questions to init about segments.
 type weight struct {
-	asking  sync.Mutex    // held by who asks: one question is asked at a time
-	answers chan struct{} // one is there, of the last question
-	number  uint64        // of that; the sandbox's mu is held where it is used, and the next
+	asking  sync.Mutex    // held while asking: one question at a time
+	answers chan struct{} // holds the answer to the last question
+	number  uint64        // of that question; guarded by the sandbox's mu, like the next field
 	bytes   int64
 }
 
-// segments are how many bytes System V's segments and the like take in the sandbox, now.
+// segments returns how many bytes System V segments and the like take in the sandbox now.
 func (s *sandbox) segments() int64 {
 	w := &s.weight
 	w.asking.Lock()
@@ -60,7 +61,7 @@ func (s *sandbox) segments() int64 {
 	return w.bytes
 }
 
-// hearWeight notes what init says. What it says too late says nothing.
+// hearWeight records init's answer. It ignores late answers.
 func (s *sandbox) hearWeight(reply wire.Reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
