@@ -15,13 +15,13 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 
-// addition is a repository that was asked for and has no remote to come from.
+// addition is a requested repository that has no remote to clone from.
 type addition struct {
 	s    *repositoryServer
-	ctx  context.Context //nolint:containedctx // the request's, as which it lives
+	ctx  context.Context //nolint:containedctx // ends with the request
 	call box.Call
 	r    *sandboxv1.AddRepositoryRequest
-	made *sandboxv1.AddRepositoryResponse // what it answers if there is none yet
+	made *sandboxv1.AddRepositoryResponse // the answer if there is none yet
 }
 
 func (s *repositoryServer) AddRepository(ctx context.Context, r *sandboxv1.AddRepositoryRequest) (*sandboxv1.AddRepositoryResponse, error) {
@@ -43,8 +43,8 @@ func (s *repositoryServer) AddRepository(ctx context.Context, r *sandboxv1.AddRe
 	return resp, status(err)
 }
 
-// run makes Git's folder beside the workspace, and then puts it in its place: a repository
-// without its remote would be taken for one that was there.
+// run makes Git's folder beside the workspace and then puts it in place: a repository without its remote
+// would pass for one that existed before.
 func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 	generation := a.r.GetWorkspaceGeneration()
 	if resp, err := a.before(); err != nil || resp != nil {
@@ -59,7 +59,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 		return nil, err
 	}
 	defer b.Close()
-	// The same call, or another one for the same, may have been under way before this one's turn came.
+	// A repeat, or another call for the same repository, may have run before this call's turn.
 	if resp, err := a.before(); err != nil || resp != nil {
 		return resp, err
 	}
@@ -76,7 +76,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 	return added(a.s.node.Mutate(a.call, generation, change))
 }
 
-// commands are what makes it.
+// commands returns the commands that make it.
 func (a *addition) commands() ([][]string, error) {
 	commands := [][]string{repository.Init(repository.CloneDir, a.made.GetRepository().GetBranch())}
 	if a.r.GetUrl() == "" {
@@ -93,7 +93,7 @@ func (a *addition) commands() ([][]string, error) {
 	return append(commands, repository.SetRemote(repository.CloneDir, u)), nil
 }
 
-// before is the answer if the call was answered before, or if there is a repository; else nil.
+// before returns the answer if the call was answered before, or if a repository exists; else nil.
 func (a *addition) before() (*sandboxv1.AddRepositoryResponse, error) {
 	generation, directory := a.r.GetWorkspaceGeneration(), a.r.GetDirectory()
 	change, err := a.change()
@@ -111,13 +111,13 @@ func (a *addition) before() (*sandboxv1.AddRepositoryResponse, error) {
 	return &sandboxv1.AddRepositoryResponse{Repository: found}, err
 }
 
-// change is the addition as the workspace sees it: Git's folder, which appears.
+// change returns the addition as the workspace sees it: Git's folder, which appears.
 func (a *addition) change() (box.Change, error) {
 	request, err := json.Marshal([]any{a.r.GetDirectory(), a.r.GetUrl(), a.r.GetBranch()})
 	return box.Change{Method: "add-repository", Request: request, Failure: failure}, err
 }
 
-// adopt puts Git's folder in its place, beside files that may be there.
+// adopt puts Git's folder in place, beside files that may exist.
 func (a *addition) adopt(w *box.Workspace, b *box.Beside, intend func([]byte) error) ([]byte, error) {
 	u, err := b.Usage()
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *addition) adopt(w *box.Workspace, b *box.Beside, intend func([]byte) er
 	if err := w.Reserve(u.Bytes, u.Inodes); err != nil {
 		return nil, err
 	}
-	t, err := openSpaceFor(a.call.User, w) // a link may lead to where mounts lie
+	t, err := openSpaceFor(a.call.User, w) // a link may lead into a mount
 	if err != nil {
 		return nil, err
 	}

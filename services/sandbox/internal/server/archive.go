@@ -19,7 +19,7 @@ import (
 // archivePiece is how much of an archive goes into one message.
 const archivePiece = 256 << 10
 
-// formats are the formats of archives; a tar when none is asked for.
+// formats are the formats of archives; the default is a tar.
 var formats = map[sandboxv1.ArchiveFormat]files.Format{
 	sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP: files.TarGzip,
 	sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP:      files.Zip,
@@ -36,14 +36,14 @@ func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, s
 		return stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: b})
 	}), archivePiece)
 	err = t.Pack(stream.Context(), formats[r.GetFormat()], out)
-	if err := cmp.Or(t.still(), err); err != nil { // what vanishes meanwhile is left out
+	if err := cmp.Or(t.still(), err); err != nil { // files that vanish meanwhile are left out
 		return status(err)
 	}
 	return out.Flush()
 }
 
-// sender is a Writer that sends. The message is marshaled before it returns, so
-// the bytes need not be copied.
+// sender is a Writer that sends messages. A message is marshaled before send returns, so the bytes need not
+// be copied.
 type sender func([]byte) error
 
 func (s sender) Write(b []byte) (int, error) {
@@ -78,8 +78,8 @@ func (s *workspaceServer) ImportWorkspace(stream grpc.ClientStreamingServer[sand
 	return stream.SendAndClose(&sandboxv1.ImportWorkspaceResponse{Created: got.Created})
 }
 
-// unpack puts an archive into a new workspace, in which nothing runs yet. The
-// whole stream is read: what follows the archive's end is not part of it.
+// unpack writes an archive into a new workspace, in which nothing runs yet. It reads the whole stream and
+// ignores data after the archive's end.
 func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 	t, err := openTree(w)
 	if err != nil {
@@ -106,17 +106,17 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 		return err
 	}
 	w.Recount()
-	if err := w.Reserve(1, 0); err != nil { // on the disk it may be more than was said
+	if err := w.Reserve(1, 0); err != nil { // on disk it may be larger than declared
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return err
 	}
-	return w.MakeStandardFolders() // which an archive that was not packed here does not have
+	return w.MakeStandardFolders() // an archive from elsewhere lacks them
 }
 
-// unzip unpacks a zip. Its directory comes last, so the whole is kept in a file that
-// has no name first; it is no larger than a workspace may be.
+// unzip unpacks a zip. Its directory comes last, so the zip is first stored in an unnamed file, which may
+// be no larger than a workspace.
 func unzip(ctx context.Context, w *box.Workspace, t *files.Tree, in io.Reader, reserve func(int64) error) error {
 	f, err := os.CreateTemp(w.Staging, "archive-")
 	if err != nil {
@@ -143,7 +143,7 @@ func unzip(ctx context.Context, w *box.Workspace, t *files.Tree, in io.Reader, r
 	return t.UnpackZip(ctx, f, size, limits.WorkspaceInodes, reserve)
 }
 
-// archiveLook is how much of an archive is kept between two looks at the disk.
+// archiveLook is how much of an archive is stored between two checks of the disk.
 const archiveLook = 8 << 20
 
 // receiver reads the data of a stream.

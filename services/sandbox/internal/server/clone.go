@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 
-// clone is one that was asked for.
+// clone is a requested clone.
 type clone struct {
 	s         *repositoryServer
 	call      box.Call
@@ -36,7 +36,7 @@ func (s *repositoryServer) CloneRepository(r *sandboxv1.CloneRepositoryRequest, 
 		return status(err)
 	}
 	p := &clone{s: s, call: c, r: r, directory: r.GetDirectory(), tell: func(phase string, percent int) {
-		// A stream that is gone ends the context, and with it the clone.
+		// A broken stream ends the context, and with it the clone.
 		_ = stream.Send(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Progress{
 			Progress: &sandboxv1.CloneProgress{Phase: phase, Percent: int32(percent)},
 		}})
@@ -51,7 +51,7 @@ func (s *repositoryServer) CloneRepository(r *sandboxv1.CloneRepositoryRequest, 
 	return stream.Send(resp)
 }
 
-// check refuses what is not valid or not allowed.
+// check refuses an invalid or forbidden request.
 func (p *clone) check() (err error) {
 	if p.url, p.network, err = p.s.way(p.r.GetUrl(), repository.Fetch); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (p *clone) check() (err error) {
 	return errors.Join(faults...)
 }
 
-// run makes the clone beside the workspace, and then puts it in its place.
+// run makes the clone beside the workspace and then puts it in place.
 func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*sandboxv1.CloneRepositoryResponse, error) {
 	generation := p.r.GetWorkspaceGeneration()
 	change, err := p.change(nil)
@@ -86,7 +86,7 @@ func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*
 		return nil, err
 	}
 	defer b.Close()
-	// The same call may have been under way before this one's turn came.
+	// A repeat of the call may have run before this call's turn.
 	if raw, done, err := p.s.node.Answered(p.call, generation, change); err != nil || done {
 		return answeredClone(raw, err)
 	}
@@ -115,7 +115,7 @@ func exists(taken bool, directory string) error {
 	return fmt.Errorf("%w: %s/%s: remove it, or choose another directory", errRepositoryExists, repositories, directory)
 }
 
-// change is the clone as the workspace sees it: a directory that appears.
+// change returns the clone as the workspace sees it: a directory that appears.
 func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, error)) (box.Change, error) {
 	request, err := json.Marshal([]any{p.r.GetUrl(), p.r.GetRef(), p.directory, p.r.GetDepth(), p.r.GetBranch()})
 	return box.Change{
@@ -123,8 +123,8 @@ func (p *clone) change(do func(*box.Workspace, func([]byte) error) ([]byte, erro
 	}, err
 }
 
-// cloneFailure is failure for what is remembered as long as the workspace is: that there is
-// something in the way, or no room, holds no longer than it does.
+// cloneFailure is failure for answers that are remembered as long as the workspace. A taken path or a full
+// workspace is temporary and not remembered.
 func cloneFailure(err error) []byte {
 	if errors.Is(err, errRepositoryExists) || errors.Is(err, box.ErrWorkspaceFull) {
 		return nil
@@ -132,7 +132,7 @@ func cloneFailure(err error) []byte {
 	return failure(err)
 }
 
-// adopt puts the clone in its place, if it fits.
+// adopt puts the clone in place if it fits.
 func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repository, intend func([]byte) error) ([]byte, error) {
 	u, err := b.Usage()
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 	if err != nil {
 		return nil, err
 	}
-	t, err := openSpaceFor(p.call.User, w) // a link may lead to where mounts lie
+	t, err := openSpaceFor(p.call.User, w) // a link may lead into a mount
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 	return answer, err
 }
 
-// make makes the clone, and tells what it is.
+// make makes the clone and describes it.
 func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
 	if _, err := p.s.runBeside(b, repository.Clone(p.url, int(p.r.GetDepth())), p.tell); err != nil {
 		return nil, err
@@ -179,8 +179,8 @@ func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
 	return &sandboxv1.Repository{Directory: p.directory, Branch: all[0].Branch, Commit: all[0].Commit, Url: all[0].URL}, nil
 }
 
-// checkout brings the files: on the session's branch as the remote has it, if it
-// does; else on the reference that was asked for, or on the remote's default branch.
+// checkout checks out the files: of the session's branch if the remote has it, else of the requested
+// reference, or of the remote's default branch.
 func (p *clone) checkout(b *box.Beside) error {
 	ref, branch := p.r.GetRef(), p.r.GetBranch()
 	const remote = "refs/remotes/origin/"
@@ -210,8 +210,7 @@ func (p *clone) checkout(b *box.Beside) error {
 	return p.git(b, repository.Detach(at))
 }
 
-// find is the full name of a branch or tag, or a commit, which is fetched when the
-// clone does not have it.
+// find returns the full name of a branch or tag, or a commit. It fetches a commit that the clone lacks.
 func (p *clone) find(b *box.Beside, ref string) (string, error) {
 	for _, full := range []string{"refs/remotes/origin/" + ref, "refs/tags/" + ref} {
 		if p.resolves(b, full) {

@@ -29,14 +29,14 @@ const domain = "sandbox.fairlead.dev"
 
 var errNoPrincipal = errors.New("the request has no principal")
 
-// rule says what an error becomes.
+// rule maps an error to a status.
 type rule struct {
 	err    error
 	code   codes.Code
 	reason sandboxv1.ErrorReason
 }
 
-// rules is the one table from errors to statuses.
+// rules is the only table from errors to statuses.
 var rules = []rule{
 	{box.ErrNoWorkspace, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND},
 	{box.ErrWorkspaceExists, codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_EXISTS},
@@ -101,8 +101,8 @@ func reason(r sandboxv1.ErrorReason) string {
 	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
 }
 
-// status turns an error into what callers see. What it does not know goes on as it
-// is: the interceptor hides and logs it.
+// status turns an error into what callers see. It returns an unknown error unchanged: the interceptor hides
+// and logs it.
 func status(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -153,7 +153,7 @@ func editStatus(e *files.EditError) error {
 	}))
 }
 
-// details adds the detail that goes with a code.
+// details returns the details for a code.
 func details(r rule, text string) []apierr.Option {
 	switch {
 	case r.reason == sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
@@ -172,7 +172,7 @@ func details(r rule, text string) []apierr.Option {
 	return nil
 }
 
-// invalid says which field of a request is wrong.
+// invalid returns an error for a wrong field of a request.
 func invalid(field, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))

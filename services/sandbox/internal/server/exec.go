@@ -23,7 +23,7 @@ type execServer struct {
 }
 
 func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
-	first, err := stream.Recv() // `started` follows at once and brings the headers
+	first, err := stream.Recv() // `started` follows at once and carries the headers
 	if errors.Is(err, io.EOF) {
 		return invalid("kind", "the first request must be `start` or `attach`, and there was none")
 	}
@@ -55,7 +55,7 @@ func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
 		}
 	})
 	defer writer.Wait()
-	defer cancel(nil) // first: the command need not read what is left
+	defer cancel(nil) // first: the command need not read the remaining input
 	end, err := e.Follow(ctx, from, func(p box.Piece) error { return stream.Send(piece(p)) })
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && stream.Context().Err() == nil {
@@ -92,8 +92,8 @@ func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*b
 	return nil, box.Offsets{}, false, invalid("kind", "the first request must be `start` or `attach`")
 }
 
-// maxArgument is how long an argument may be, in bytes. It is no rule in the schema: one for
-// the items of a list takes longer to check than all others of the message.
+// maxArgument is the longest argument, in bytes. It is not a rule in the schema, because a rule for list
+// items is slower than the validation of the whole rest of the message.
 const maxArgument = 131_072
 
 func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
@@ -123,7 +123,7 @@ func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
 	}, nil
 }
 
-// lower are the limits that a command asks for.
+// lower returns the limits that a command asks for.
 func lower(s *sandboxv1.ExecStart) box.Lower {
 	l := s.GetLimits()
 	return box.Lower{
@@ -141,13 +141,13 @@ func terminal(t *sandboxv1.TerminalSize) *box.TerminalSize {
 	return &box.TerminalSize{Rows: uint16(t.GetRows()), Columns: uint16(t.GetColumns())}
 }
 
-// feed hands the further requests on to the command, until the stream ends. Nothing but more input
-// waits for the command to read its input: a signal may be to end one that does not.
+// feed passes the further requests to the command until the stream ends. Only input waits until the command
+// reads its input: a signal may be meant to end a command that does not read.
 func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.Exec, in *input) error {
 	for {
 		r, err := stream.Recv()
 		if err != nil {
-			return nil //nolint:nilerr // the caller has no more to say, or the stream is over
+			return nil //nolint:nilerr // the caller has finished sending, or the stream is over
 		}
 		switch k := r.GetKind().(type) {
 		case *sandboxv1.ExecRequest_Stdin:
@@ -165,7 +165,7 @@ func feed(ctx context.Context, stream sandboxv1.ExecService_ExecServer, e *box.E
 	}
 }
 
-// write writes input to the command, until none comes any more.
+// write writes input to the command until there is no more.
 func write(ctx context.Context, e *box.Exec, in *input) error {
 	for {
 		m, err := in.take(ctx)
@@ -178,7 +178,7 @@ func write(ctx context.Context, e *box.Exec, in *input) error {
 	}
 }
 
-// misused says of an error that the caller sent what the command does not take.
+// misused returns an error of the caller if it sent something that the command does not accept.
 func misused(err error) error {
 	if errors.Is(err, box.ErrNoStdin) || errors.Is(err, box.ErrNoTerminal) {
 		return invalid("kind", "%v", err)

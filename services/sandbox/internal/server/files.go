@@ -23,8 +23,7 @@ func openTree(w *box.Workspace) (*files.Tree, error) {
 	return files.Open(w.Dir, w.Staging, files.Owner{UID: w.Owner.UID, GID: w.Owner.GID})
 }
 
-// view opens a session's workspace to read it. The function that it returns closes
-// it.
+// view opens a session's workspace for reading. The returned function closes it.
 func (s *fileServer) view(ctx context.Context, session string, generation int64) (*space, func(), error) {
 	k, err := key(ctx, session)
 	if err != nil {
@@ -242,7 +241,7 @@ func (s *fileServer) WatchFiles(r *sandboxv1.WatchFilesRequest, stream sandboxv1
 		if len(all) == 0 { // the watch has begun
 			return stream.Send(&sandboxv1.WatchFilesResponse{})
 		}
-		for told := changes(all); len(told) > 0; { // a folder may have come with all that is in it
+		for told := changes(all); len(told) > 0; { // a folder may have appeared with its contents
 			n := fits(told)
 			if err := stream.Send(&sandboxv1.WatchFilesResponse{Changes: told[:n]}); err != nil {
 				return err

@@ -7,11 +7,11 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 )
 
-// mostInput is how much input of one stream may wait until the command reads what came before: two
-// of the largest messages. What comes after more than that waits in the stream, also a signal.
+// mostInput is how much input of one stream may wait for the command: two of the largest messages. Further
+// messages wait in the stream, including signals.
 const mostInput = 2 << 20
 
-// inputCost is what a message takes of that besides its bytes, for it may have none.
+// inputCost is the cost of a message besides its bytes, which may be zero.
 const inputCost = 64
 
 // input buffers received input of one stream that is not written yet. So a signal behind unread input still
@@ -38,7 +38,7 @@ func (in *input) put(ctx context.Context, m *sandboxv1.ExecStdin) error {
 	})
 }
 
-// end says that none comes any more.
+// end records that no more input comes.
 func (in *input) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -46,7 +46,7 @@ func (in *input) end() {
 	in.wake()
 }
 
-// take removes the first message once there is one; nil when none comes any more.
+// take removes and returns the first message once there is one; nil after the last one.
 func (in *input) take(ctx context.Context) (m *sandboxv1.ExecStdin, err error) {
 	err = in.await(ctx, func() bool {
 		if len(in.waiting) == 0 {
@@ -59,7 +59,7 @@ func (in *input) take(ctx context.Context) (m *sandboxv1.ExecStdin, err error) {
 	return m, err
 }
 
-// await tries to change something until it can, or the context ends.
+// await retries a change until it succeeds or the context ends.
 func (in *input) await(ctx context.Context, change func() bool) error {
 	for ctx.Err() == nil {
 		in.mu.Lock()
@@ -78,7 +78,7 @@ func (in *input) await(ctx context.Context, change func() bool) error {
 	return context.Cause(ctx)
 }
 
-// wake tells who waits that something has changed. mu is held.
+// wake wakes the waiters. mu is held.
 func (in *input) wake() {
 	close(in.changed)
 	in.changed = make(chan struct{})

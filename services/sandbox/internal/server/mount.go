@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// mounts checks which mounts and variables a request sets.
+// mounts checks the mounts and variables that a request sets.
 func (s *Server) mounts(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (w box.Want, err error) {
 	if r.GetMounts() != nil {
 		names := slices.Sorted(slices.Values(r.GetMounts().GetNames()))

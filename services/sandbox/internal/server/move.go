@@ -19,15 +19,15 @@ var (
 	errObjects   = errors.New("the object store failed")
 )
 
-// exported is where the object store has a session's snapshots of one generation. Each
-// has a place of its own, so that a node that has lost the workspace and does not
-// know it yet cannot harm what the next one copies.
+// exported returns the prefix in the object store of a session's snapshots of one generation. Each
+// generation has its own prefix. So a node that has lost the workspace, and does not know it yet, cannot
+// harm the copy of the next one.
 func exported(k box.Key, generation int64) string {
 	return fmt.Sprintf("%s/%012d/", k.Path(), generation)
 }
 
-// whole is what a place has once all that there was to be copied is in it: until then the
-// places before it count, which are there as long.
+// whole is a marker: all that was to be copied is there. Until it exists, earlier generations count, and
+// are kept.
 const whole = "whole"
 
 func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.ExportSnapshotsRequest) (*sandboxv1.ExportSnapshotsResponse, error) {
@@ -50,7 +50,7 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 	defer release()
 	place := exported(c.Key, w.Generation)
 	did, err := snapshot.Push(ctx, w.Snapshots, w.ReadSnapshots, s.info.Objects, place)
-	if err == nil && did.Snapshots > 0 { // without any, what was copied before is all that there is
+	if err == nil && did.Snapshots > 0 { // without snapshots, the earlier copy is all that there is
 		err = s.complete(ctx, c.Key, w.Generation)
 	}
 	if why := context.Cause(ctx); err != nil && why != nil {
@@ -62,7 +62,7 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 	return &sandboxv1.ExportSnapshotsResponse{Snapshots: did.Snapshots, SentBytes: did.Bytes}, nil
 }
 
-// complete says that all of a place was copied, and removes the places before it.
+// complete marks a copy as complete and removes those of earlier generations.
 func (s *Server) complete(ctx context.Context, k box.Key, generation int64) error {
 	if err := s.info.Objects.Put(ctx, exported(k, generation)+whole, strings.NewReader(whole), int64(len(whole))); err != nil {
 		return err
@@ -70,13 +70,13 @@ func (s *Server) complete(ctx context.Context, k box.Key, generation int64) erro
 	return s.dropPlaces(ctx, k, generation)
 }
 
-// dropPlaces removes what was copied from places before a generation.
+// dropPlaces removes the copies of generations before one.
 func (s *Server) dropPlaces(ctx context.Context, k box.Key, before int64) error {
 	all, err := s.info.Objects.List(ctx, k.Path()+"/")
 	if err != nil {
 		return err
 	}
-	for _, o := range slices.Backward(all) { // what says that a place is whole goes before the rest of it
+	for _, o := range slices.Backward(all) { // remove the marker of a copy before the rest of it
 		if g, ok := generationOf(k, o.Key); ok && g < before {
 			if err := s.info.Objects.Delete(ctx, o.Key); err != nil {
 				return err
@@ -86,7 +86,7 @@ func (s *Server) dropPlaces(ctx context.Context, k box.Key, before int64) error 
 	return nil
 }
 
-// generationOf is the generation of the place that a key belongs to.
+// generationOf returns the generation in a key.
 func generationOf(k box.Key, key string) (int64, bool) {
 	rest, ok := strings.CutPrefix(key, k.Path()+"/")
 	number, _, cut := strings.Cut(rest, "/")
@@ -94,8 +94,7 @@ func generationOf(k box.Key, key string) (int64, bool) {
 	return g, ok && cut && err == nil
 }
 
-// remoteError tells what the object store did from what is wrong with the
-// snapshots.
+// remoteError separates failures of the object store from faults of the snapshots.
 func remoteError(err error) error {
 	for _, ours := range []error{snapshot.ErrNotFound, snapshot.ErrDamaged, snapshot.ErrTooLarge, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, ours) {
@@ -127,13 +126,13 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	switch {
 	case err == nil:
 		resp.Snapshot = snapshotMessage(from)
-	case !errors.Is(err, snapshot.ErrNotFound): // that there is none by now is no fault of the import's
+	case !errors.Is(err, snapshot.ErrNotFound): // that there is none now is not the import's fault
 		return nil, status(err)
 	}
 	return resp, nil
 }
 
-// wanted is the snapshot of an id, or the last one if there is no such.
+// wanted returns the snapshot of an id, or the last one if there is none.
 func (k *kept) wanted(id string) (snapshot.Snapshot, error) {
 	if got, err := k.store.Get(id); !errors.Is(err, snapshot.ErrNotFound) {
 		return got, err
@@ -145,8 +144,7 @@ func (k *kept) wanted(id string) (snapshot.Snapshot, error) {
 	return list[0], nil
 }
 
-// fetch fills a new workspace, in which nothing runs yet, from the last place that
-// was copied.
+// fetch fills a new workspace, in which nothing runs yet, from the latest copy.
 func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspace, id string) error {
 	from, err := s.lastPlace(ctx, key, w.Generation)
 	if err != nil {
@@ -172,23 +170,23 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	return nil
 }
 
-// most is what a copy of a workspace's snapshots may be at most. The last one was begun when
-// there was room for others, and may have all of the workspace anew: twice, for what is read
-// before commands stand still may be read again (snapshot.Store.Prepare). And a push that
-// broke off has left what it was to take the place of.
+// most returns the limits of a copy of a workspace's snapshots. The last snapshot was begun when there was
+// room for others and may contain the whole workspace anew. It may even contain it twice: data read before
+// commands are frozen may be read again (snapshot.Store.Prepare). An interrupted push also leaves objects
+// that it was to replace.
 func (s *snapshotServer) most(w *box.Workspace) snapshot.Bounds {
 	return snapshot.Bounds{Snapshots: 2 * s.info.Snapshots, Bytes: 2*s.info.SnapshotBytes + 4*w.Limits().WorkspaceBytes}
 }
 
-// lastPlace is the place with the highest generation, up to one, to which all was copied,
-// or if there is no such, from which a snapshot was.
+// lastPlace returns the complete copy with the highest generation up to most. If there is none, it returns
+// the latest copy with a snapshot.
 func (s *snapshotServer) lastPlace(ctx context.Context, k box.Key, most int64) (string, error) {
 	all, err := s.info.Objects.List(ctx, k.Path()+"/")
 	if err != nil {
 		return "", err
 	}
 	last, complete := "", ""
-	for _, o := range slices.Backward(all) { // the numbers have leading zeros, and whole comes after snapshots
+	for _, o := range slices.Backward(all) { // the numbers have leading zeros, and whole sorts after snapshots
 		g, ok := generationOf(k, o.Key)
 		if !ok || g > most {
 			continue

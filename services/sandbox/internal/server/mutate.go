@@ -64,7 +64,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	return stream.SendAndClose(resp)
 }
 
-// receive writes the data of a stream into a draft, and returns its hash.
+// receive writes the data of a stream into a draft and returns its hash.
 func receive(stream sandboxv1.FileService_WriteFileServer, to account, d *files.Draft) ([]byte, error) {
 	hash := sha256.New()
 	for {
@@ -117,8 +117,7 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, name string, star
 	return resp, proto.Unmarshal(raw, resp)
 }
 
-// place puts a draft in place within the workspace's limits, after writing down
-// what it is about to do, and what will be answered.
+// place puts a draft in place within the workspace's limits. It first journals the step and the answer.
 func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(i files.Info, created bool) proto.Message) (files.Info, bool, error) {
 	var grown, inodes int64
 	counted := t.account(w, name)
@@ -154,7 +153,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 	}
 	var d *files.Draft
 	defer func() {
-		if d != nil { // not before it is known that it is not in place
+		if d != nil { // only once it is known not to be in place
 			d.Discard()
 		}
 	}()
@@ -211,8 +210,7 @@ func edit(ctx context.Context, w *box.Workspace, r *sandboxv1.EditFileRequest, e
 	return d, got, err
 }
 
-// longSnippet is how long a snippet may be that is kept for the answer of an edit that a
-// crash interrupts, in bytes.
+// longSnippet is the longest snippet, in bytes, that is journaled for the answer of an interrupted edit.
 const longSnippet = 2 << 10
 
 func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequest) (*sandboxv1.DeleteFileResponse, error) {
@@ -278,11 +276,10 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 	return resp, proto.Unmarshal(raw, resp)
 }
 
-// failure encodes what a change failed with, if it is about the change: then the
-// call ends with it.
+// failure encodes the error of a change if it is about the change itself: then the call ends with it.
 func failure(err error) []byte {
 	if errors.Is(err, room.ErrFull) || errors.Is(err, box.ErrMountsInUse) || errors.Is(err, snapshot.ErrChanged) {
-		return nil // it may be done the next time
+		return nil // a retry may succeed
 	}
 	told := status(err)
 	if apierr.ErrorDomain(told) != domain {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
-// ways are what rules may do with TLS.
+// ways are the TLS modes of rules.
 var ways = map[sandboxv1.NetworkTls]string{
 	sandboxv1.NetworkTls_NETWORK_TLS_UNSPECIFIED: "",
 	sandboxv1.NetworkTls_NETWORK_TLS_PASS:        egress.Pass,
@@ -21,7 +21,7 @@ var ways = map[sandboxv1.NetworkTls]string{
 	sandboxv1.NetworkTls_NETWORK_TLS_UPGRADE:     egress.Upgrade,
 }
 
-// policy checks a workspace's network and brings it into the form that is kept.
+// policy checks a workspace's network and returns the form that is stored.
 func (s *Server) policy(p *sandboxv1.NetworkPolicy) (string, error) {
 	rules := make([]egress.Rule, 0, len(p.GetRules()))
 	for _, r := range p.GetRules() {
@@ -36,7 +36,7 @@ func (s *Server) policy(p *sandboxv1.NetworkPolicy) (string, error) {
 	return s.info.Network.Encode(rules)
 }
 
-// outcomes are what becomes of requests and tunnels.
+// outcomes maps the outcomes of requests and tunnels.
 var outcomes = map[egress.Outcome]sandboxv1.NetworkOutcome{
 	egress.Done:           sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE,
 	egress.Denied:         sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DENIED,
@@ -60,7 +60,7 @@ func uses(all []box.Use) []*sandboxv1.NetworkUse {
 	return told
 }
 
-// moment is a time, or nothing for one that was not noted.
+// moment returns a time, or nil if it is unknown.
 func moment(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// plain is a message for people. It may name a file or a host that a command chose:
-// what would steer a terminal is replaced, and what is no text is written as in paths.
+// plain cleans a message for people, which may name a file or a host that a command chose. It replaces
+// terminal controls, and encodes invalid text as in paths.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) && !filename.Escapes(r) {

@@ -14,8 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 
-// maxShallow is how long the list of commits may be at which a history is cut off, in
-// bytes.
+// maxShallow is the largest size in bytes of the list of commits at which a history is cut off.
 const maxShallow = 1 << 20
 
 func (s *repositoryServer) PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
@@ -27,8 +26,8 @@ func (s *repositoryServer) PushRepository(ctx context.Context, r *sandboxv1.Push
 	return resp, status(err)
 }
 
-// push asks the repository which commit it is, in the session's own sandbox, and then
-// brings that commit out of a sandbox in which only its objects are read.
+// push asks the repository for its commit in the session's own sandbox. It then pushes that commit from a
+// sandbox that reads only the repository's objects.
 func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
 	generation, directory := r.GetWorkspaceGeneration(), r.GetDirectory()
 	u, way, err := s.way(r.GetUrl(), repository.Push)
@@ -74,8 +73,7 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 	return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: done.Old, NewCommit: commit, UpToDate: done.UpToDate}, nil
 }
 
-// toPush is the branch that was asked for, or the one that the repository stands on,
-// and its commit.
+// toPush returns the requested branch, or the current one, and its commit.
 func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (branch, commit string, err error) {
 	branch = r.GetBranch()
 	if branch == "" {

@@ -15,15 +15,15 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
-// stepIntent is what is written down of a change that takes effect by one step.
+// stepIntent is the journaled data of a change that takes effect in one step.
 type stepIntent struct {
 	Step   files.Step `json:"step"`
 	Answer []byte     `json:"answer,omitempty"`
 }
 
-// step writes down a step that is about to be taken, and what will be answered.
+// step journals a step that is about to be taken, and the answer.
 func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
-	p.From, p.To = filename.Encode(p.From), filename.Encode(p.To) // a name may be no text
+	p.From, p.To = filename.Encode(p.From), filename.Encode(p.To) // a name may be invalid text
 	n := stepIntent{Step: p}
 	var err error
 	if answer != nil {
@@ -38,23 +38,22 @@ func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
 	return intend(raw)
 }
 
-// readStep reads what step wrote down.
+// readStep decodes what step journaled.
 func readStep(raw []byte) (n stepIntent, err error) {
 	err = json.Unmarshal(raw, &n)
 	n.Step.From, n.Step.To = filename.Decode(n.Step.From), filename.Decode(n.Step.To)
 	return n, err
 }
 
-// described are the answers that describe a file as it is afterwards.
+// described are the answers that describe a file's final state.
 var described = map[string]func() proto.Message{
 	"write": func() proto.Message { return &sandboxv1.WriteFileResponse{} },
 	"edit":  func() proto.Message { return &sandboxv1.EditFileResponse{} },
 	"move":  func() proto.Message { return &sandboxv1.MoveFileResponse{} },
 }
 
-// Recover is box.Options.Recover. A step was taken or not, which its file tells. A
-// snapshot is there or not. What takes many steps is finished, unless something else was
-// begun since.
+// Recover implements box.Options.Recover. The file of a step shows whether the step was taken. A snapshot
+// exists or not. A change of many steps is finished, unless something else was begun since.
 func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	switch i.Method {
 	case "snapshot", "restore", "prune":
@@ -84,7 +83,7 @@ func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	return n.Answer, box.Done
 }
 
-// describe completes an answer with the file as it is, if it is where it was put.
+// describe adds the file's current state to an answer, if the file is where it was put.
 func describe(t *space, n stepIntent, resp proto.Message) []byte {
 	info, err := t.Stat(n.Step.To)
 	if err != nil || proto.Unmarshal(n.Answer, resp) != nil {
@@ -101,7 +100,7 @@ func describe(t *space, n stepIntent, resp proto.Message) []byte {
 	return n.Answer
 }
 
-// recoverKept is Recover for what has to do with snapshots.
+// recoverKept is Recover for changes that involve snapshots.
 func recoverKept(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	k, err := openKept(w)
 	if err != nil {

@@ -28,22 +28,22 @@ var (
 )
 
 const (
-	// repositories is the folder of the workspace in which they are.
+	// repositories is the folder of the workspace that holds them.
 	repositories = "repos"
-	// quickTimeout bounds what does not need the remote.
+	// quickTimeout limits commands that do not need the remote.
 	quickTimeout = time.Minute
 	// maxRepositories is how many are listed.
 	maxRepositories = 256
-	// maxStatus is how much of a status is read, in bytes.
+	// maxStatus is how many bytes of a status are read.
 	maxStatus = 4 << 20
-	// maxConfiguration is how much of a repository's configuration counts, in bytes.
+	// maxConfiguration is how many bytes of a repository's configuration count.
 	maxConfiguration = 64 << 10
 )
 
-// Repositories is what the operator says of them.
+// Repositories is the operator's configuration of repositories.
 type Repositories struct {
 	Remotes *repository.Remotes
-	Timeout time.Duration // of what needs the remote
+	Timeout time.Duration // of commands that need the remote
 }
 
 type repositoryServer struct {
@@ -51,11 +51,10 @@ type repositoryServer struct {
 	*Server
 }
 
-// inside is where a repository is in a sandbox that has the workspace.
+// inside returns the path of a repository in a sandbox that shows the workspace.
 func inside(directory string) string { return box.WorkspacePath + "/" + repositories + "/" + directory }
 
-// run runs Git in the session's own sandbox, and returns what it printed. A failure
-// of Git's is an error.
+// run runs Git in the session's own sandbox and returns its output. A failure of Git is an error.
 func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64, dir string, argv []string, most int, env ...string) (*repository.Bounded, error) {
 	out, tail := &repository.Bounded{Most: most}, &repository.Tail{}
 	end, err := s.node.RunInside(ctx, c, generation, box.Task{
@@ -70,7 +69,7 @@ func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64
 // fileTooLarge is the signal for a file above its limit.
 const fileTooLarge = 25
 
-// failed is the error of how Git ended; nil when it went well.
+// failed returns the error for Git's outcome; nil if Git succeeded.
 func failed(o box.Outcome, said fmt.Stringer) error {
 	text := said.String()
 	switch {
@@ -92,7 +91,7 @@ func failed(o box.Outcome, said fmt.Stringer) error {
 	return fmt.Errorf("%w: %s", errGit, text)
 }
 
-// existing says what is at a repository's directory: something, and a repository.
+// existing reports whether a repository's directory exists, and whether it is a repository.
 func (s *repositoryServer) existing(k box.Key, generation int64, directory string) (taken, repo bool, err error) {
 	w, release, err := s.node.View(k, generation)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *repositoryServer) existing(k box.Key, generation int64, directory strin
 	return bad == nil, isRepository(t, directory), nil
 }
 
-// isRepository looks for Git's folder, which only a link to one outside would not be.
+// isRepository looks for Git's folder, which only a link to an outside one lacks.
 func isRepository(t *files.Tree, directory string) bool {
 	i, err := t.Stat(repositories + "/" + directory + "/.git")
 	return err == nil && i.Type == files.Directory
@@ -122,7 +121,7 @@ func (s *repositoryServer) need(k box.Key, generation int64, directory string) e
 	return err
 }
 
-// admit refuses a caller that does not hold the session any more.
+// admit refuses a caller that no longer holds the session.
 func (s *repositoryServer) admit(c box.Call, generation int64) error {
 	_, release, err := s.node.Admit(c, generation)
 	if err == nil {
@@ -143,7 +142,7 @@ func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.Re
 	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
 		Method: "remove-repository", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
-			t, err := openSpaceFor(c.User, w) // a link may lead to where mounts lie
+			t, err := openSpaceFor(c.User, w) // a link may lead into a mount
 			if err != nil {
 				return nil, err
 			}
@@ -200,7 +199,7 @@ func (s *repositoryServer) branch(ctx context.Context, c box.Call, r *sandboxv1.
 	return s.describe(ctx, c, generation, r.GetDirectory())
 }
 
-// branchCommit is the commit of a branch; empty: there is no such branch.
+// branchCommit returns the commit of a branch; empty if there is no such branch.
 func (s *repositoryServer) branchCommit(ctx context.Context, c box.Call, generation int64, directory, branch string) (string, error) {
 	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.Branch(inside(directory), branch), 64<<10)
 	if err != nil {
@@ -250,14 +249,14 @@ func (s *repositoryServer) ListRepositories(ctx context.Context, r *sandboxv1.Li
 	return &sandboxv1.ListRepositoriesResponse{Repositories: all}, status(err)
 }
 
-// looker is the call of who looks at repositories. It is the user who acts: another one's
+// looker returns the call for an inspection of repositories. It acts as the requesting user: another user's
 // mounts would take the sandbox from the user's commands.
 func looker(ctx context.Context, k box.Key) box.Call {
 	p, _ := principal.From(ctx)
 	return box.Call{Key: k, ID: "repositories", User: p.User}
 }
 
-// names are the directories that hold repositories.
+// names returns the directories that hold repositories.
 func (s *repositoryServer) names(ctx context.Context, k box.Key, generation int64) ([]string, error) {
 	w, release, err := s.node.View(k, generation)
 	if err != nil {
@@ -324,7 +323,7 @@ func (s *repositoryServer) status(ctx context.Context, c box.Call, r *sandboxv1.
 	return resp, nil
 }
 
-// way is the way out to a remote for one use.
+// way returns the way out to a remote for one use.
 func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, box.OperatorNetwork, error) {
 	u, err := repository.ParseURL(url)
 	if err != nil {
@@ -338,7 +337,7 @@ func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, 
 	return u, encoded, err
 }
 
-// runBeside runs Git in a sandbox of its own.
+// runBeside runs Git in a separate sandbox.
 func (s *repositoryServer) runBeside(b *box.Beside, argv []string, tell func(string, int), env ...string) (*repository.Bounded, error) {
 	out, said := &repository.Bounded{Most: 64 << 10}, &repository.Progress{Tell: tell}
 	end, err := b.Run(box.Task{
@@ -351,7 +350,7 @@ func (s *repositoryServer) runBeside(b *box.Beside, argv []string, tell func(str
 	return out, failed(end, &said.Tail)
 }
 
-// cloned is the answer of a clone.
+// cloned decodes the answer of a clone.
 func cloned(raw []byte) (*sandboxv1.CloneRepositoryResponse, error) {
 	resp := &sandboxv1.CloneRepositoryResponse{}
 	return resp, proto.Unmarshal(raw, resp)

@@ -11,7 +11,7 @@ type ruled interface {
 	GetResolvedPath() string
 }
 
-// bind binds the space to the rules of a request, and returns the path to open.
+// bind applies the rules of a request to the space and returns the path to open.
 func (s *space) bind(r ruled) (string, error) {
 	given, resolved := filename.Decode(r.GetPath()), filename.Decode(r.GetResolvedPath())
 	var denied []string

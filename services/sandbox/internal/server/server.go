@@ -1,6 +1,5 @@
-// Package server answers the sandbox service's RPCs from a node's boxes and the
-// files in them. It translates: requests into calls, errors into statuses with
-// the reasons of the contract.
+// Package server implements the sandbox service's RPCs on a node's boxes and the files in them. It
+// translates requests into calls, and errors into statuses with the reasons of the contract.
 package server
 
 import (
@@ -19,27 +18,27 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
-// Info is what the RPCs need to know of a node, and tell of it.
+// Info is what the RPCs need to know, and report, about a node.
 type Info struct {
 	Node     string
 	Level    string
 	Driver   string
 	Includes []string
-	// NetworkKind is what commands may reach at most: `none` or `allowlist`.
+	// NetworkKind is the most that commands may reach: `none` or `allowlist`.
 	NetworkKind string
-	// Quota is how a workspace's size is kept.
+	// Quota is how the size of workspaces is limited.
 	Quota string
-	// Network checks what commands may reach.
+	// Network checks the network policies of workspaces.
 	Network *network.Network
-	// Mounts are what commands see of the host, and have in their environment.
+	// Mounts are the operator's mounts and variables.
 	Mounts *mount.Set
-	// Snapshots is how many a session may have, and SnapshotBytes how large they may
-	// be on disk before another is made.
+	// Snapshots is how many a session may have. SnapshotBytes is the size on disk up to which another one
+	// is made.
 	Snapshots     int
 	SnapshotBytes int64
-	// Objects is where snapshots are copied to; nil for nowhere.
+	// Objects is where snapshots are copied to; nil: they are not copied.
 	Objects objectstore.Store
-	// Repositories is what the operator allows of them.
+	// Repositories is the operator's configuration of repositories.
 	Repositories Repositories
 }
 
@@ -50,7 +49,7 @@ type Server struct {
 	readers sync.WaitGroup // goroutines that read requests of streams
 }
 
-// New returns a server of a node.
+// New returns a server for a node.
 func New(n *box.Node, i Info) *Server { return &Server{node: n, info: i} }
 
 // Register registers the services, all of them internal.
@@ -62,7 +61,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	sandboxv1.RegisterWorkspaceServiceServer(r, &workspaceServer{Server: s})
 }
 
-// Wait waits for what streams left behind. No RPC may run any more.
+// Wait waits for goroutines of ended streams. No RPC may run any more.
 func (s *Server) Wait() { s.readers.Wait() }
 
 // key returns the session of a request, in the tenant of the principal.

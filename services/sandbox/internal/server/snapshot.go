@@ -29,7 +29,7 @@ type snapshotServer struct {
 	*Server
 }
 
-// kept is a workspace with its snapshots, both open.
+// kept is an open workspace with its open snapshots.
 type kept struct {
 	*box.Workspace
 	tree  *snapshot.Tree
@@ -54,7 +54,7 @@ func (k *kept) close() {
 	_ = k.store.Close()
 }
 
-// read opens a session's snapshots to read them.
+// read opens a session's snapshots for reading.
 func (s *snapshotServer) read(ctx context.Context, session string, generation int64) (*kept, func(), error) {
 	k, err := key(ctx, session)
 	if err != nil {
@@ -74,18 +74,17 @@ func (s *snapshotServer) read(ctx context.Context, session string, generation in
 	return open, func() { open.close(); unlock(); leave() }, nil
 }
 
-// mutation is a change that can be told from what is in the store, or is finished after
-// a crash.
+// mutation is a change whose fate the store shows, or that is finished after a crash.
 type mutation struct {
 	method     string
 	generation int64
-	request    []any // what makes two requests the same
-	durable    bool  // its answer is on the disk before anybody is told
-	aside      bool  // it changes no files: it may be made though the workspace is sealed
+	request    []any // identifies equal requests
+	durable    bool  // its answer is on disk before the caller gets it
+	aside      bool  // it changes no files, so that a seal does not refuse it
 	do         func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
-// mutate makes a change once per call, and writes its answer into resp.
+// mutate makes a change once per call and decodes its answer into resp.
 func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) error {
 	request, err := json.Marshal(m.request)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 	return proto.Unmarshal(raw, resp)
 }
 
-// snapshotID is the id of the snapshot that a call makes.
+// snapshotID returns the id of the snapshot that a call makes.
 func snapshotID(call string) string {
 	sum := sha256.Sum256([]byte(call))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
@@ -144,7 +143,7 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 			return nil, err
 		}
 	}
-	if k.Busy() { // what is stored now need not be while commands are stopped
+	if k.Busy() { // what is stored now need not be stored while commands are frozen
 		if err := k.store.Prepare(ctx, k.tree); err != nil {
 			return nil, err
 		}
@@ -170,7 +169,7 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 	return &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made), Frozen: frozen(release())}, nil
 }
 
-// room refuses another snapshot when there are too many, or too large ones.
+// room refuses another snapshot if there are too many, or if they are too large.
 func (s *snapshotServer) room(st *snapshot.Store) error {
 	have, err := st.Count()
 	if err != nil {
@@ -182,7 +181,7 @@ func (s *snapshotServer) room(st *snapshot.Store) error {
 	return nil
 }
 
-// frozen is how long commands were stopped, if they were.
+// frozen returns how long commands were stopped; nil if they were not.
 func frozen(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil
@@ -245,7 +244,7 @@ func (s *snapshotServer) ListSnapshots(ctx context.Context, r *sandboxv1.ListSna
 	return resp, nil
 }
 
-// scope binds a page token to what was asked for.
+// scope returns what a page token is bound to.
 func scope(ctx context.Context, method, session string, filters ...string) (string, error) {
 	k, err := key(ctx, session)
 	return strings.Join(append([]string{method, k.Tenant, k.Session}, filters...), "\x00"), err
@@ -260,7 +259,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 	var release func() time.Duration
 	err = s.mutate(c, mutation{
 		method: "restore", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshot()},
-		durable: true, // without it a crash of the machine would have it finished again
+		durable: true, // otherwise a crash of the machine would make the service finish it again
 		do: func(k *kept, intend func(any) error) (_ proto.Message, err error) {
 			if release, err = k.Hold(ctx); err != nil {
 				return nil, err
@@ -307,9 +306,9 @@ func restore(ctx context.Context, k *kept, id string) (proto.Message, error) {
 	return &sandboxv1.RestoreSnapshotResponse{Written: did.Written, Removed: did.Removed, Changed: did.Changed}, nil
 }
 
-// requested begins the ids of calls that session makes for one request of a user's. A late retry
-// of one is to find what was answered, whatever has become of the repository. All others ask for
-// what an agent has always.
+// requested is the prefix of the ids of calls that the session service makes for one request of a user. A
+// late retry must find the first answer, whatever has become of the repository. All other calls ask for
+// repositories that an agent always has.
 const requested = "repository."
 
 // voidClones voids the clones that a restore has undone, so that a repeated call makes them again. These

@@ -17,7 +17,7 @@ type space struct {
 	still  func() error         // see box.Workspace.Still
 }
 
-// folderBytes is what a new folder takes on most disks.
+// folderBytes is the size of a new folder on most disks.
 const folderBytes = 4096
 
 // openSpace opens a workspace as the acting user's commands see it.
@@ -26,7 +26,7 @@ func openSpace(ctx context.Context, w *box.Workspace) (*space, error) {
 	return openSpaceFor(p.User, w)
 }
 
-// openSpaceFor opens a workspace as commands of a user see it.
+// openSpaceFor opens a workspace as a user's commands see it.
 func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	all, err := w.Mounts(user)
 	if err != nil {
@@ -61,8 +61,8 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 	return s, nil
 }
 
-// openMount opens what a mount shows as commands see it: where they are another
-// user, as a mount with no more rights than theirs has.
+// openMount opens a mount as commands see it. If they run as another user, it uses a bind mount with only
+// their rights.
 func openMount(w *box.Workspace, m box.Mount) (*os.File, error) {
 	dir, err := m.Open(w.Dir)
 	if err != nil || w.Owner == box.Self {
@@ -72,10 +72,10 @@ func openMount(w *box.Workspace, m box.Mount) (*os.File, error) {
 	return bind.Clone(dir, m.Options(w.Owner))
 }
 
-// account is where a change counts: against the workspace, or the mount that it is in.
+// account is what a change counts against: the workspace, or the mount that it is in.
 type account struct {
 	w     *box.Workspace
-	mount *box.Mount // nil: none
+	mount *box.Mount // nil if none
 }
 
 func (s *space) account(w *box.Workspace, name string) account {

@@ -37,7 +37,7 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	return &sandboxv1.EnsureWorkspaceResponse{Created: got.Created, Node: s.info.Node, WorkspaceGeneration: got.Generation}, nil
 }
 
-// want is what a workspace is asked to be like.
+// want returns the requested configuration of a workspace.
 func (s *Server) want(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (box.Want, error) {
 	w, err := s.mounts(c, r)
 	if err != nil {
