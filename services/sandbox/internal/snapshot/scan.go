@@ -31,8 +31,8 @@ type Tree struct {
 	// Room is called while a restore writes files beside the workspace, with the bytes and the names that
 	// it will have written. If nil, everything is allowed.
 	Room func(bytes, names int64) error
-	// Points are folders of the workspace itself that a restore neither removes nor replaces, for the
-	// kernel would take away the mounts that lie over them. True: nor does it touch what is below.
+	// Points are folders of the workspace that a restore neither removes nor replaces, because the kernel
+	// would remove the mounts over them. For a value of true it does not touch their contents either.
 	Points map[string]bool
 	// Aside is the suffix of the new names of entries in the way.
 	Aside string
