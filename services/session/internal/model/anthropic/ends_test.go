@@ -189,7 +189,7 @@ func TestAnErrorInsideA200IsToldWithItsWords(t *testing.T) {
 		{"text/event-stream", "data: [DONE]\n\n", model.Unavailable, "broke off"},
 		{"application/json", `{"type":"error","error":{"type":"billing_error","message":"@"}}`, model.Billing, m},
 		{"text/event-stream", `{"error":{"message":"@","code":"insufficient_quota"}}`, model.Billing, m},
-		{"text/event-stream", `data: {"error":"@","code":401}` + "\n\n", model.Authentication, m},
+		{"text/event-stream", `data: {"error":"@","code":401}` + "\n\n", model.Authentication, "refused the key"},
 		{"text/event-stream", "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"@\"}}\n\n", model.Unavailable, m},
 		{"text/event-stream", midway + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"@\"}}\n\n", model.Refused, m},
 		{"text/event-stream", midway + "data: {\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"@\"}}\n\n", model.Refused, m},
@@ -207,7 +207,7 @@ func TestAnErrorInsideA200IsToldWithItsWords(t *testing.T) {
 			}
 		})
 	}
-	for status, body := range map[int]string{422: `{"detail":[{"msg":"the words"}]}`, 500: "the words", 404: "<html><h1>the words</h1>", 401: `{"error":"the words"}`} {
+	for status, body := range map[int]string{422: `{"detail":[{"msg":"the words"}]}`, 500: "the words", 404: "<html><h1>the words</h1>"} {
 		_, err := play(t, streamtest.Reply{Status: status, Type: "text/plain", Body: body})
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Status != status || !strings.HasSuffix(failed.Message, ": the words") {

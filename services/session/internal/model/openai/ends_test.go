@@ -188,11 +188,11 @@ func TestAnErrorInsideA200IsToldWithItsWords(t *testing.T) {
 		{"text/event-stream", `{"error":{"message":"@","code":"insufficient_quota"}}`, model.Billing, m},
 		{"text/event-stream", `data: {"object":"error","message":"@","code":400}` + "\n\n", model.Refused, m},
 		{"text/event-stream", `data: {"error":"@"}` + "\n\n", model.Unavailable, m},
-		{"text/event-stream", `data: {"error":{"message":"@","code":401}}` + "\n\n", model.Authentication, m},
+		{"text/event-stream", `data: {"error":{"message":"@","code":401}}` + "\n\n", model.Authentication, "key"},
 		{"text/event-stream", `data: {"error":{"message":"@","code":"429"}}` + "\n\n", model.Unavailable, m},
 		{"text/event-stream", `data: {"error":{"message":"@","code":"model_not_found"}}` + "\n\n", model.Refused, m},
 		{"text/event-stream", `data: {"id":"x","choices":[{"delta":{},"finish_reason":"error"}],"error":{"message":"@","code":502}}` + "\n\n", model.Unavailable, m},
-		{"text/event-stream", "event: error\ndata: {\"message\":\"@\",\"code\":403}\n\n", model.Authentication, m},
+		{"text/event-stream", "event: error\ndata: {\"message\":\"@\",\"code\":403}\n\n", model.Authentication, "key"},
 		{"text/event-stream", "data: @\n\n", model.Unavailable, m},
 		{"text/event-stream", "<html><head><title>@</title></head>", model.Refused, "web page; check its base URL: " + m},
 		{"text/html", "<html><head><title>@</title></head>", model.Refused, "web page; check its base URL: " + m},
@@ -211,7 +211,7 @@ func TestAnErrorInsideA200IsToldWithItsWords(t *testing.T) {
 }
 
 func TestTheWordsOfAStatusReachTheUser(t *testing.T) {
-	for status, body := range map[int]string{422: `{"detail":[{"msg":"the words"}]}`, 500: "the words", 404: "<html><h1>the words</h1>", 401: `{"error":"the words"}`} {
+	for status, body := range map[int]string{422: `{"detail":[{"msg":"the words"}]}`, 500: "the words", 404: "<html><h1>the words</h1>"} {
 		_, err := play(t, streamtest.Reply{Status: status, Type: "text/plain", Body: body})
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Status != status || !strings.HasSuffix(failed.Message, ": the words") {

@@ -87,7 +87,8 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 	case e.Kind == model.Authentication && w.key == "":
 		what = "wants a key and none was sent; set key-env for this provider in place of no-key"
 	}
-	if said := Quote(t.Message, w.key); said != "" {
+	aboutKey := e.Kind == model.Authentication || status == http.StatusUnauthorized || status == http.StatusForbidden
+	if said := Quote(t.Message, w.key); said != "" && !aboutKey { // A message about a key may quote it.
 		what += ": " + said
 	}
 	e.Message = fmt.Sprintf("the model provider %s %s", w.provider, what)

@@ -25,3 +25,14 @@ func TestAWrongAddressAndAMissingKeyAreNamed(t *testing.T) {
 		w.End()
 	}
 }
+
+func TestAnErrorAboutTheKeyQuotesNothing(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		_, w := Begin(t.Context(), "fake", "sk-1", 0)
+		e := w.Told(ReadError([]byte(`{"error":{"message":"you sent hunter"}}`)), status)
+		w.End()
+		if strings.Contains(e.Message, "you sent") {
+			t.Errorf("%d became %q", status, e.Message)
+		}
+	}
+}

@@ -62,6 +62,9 @@ func TestEveryFormOfAnErrorIsReadWithItsWords(t *testing.T) {
 			_, w := Begin(t.Context(), "fake", "sk-1", 0)
 			defer w.End()
 			e := w.Told(ReadError([]byte(strings.ReplaceAll(tt.body, "@@", m))), tt.status)
+			if tt.kind == model.Authentication { // A message about a key may quote it.
+				tt.want = ""
+			}
 			if e.Kind != tt.kind || e.Status != tt.status || !strings.Contains(e.Message, tt.want) {
 				t.Errorf("got kind %d, %q; want kind %d and %q", e.Kind, e.Message, tt.kind, tt.want)
 			}
@@ -90,7 +93,7 @@ func TestQuoteHidesWhatLooksLikeAKey(t *testing.T) {
 		"bad key " + key + "!":                        "bad key [key]!",
 		"Incorrect API key provided: sk-proj-abc****": "Incorrect API key provided: [key]",
 		"key ****6789 is wrong":                       "key [key] is wrong",
-		"key (efgh-0123456789) is wrong":              "key [key] is wrong",
+		"key (efgh-0123456789) is wrong":              "key ([key]) is wrong",
 		"Authorization: Bearer xyz123":                "Authorization: [key]",
 		"Bearer authentication is required":           "Bearer authentication is required",
 		"the key is unknown":                          "the key is unknown",
@@ -98,6 +101,51 @@ func TestQuoteHidesWhatLooksLikeAKey(t *testing.T) {
 	} {
 		if got := Quote(in, key); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestQuoteHidesEveryFormOfAKey has the configured key, parts of it, and secrets
+// of others.
+func TestQuoteHidesEveryFormOfAKey(t *testing.T) {
+	const key = "9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+	for _, in := range []string{
+		"bad `" + key + "`", "key=" + key + " is bad", "api-key:" + key, `{"k":"` + key + `"}`, `{"k":["x` + key + `x"]}`, "<" + key + ">", "‹" + key + ">",
+		"https://h/v1?key=" + key[:30], "/v1?k=1&x=" + key[2:], "9f8e7d6c5b4a…c2b1a0", "9f8e...b1a0 is bad", "9f8e…", strings.ToUpper(key), key[:8] + ".", key[20:26],
+		"ends " + key[4:12] + "/" + key[14:22], "9f8e\u200b7d6c" + key[8:],
+		"ghp_9f8e7d6c5b4a39281706", "AKIA9F8E7D6C5B4A3928", "Basic OWY4ZTdkNmM1YjRh", "api-key=9f8e7d6c Authorization: Basic OWY4ZTdkNmM1YjRh",
+		"github_pat_9f8e7d6c5b4a", "xoxb-9f8e7d6c5b4a", "https://user:9f8e7d6c5b4a@host/", `{"password": "9f8e7d"}`, "the token 9f8e7d6c5b4a is bad",
+	} {
+		for _, with := range []string{key, "another-0000"} {
+			if with != key && !strings.ContainsAny(in, "?@") && !strings.Contains(in, "_") && !strings.Contains(in, "AKIA") && !strings.Contains(in, "asic ") && !strings.Contains(in, "passw") && !strings.Contains(in, "key=") {
+				continue // Only its configuration tells that this is a key.
+			}
+			got := Quote(in, with)
+			for _, part := range []string{"9f8e", "b1a0", "c2b1", "3928", "owy4", "5b4a", "e4d3", key[20:26]} {
+				if strings.Contains(strings.ToLower(got), part) {
+					t.Errorf("%q became %q, which has %q", in, got, part)
+				}
+			}
+		}
+	}
+}
+
+// TestQuoteKeepsTheWordsOfOrdinaryErrors has messages of providers without keys.
+func TestQuoteKeepsTheWordsOfOrdinaryErrors(t *testing.T) {
+	for _, s := range []string{
+		"This model's maximum context length is 128000 tokens. However, your messages resulted in 130012 tokens.",
+		"Rate limit reached for gpt-4o in organization org-abc on tokens per min (TPM): Limit 30000, Used 29500, Requested 1200. Please try again in 1.4s.",
+		"The model `claude-3-5-sonnet-20241022` does not exist or you do not have access to it.",
+		"messages.1.content.0.tool_use_id: Field required", "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for claude-3-haiku-20240307",
+		"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+		"Invalid schema for function 'Bash': In context=(), object schema missing properties.", "Unexpected token '<' at position 0",
+		"Unknown key: temperature", "You didn't provide an API key. Use an Authorization header with Bearer auth", "Bearer authentication is required",
+		"Basic authentication is not supported", "unexpected token: end of input", "the secret ingredient of a token limit",
+		"You exceeded your current quota, please check your plan and billing details. See https://platform.openai.com/docs/guides/error-codes/api-errors.",
+		"Request req_011CSHoEeqs5C35K2UUqR7Fy failed", "Overloaded",
+	} {
+		if got := Quote(s, "9f8e7d6c5b4a39281706f5e4d3c2b1a0"); got != s {
+			t.Errorf("%q became %q", s, got)
 		}
 	}
 }
