@@ -2,9 +2,8 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
@@ -28,7 +28,7 @@ type agents struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	faults []string
+	faults []*toolsv1.AgentFault
 }
 
 func newAgents(set *agent.Set, tools toolsv1.CallServiceClient, log *slog.Logger) *agents {
@@ -62,15 +62,27 @@ func (a *agents) run(ctx context.Context) error {
 }
 
 // note keeps the faults, and logs those that are new.
-func (a *agents) note(ctx context.Context, faults []string) {
+func (a *agents) note(ctx context.Context, faults []*toolsv1.AgentFault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if strings.Join(faults, "\n") != strings.Join(a.faults, "\n") {
-		for _, f := range faults {
-			a.log.WarnContext(ctx, "an agent does not fit the tools service; this replica is not ready", "fault", f)
+	for _, f := range faults {
+		if !slices.ContainsFunc(a.faults, func(known *toolsv1.AgentFault) bool { return known.Message == f.Message }) {
+			a.log.WarnContext(ctx, "an agent does not fit the tools service; this replica is not ready, and refuses this agent", "fault", f.Message)
 		}
 	}
 	a.faults = faults
+}
+
+// faultsOf returns what the tools service lacks of what an agent needs, as far as it is known.
+func (a *agents) faultsOf(id string) (faults []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, f := range a.faults {
+		if f.Agent == id {
+			faults = append(faults, f.Message)
+		}
+	}
+	return faults
 }
 
 // fit tells what does not fit.
@@ -80,5 +92,9 @@ func (a *agents) fit() error {
 	if len(a.faults) == 0 {
 		return nil
 	}
-	return fmt.Errorf("agents that the tools service does not fit: %s", strings.Join(a.faults, "; "))
+	var lines rpc.NotReady
+	for _, f := range a.faults {
+		lines = append(lines, f.Message)
+	}
+	return lines
 }

@@ -29,7 +29,7 @@ func (c *changing) CheckAgents(_ context.Context, r *toolsv1.CheckAgentsRequest)
 	case err == nil:
 		return &toolsv1.CheckAgentsResponse{}, nil
 	case status.Code(err) == codes.NotFound:
-		return &toolsv1.CheckAgentsResponse{Faults: []string{err.Error()}}, nil
+		return &toolsv1.CheckAgentsResponse{Faults: []*toolsv1.AgentFault{{Agent: "mine", Message: err.Error()}}}, nil
 	default:
 		return nil, err
 	}
@@ -59,6 +59,9 @@ func TestAReplicaIsNotReadyUntilItsAgentsFitTheToolsService(t *testing.T) {
 	<-fake.asked
 	if err := a.fit(); err == nil || !strings.Contains(err.Error(), "no such profile") {
 		t.Errorf("an agent without its profile: %v", err)
+	}
+	if got := a.faultsOf("mine"); len(got) != 1 || a.faultsOf("default") != nil {
+		t.Errorf("the faults of the agent are %q", got)
 	}
 	fake.answer <- nil
 	if err := <-done; err != nil || a.fit() != nil {

@@ -55,6 +55,7 @@ type peers struct {
 	cleared         []string                            // snapshots that were deleted
 	ensuring        func(context.Context) (made func()) // is called when a workspace is to be made
 	wanted          []*sandboxv1.EnsureWorkspaceRequest
+	lacks           string                       // a tool that does not exist
 	unknown         string                       // a mount that sandbox does not know
 	looks           map[string]int               // how often an operation was looked at; it runs at the first look
 	emptied         []string                     // whose storage was deleted, as tenant/user

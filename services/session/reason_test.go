@@ -41,6 +41,12 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "agents/none"}})
 		return err
 	}},
+	sessionv1.ErrorReason_ERROR_REASON_AGENT_MISCONFIGURED: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
+		f.peers.lack("Bash")
+		f.restart(t)
+		defer func() { f.peers.lack(""); f.restart(t) }()
+		return f.refused(ctx, t, "agents/tester")
+	}},
 	sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS: {codes.AlreadyExists, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
 		_, _ = f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "mine"})
 		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "mine"})

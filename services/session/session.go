@@ -162,7 +162,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Agents: agents, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
+		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Try:           s.jobs.Try,
 		ContextTokens: s.contextTokens, Tools: toolsv1.NewToolServiceClient(d.Tools),

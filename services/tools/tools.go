@@ -136,7 +136,11 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 // fault.
 func (s *Service) CheckAgents(ctx context.Context, q *toolsv1.CheckAgentsRequest) ([]string, error) {
 	resp, err := s.calls.CheckAgents(ctx, q)
-	return resp.GetFaults(), err
+	var faults []string
+	for _, f := range resp.GetFaults() {
+		faults = append(faults, f.Message)
+	}
+	return faults, err
 }
 
 // RegisterPublic registers the services for clients.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,12 +94,21 @@ func (s *serving) registerOps(mux *http.ServeMux) {
 		}
 		if err := s.ready(r.Context()); err != nil {
 			s.log.WarnContext(r.Context(), "not ready", "error", err)
-			answer(w, http.StatusServiceUnavailable, "not ready; the log says why")
+			answer(w, http.StatusServiceUnavailable, notReady(err))
 			return
 		}
 		answer(w, http.StatusOK, "ready")
 	})
 	mux.Handle("GET /metrics", s.tel.MetricsHandler())
+}
+
+// notReady is the body of /readyz for an error: its lines that are for clients, or a hint at the log.
+func notReady(err error) string {
+	var lines NotReady
+	if errors.As(err, &lines) {
+		return "not ready\n" + strings.Join(lines, "\n")
+	}
+	return "not ready; the log says why"
 }
 
 func answer(w http.ResponseWriter, code int, text string) {

@@ -137,6 +137,12 @@ func TestServeOps(t *testing.T) {
 			if code, body := r.get(t, c.face, "/readyz"); code != http.StatusServiceUnavailable || strings.Contains(body, "bob") {
 				t.Errorf("/readyz of a broken part: %d %q", code, body)
 			}
+			mu.Lock()
+			broken = errors.Join(broken, rpc.NotReady{"agent a: no tool x", "agent b: no tool y"})
+			mu.Unlock()
+			if _, body := r.get(t, c.face, "/readyz"); body != "not ready\nagent a: no tool x\nagent b: no tool y\n" {
+				t.Errorf("/readyz of a part that says why: %q", body)
+			}
 			waitFor(t, healthv1.HealthCheckResponse_NOT_SERVING, r.dial(t, "peer"))
 			mu.Lock()
 			broken = nil

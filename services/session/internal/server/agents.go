@@ -132,3 +132,17 @@ func unavailable(err error) string {
 	}
 	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is mended. Try again later; the log of the session service has the cause."
 }
+
+// checkAgent refuses an agent that uses names that do not exist.
+func (s *Server) checkAgent(a agent.Agent) error {
+	faults := s.AgentFaults(a.ID)
+	if len(faults) == 0 {
+		return nil
+	}
+	var details []apierr.Option
+	for _, f := range faults {
+		details = append(details, apierr.Precondition("AGENT", a.Name(), f))
+	}
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_AGENT_MISCONFIGURED,
+		strings.Join(faults, "; ")+" Correct session.agents, or add the name to the tools service, and start the service again. Other agents work.", details...)
+}

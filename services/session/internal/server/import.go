@@ -204,13 +204,13 @@ func (s *Server) importAgent(asked, was string) (agent.Agent, error) {
 		if !ok {
 			return a, agentNotFound(asked, "open.agent")
 		}
-		return a, nil
+		return a, s.checkAgent(a)
 	}
 	a, ok := s.Agents.Get(was)
 	if !ok || was == "" {
 		return a, agentNotFound(strings.TrimPrefix(was, "agents/"), "open.agent")
 	}
-	return a, nil
+	return a, s.checkAgent(a)
 }
 
 // Bounds of one write to the store.

@@ -33,7 +33,9 @@ type Config struct {
 	Store  store.Store
 	Hub    *hub.Hub
 	Agents *agent.Set
-	Calls  toolsv1.CallServiceClient
+	// AgentFaults returns what is known to be wrong with an agent of Agents.
+	AgentFaults func(id string) []string
+	Calls       toolsv1.CallServiceClient
 	// Try does a job at once, if possible.
 	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
 	Workspaces sandboxv1.WorkspaceServiceClient

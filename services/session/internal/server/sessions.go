@@ -21,6 +21,9 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 	if !ok {
 		return nil, agentNotFound(r.GetSession().GetAgent(), "session.agent")
 	}
+	if err := s.checkAgent(a); err != nil {
+		return nil, err
+	}
 	k := key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()

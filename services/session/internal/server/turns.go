@@ -151,7 +151,7 @@ func (s *Server) submission(ctx context.Context, method string, k store.Key, t *
 // spec reads the revision of the agent that a session is pinned to.
 func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
 	if a, ok := s.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {
-		return a.Spec, nil
+		return a.Spec, s.checkAgent(a)
 	}
 	rev, err := s.Store.GetAgentRevision(ctx, tenant, session.Agent, session.AgentRevision)
 	if errors.Is(err, store.ErrNotFound) {

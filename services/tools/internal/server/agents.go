@@ -18,7 +18,9 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 	for _, a := range q.GetAgents() {
 		check := func(field, what, name string, known []string) {
 			if !slices.Contains(known, name) {
-				resp.Faults = append(resp.Faults, fmt.Sprintf("agent %q: %s: there is no %s %q%s", a.GetAgent(), field, what, name, config.Nearest(name, known)))
+				resp.Faults = append(resp.Faults, &toolsv1.AgentFault{
+					Agent: a.GetAgent(), Message: fmt.Sprintf("agent %q: %s: there is no %s %q%s", a.GetAgent(), field, what, name, config.Nearest(name, known)),
+				})
 			}
 		}
 		check("profile", "permission profile", a.GetProfile(), s.known.Profiles)

@@ -152,6 +152,8 @@ const (
 	ErrorReason_ERROR_REASON_CALL_ENDED ErrorReason = 87
 	// There is no call with that id.
 	ErrorReason_ERROR_REASON_CALL_NOT_FOUND ErrorReason = 88
+	// The agent uses a tool or a permission profile that does not exist.
+	ErrorReason_ERROR_REASON_AGENT_MISCONFIGURED ErrorReason = 89
 )
 
 // Enum value maps for ErrorReason.
@@ -218,6 +220,7 @@ var (
 		86: "ERROR_REASON_CALL_ANSWERED",
 		87: "ERROR_REASON_CALL_ENDED",
 		88: "ERROR_REASON_CALL_NOT_FOUND",
+		89: "ERROR_REASON_AGENT_MISCONFIGURED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -281,6 +284,7 @@ var (
 		"ERROR_REASON_CALL_ANSWERED":         86,
 		"ERROR_REASON_CALL_ENDED":            87,
 		"ERROR_REASON_CALL_NOT_FOUND":        88,
+		"ERROR_REASON_AGENT_MISCONFIGURED":   89,
 	}
 )
 
@@ -315,7 +319,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe4\x0f\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x8a\x10\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -378,7 +382,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_VARIABLE_NOT_FOUND\x10P\x12\x1e\n" +
 	"\x1aERROR_REASON_CALL_ANSWERED\x10V\x12\x1b\n" +
 	"\x17ERROR_REASON_CALL_ENDED\x10W\x12\x1f\n" +
-	"\x1bERROR_REASON_CALL_NOT_FOUND\x10XBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1bERROR_REASON_CALL_NOT_FOUND\x10X\x12$\n" +
+	" ERROR_REASON_AGENT_MISCONFIGURED\x10YBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -1284,9 +1284,8 @@ func (x *AgentNeeds) GetTools() []string {
 // CheckAgentsResponse says what is missing.
 type CheckAgentsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One sentence for each fault, which names the agent, the field, the value and
-	// names near it. Empty: all agents fit.
-	Faults        []string `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
+	// The faults. Empty: all agents fit.
+	Faults        []*AgentFault `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1321,11 +1320,66 @@ func (*CheckAgentsResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *CheckAgentsResponse) GetFaults() []string {
+func (x *CheckAgentsResponse) GetFaults() []*AgentFault {
 	if x != nil {
 		return x.Faults
 	}
 	return nil
+}
+
+// AgentFault is a name that an agent uses and that does not exist.
+type AgentFault struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent's id, without `agents/`.
+	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	// A sentence that names the agent, the field, the value and a name near it.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentFault) Reset() {
+	*x = AgentFault{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentFault) ProtoMessage() {}
+
+func (x *AgentFault) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentFault.ProtoReflect.Descriptor instead.
+func (*AgentFault) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *AgentFault) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *AgentFault) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
 }
 
 // DeleteSessionCallsRequest names the session that was deleted.
@@ -1344,7 +1398,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1410,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1423,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1395,7 +1449,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1461,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1474,7 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{21}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
@@ -1495,9 +1549,13 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"AgentNeeds\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x14\n" +
-	"\x05tools\x18\x03 \x03(\tR\x05tools\"-\n" +
-	"\x13CheckAgentsResponse\x12\x16\n" +
-	"\x06faults\x18\x01 \x03(\tR\x06faults\"\x88\x01\n" +
+	"\x05tools\x18\x03 \x03(\tR\x05tools\"L\n" +
+	"\x13CheckAgentsResponse\x125\n" +
+	"\x06faults\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentFaultR\x06faults\"<\n" +
+	"\n" +
+	"AgentFault\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
 	"\n" +
@@ -1538,7 +1596,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1561,15 +1619,16 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*CheckAgentsRequest)(nil),         // 18: fairlead.tools.v1.CheckAgentsRequest
 	(*AgentNeeds)(nil),                 // 19: fairlead.tools.v1.AgentNeeds
 	(*CheckAgentsResponse)(nil),        // 20: fairlead.tools.v1.CheckAgentsResponse
-	(*DeleteSessionCallsRequest)(nil),  // 21: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 22: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 23: fairlead.common.v1.CallRef
-	(*v1.Content)(nil),                 // 24: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 25: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 26: fairlead.tools.v1.OperationState
+	(*AgentFault)(nil),                 // 21: fairlead.tools.v1.AgentFault
+	(*DeleteSessionCallsRequest)(nil),  // 22: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 23: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 24: fairlead.common.v1.CallRef
+	(*v1.Content)(nil),                 // 25: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 26: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 27: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	23, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
 	5,  // 2: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 3: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
@@ -1579,33 +1638,34 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	11, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
 	0,  // 8: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	24, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	25, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	25, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	26, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	23, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	26, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	27, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	24, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 15: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	23, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 17: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	23, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	24, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
 	19, // 19: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	2,  // 20: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 21: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 22: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 23: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 24: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	21, // 25: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 26: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 27: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 28: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 29: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	20, // 30: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	22, // 31: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	26, // [26:32] is the sub-list for method output_type
-	20, // [20:26] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	21, // 20: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 21: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 22: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 23: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 24: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 25: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	22, // 26: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 27: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 28: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 29: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 30: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	20, // 31: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	23, // 32: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	27, // [27:33] is the sub-list for method output_type
+	21, // [21:27] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1628,7 +1688,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

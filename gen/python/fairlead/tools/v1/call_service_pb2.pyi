@@ -203,8 +203,16 @@ class AgentNeeds(_message.Message):
 class CheckAgentsResponse(_message.Message):
     __slots__ = ("faults",)
     FAULTS_FIELD_NUMBER: _ClassVar[int]
-    faults: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, faults: _Optional[_Iterable[str]] = ...) -> None: ...
+    faults: _containers.RepeatedCompositeFieldContainer[AgentFault]
+    def __init__(self, faults: _Optional[_Iterable[_Union[AgentFault, _Mapping]]] = ...) -> None: ...
+
+class AgentFault(_message.Message):
+    __slots__ = ("agent", "message")
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    message: str
+    def __init__(self, agent: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class DeleteSessionCallsRequest(_message.Message):
     __slots__ = ("session", "next_epoch")
