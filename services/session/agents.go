@@ -20,7 +20,8 @@ import (
 // checkAgentsEvery is the wait between two questions to the tools service.
 const checkAgentsEvery = 5 * time.Second
 
-// agents asks the tools service whether it has what the agents need, until it has.
+// agents asks the tools service whether it has what the agents need, until it has
+// everything.
 type agents struct {
 	needs *toolsv1.CheckAgentsRequest
 	every time.Duration // between two questions
@@ -39,9 +40,10 @@ func newAgents(set *agent.Set, tools toolsv1.CallServiceClient, log *slog.Logger
 	return a
 }
 
-// run asks until all agents fit. That tools is away is no fault of the agents.
+// run asks until all agents fit. An unreachable tools service is not a fault of
+// the agents.
 func (a *agents) run(ctx context.Context) error {
-	ctx = principal.With(ctx, principal.Principal{Tenant: "default", User: "default"}) // names are no tenant's
+	ctx = principal.With(ctx, principal.Principal{Tenant: "default", User: "default"}) // names belong to no tenant
 	again := time.NewTicker(a.every)
 	defer again.Stop()
 	for {

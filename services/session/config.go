@@ -21,7 +21,7 @@ const (
 	ExportOff  = "off"
 )
 
-// Config says how the session service works. Defaults makes one.
+// Config configures the session service. Defaults returns the default one.
 type Config struct {
 	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
 	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
@@ -67,7 +67,7 @@ type Config struct {
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is; proxies cut streams that stay silent"`
 }
 
-// Defaults is the configuration where nothing is said.
+// Defaults returns the default configuration.
 func Defaults() Config {
 	return Config{
 		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/tend"
 )
 
-// handlers are the jobs that this replica does.
+// handlers returns the handlers of this replica's jobs.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
 		store.JobDelete:    deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),

@@ -1,5 +1,5 @@
 // Package session is the session service: sessions, their turns, event logs and
-// the agent loop. It is the only door to the service; everything else is
+// the agent loop. It is the only public package of the service; all others are
 // internal.
 package session
 
@@ -49,11 +49,11 @@ const scope = "github.com/fairlead/fairlead/services/session"
 // Deps are the service's peers and its log.
 type Deps struct {
 	Sandbox, Tools grpc.ClientConnInterface
-	// Nodes are the names of the sandbox nodes that Sandbox reaches (kit/node). None:
-	// there is one, which needs no name, and no place is kept.
+	// Nodes are the names of the sandbox nodes that Sandbox reaches (kit/node). An
+	// empty list means one node without a name, and no places.
 	Nodes []string
-	// Server is in place of Nodes for a program that is a sandbox node itself and shares
-	// its database with others of its kind.
+	// Server replaces Nodes for a program that is a sandbox node itself and shares its
+	// database with other such programs.
 	Server  *Server
 	Log     *slog.Logger
 	Version string
@@ -75,7 +75,7 @@ type Service struct {
 	agents     *agents
 }
 
-// New opens the store and puts the service together; Run makes it work.
+// New opens the store and builds the service; Run starts its work.
 func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
@@ -135,7 +135,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	return s, nil
 }
 
-// openStore opens the configured store; tests put faults between it and the rest.
+// openStore opens the configured store; tests replace it to inject faults.
 var openStore = open
 
 // wire connects the parts.
@@ -173,7 +173,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 	})
 }
 
-// workspaces reaches the sandbox's workspaces, on whichever node they are.
+// workspaces returns the client of the sandbox's workspaces, on all nodes.
 func (s *Service) workspaces(d Deps) sandboxv1.WorkspaceServiceClient {
 	plain := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
 	if !s.nodes.Managed() {
@@ -182,7 +182,7 @@ func (s *Service) workspaces(d Deps) sandboxv1.WorkspaceServiceClient {
 	return &placement.Workspaces{WorkspaceServiceClient: plain, Work: s.work}
 }
 
-// resolve finds a model; nothing means the default one.
+// resolve finds a model; "" means the default one.
 func (s *Service) resolve(name string) (turn.Resolved, error) {
 	e := s.models.Default()
 	if name != "" {
@@ -203,11 +203,11 @@ func (s *Service) resolve(name string) (turn.Resolved, error) {
 	}, nil
 }
 
-// contextTokens is the context of a model; 0 where it is not known.
+// contextTokens returns the context of a model; 0 if it is not known.
 func (s *Service) contextTokens(name string) int64 {
 	r, err := s.resolve(name)
 	if err != nil {
-		return 0 // the turn will say so
+		return 0 // the turn reports it
 	}
 	return r.ContextTokens
 }
@@ -232,7 +232,7 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 	return errors.Join(faults...)
 }
 
-// warnOfAgents tells of what agents say that may not be what was meant.
+// warnOfAgents logs settings of agents that are probably not meant.
 func warnOfAgents(log *slog.Logger, agents *agent.Set, checkpoints []string) {
 	var tools []string
 	for _, a := range agents.All() {
@@ -277,7 +277,7 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 	return sqlite.Open(ctx, filepath.Join(c.Data, "session.db"), log)
 }
 
-// RegisterPublic registers what clients use.
+// RegisterPublic registers the services for clients.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionServiceServer(r, s.server)
 	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
@@ -289,15 +289,16 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 }
 
-// RegisterPeer registers what operators use; no service calls up.
+// RegisterPeer registers the services for operators; no other service calls
+// this one.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
 }
 
-// Run works on sessions until ctx ends; then the workers stop, what they have
-// produced is written, and their leases are given back.
+// Run works on sessions until ctx ends. Then it stops the workers, writes their
+// output, and releases their leases.
 func (s *Service) Run(ctx context.Context) error {
-	// The committer outlives the workers, whose last words it writes.
+	// The committer outlives the workers, whose last writes it commits.
 	commit, stopCommitting := context.WithCancel(context.WithoutCancel(ctx))
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.committer.Run(commit) })
@@ -311,9 +312,8 @@ func (s *Service) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Drain takes up no more sessions, lets the steps under way come to their end
-// for as long as the grace lasts, and hands every session over. So it does with
-// jobs.
+// Drain stops claiming sessions and jobs. It lets the current steps and jobs
+// finish within the grace, and hands every session over.
 func (s *Service) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.stopGrace)
 	defer cancel()
@@ -323,8 +323,8 @@ func (s *Service) Drain(ctx context.Context) {
 	jobs.Wait()
 }
 
-// Ready tells whether the store can be reached, and the agents need nothing that
-// the tools service does not have.
+// Ready returns an error if the store cannot be reached, or the agents need
+// something that the tools service does not have.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.agents.fit(); err != nil {
 		return err
@@ -332,10 +332,10 @@ func (s *Service) Ready(ctx context.Context) error {
 	return s.store.Ping(ctx)
 }
 
-// AgentNeeds is what the agents need of the tools service.
+// AgentNeeds returns what the agents need of the tools service.
 func (s *Service) AgentNeeds() *toolsv1.CheckAgentsRequest { return s.agents.needs }
 
-// DefaultModel is the model of agents that name none, as `provider:model`.
+// DefaultModel returns the model of agents that name none, as `provider:model`.
 func (s *Service) DefaultModel() string { return s.models.Default().Name }
 
 // Close closes the store.

@@ -107,7 +107,7 @@ func streamBlocks(step Step, block func(start map[string]any, deltas ...map[stri
 	}
 }
 
-// signature is what proves thinking to be unchanged when it comes back.
+// signature returns the proof that thinking is unchanged when it comes back.
 func signature(thinking string) string { return fmt.Sprintf("sig-%d-%x", len(thinking), thinking) }
 
 func stopReason(step Step) string {
@@ -173,7 +173,7 @@ type tool struct {
 	Schema schema `json:"input_schema"`
 }
 
-// schema is what is looked at of a JSON Schema.
+// schema is the checked part of a JSON Schema.
 type schema struct {
 	Type any `json:"type"`
 }

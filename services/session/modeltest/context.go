@@ -6,9 +6,9 @@ import (
 	"net/http"
 )
 
-// Context plays a script as a model of the Messages API with a context of so many
-// tokens, of which each is as many bytes of the request: what is longer is
-// refused in the API's own words.
+// Context plays a script as a model of the Messages API with a context of this
+// many tokens, each of bytesEach bytes of the request. It refuses longer requests
+// in the API's own words.
 func Context(tokens, bytesEach int, script Script) Script {
 	return limited(tokens, bytesEach, script, func(n int) Step {
 		return Step{

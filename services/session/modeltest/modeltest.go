@@ -1,8 +1,8 @@
-// Package modeltest serves fake model providers on loopback: they speak the
-// real wire formats (Anthropic's Messages, OpenAI's Chat Completions), enforce
-// the rules that the real ones enforce, and answer as a script says. It is not
-// internal, because tests of other modules run whole servers against it; it
-// imports nothing of this one.
+// Package modeltest serves fake model providers on loopback: they use the real
+// wire formats (Anthropic's Messages, OpenAI's Chat Completions), enforce the
+// rules of the real providers, and answer according to a script. The package is
+// not internal, because tests of other modules run whole servers against it; it
+// imports nothing of this module.
 package modeltest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Key is what the fake providers accept as a key.
+// Key is the key that the fake providers accept.
 const Key = "test-key-5f1c"
 
 // maxBody bounds a request, as the real providers do.
@@ -40,33 +40,33 @@ type Step struct {
 	ErrorType, ErrorCode, ErrorMessage string
 	Header                             map[string]string
 	// After other than 0 breaks the answer after that many pieces, in the way
-	// that Break says. A negative one breaks it before the first.
+	// of Break. A negative one breaks it before the first.
 	After int
 	Break Break
 
-	// OpenAI tells of a server's habits; the Messages API ignores it.
+	// OpenAI selects the habits of a server; the Messages API ignores it.
 	OpenAI Habits
 }
 
 // Break is how an answer breaks.
 type Break int
 
-// The ways to break.
+// Ways to break an answer.
 const (
 	Cut    Break = iota // the connection is reset
 	End                 // the answer ends in order, but too early
 	Fail                // an error event with ErrorType and ErrorMessage
-	Silent              // nothing more comes until the client goes
+	Silent              // nothing more comes until the client leaves
 	HTML                // not a stream at all but a web page
 )
 
 // Call is a tool call. Input is sent as it is, in pieces of ten bytes.
 type Call struct{ ID, Name, Input string }
 
-// Usage in tokens; Input is without what the cache brought.
+// Usage in tokens; Input excludes tokens from the cache.
 type Usage struct{ Input, Output, CacheRead, CacheWrite, Thinking int64 }
 
-// Habits are what servers that speak Chat Completions do differently.
+// Habits are differences of servers with Chat Completions.
 type Habits struct {
 	WholeCalls  bool   // each call in one piece
 	NoIndex     bool   // calls have no index
@@ -81,7 +81,8 @@ type Habits struct {
 	Refusal     bool   // text is sent as refusal
 }
 
-// Script chooses what to answer. It is called for one request at a time.
+// Script returns the answer to a request. It is called for one request at a
+// time.
 type Script func(r Request) Step
 
 // Sequence plays the steps in order, one for each request, and the last one for
@@ -151,15 +152,15 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Requests gives the requests that were accepted, in order.
+// Requests returns the accepted requests, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Refused gives the reasons why requests were refused for breaking the rules;
-// tests check that it is empty.
+// Refused returns why requests were refused for breaking the rules; tests check
+// that it is empty.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Server) refuse(reason string) {
 	s.refused = append(s.refused, reason)
 }
 
-// keep keeps the whole request. A number beyond float64 is in Raw alone.
+// keep stores the whole request. A number beyond float64 is only in Raw.
 func (r *Request) keep(body []byte) error {
 	r.Raw = body
 	err := json.Unmarshal(body, &r.Body)
@@ -191,7 +192,7 @@ func (s *Server) next(r Request) Step {
 	return s.script(r)
 }
 
-// Request is what a client sent, in terms that both formats share.
+// Request is a client's request, in terms that both formats share.
 type Request struct {
 	Header http.Header
 	// Body is the whole request, its numbers as float64. Raw is the same as it was sent.
@@ -203,11 +204,11 @@ type Request struct {
 	// UserText is the last text of the user, LastResult the text of the last
 	// tool result.
 	UserText, LastResult string
-	// Step counts the model's answers since that text, this one included.
+	// Step counts the model's answers since that text, including this one.
 	Step int
 }
 
-// Messages gives the messages of the body.
+// Messages returns the messages of the body.
 func (r Request) Messages() []map[string]any {
 	list, _ := r.Body["messages"].([]any)
 	var out []map[string]any

@@ -104,7 +104,7 @@ func chatContent(step Step, send func(map[string]any)) {
 	}
 }
 
-// callPieces gives the pieces of all calls in the order of sending.
+// callPieces returns the pieces of all calls in the order of sending.
 func callPieces(step Step, answer int) []map[string]any {
 	h := step.OpenAI
 	var byCall [][]map[string]any
@@ -189,7 +189,7 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// text gives the text of a message's content, which is a string or parts.
+// text returns the text of a message's content, which is a string or parts.
 func (m chatMessage) text() (string, error) {
 	var s string
 	if len(m.Content) == 0 || json.Unmarshal(m.Content, &s) == nil {
@@ -218,7 +218,7 @@ func (m chatMessage) text() (string, error) {
 }
 
 // readChat reads a request and checks the rules that the real API enforces.
-// usage says that the client asked for it.
+// usage reports that the client asked for it.
 func readChat(body []byte) (req Request, usage bool, err error) {
 	var c struct {
 		Model         string        `json:"model"`
@@ -261,7 +261,7 @@ func readChat(body []byte) (req Request, usage bool, err error) {
 	return req, c.StreamOptions.IncludeUsage, checkChat(&req, c.Messages)
 }
 
-// checkChat checks the conversation and reads what scripts want to know.
+// checkChat checks the conversation and reads what scripts need.
 func checkChat(req *Request, messages []chatMessage) error {
 	open := map[string]bool{}
 	seen := map[string]bool{}
@@ -277,7 +277,7 @@ func checkChat(req *Request, messages []chatMessage) error {
 		case m.Role == "system" && i == 0:
 			req.System = text
 		case m.Role == "user" && len(m.Content) > 0:
-			if text != "" { // Images of results come as a message of the user.
+			if text != "" { // images of results come as a user message
 				req.UserText, req.Step = text, 0
 			}
 		case m.Role == "tool" && open[m.ToolCallID] && len(m.Content) > 0:

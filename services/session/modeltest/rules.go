@@ -43,7 +43,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]block)(c))
 }
 
-// checkMessages checks a conversation and reads from it what scripts want to know.
+// checkMessages checks a conversation and reads from it what scripts need.
 func checkMessages(req *Request, messages []message, thinking bool) error {
 	if len(messages) == 0 || messages[0].Role != "user" {
 		return fmt.Errorf("messages: the first message must use the user role")
@@ -164,7 +164,8 @@ func checkText(at string, b block) error {
 	return nil
 }
 
-// checkThinking wants a tool's results to go to a message that began with thinking.
+// checkThinking requires that a tool's results follow a message that began with
+// thinking.
 func checkThinking(messages []message, thinking bool) error {
 	n := len(messages)
 	if !thinking || n < 2 || messages[n-1].Content[0].Type != "tool_result" {

@@ -1,6 +1,6 @@
-// Package agent holds the agents: what they are told, which model answers, which
-// tools they may ask for and who decides on them. A session keeps to the
-// revision of its agent with which it began.
+// Package agent has the agents: their prompts, models, tools and permission
+// profiles. A session is pinned to the revision of its agent with which it
+// began.
 package agent
 
 import (
@@ -32,7 +32,8 @@ type Spec struct {
 	OutputSchema  config.JSON `key:"output-schema" json:"output_schema_json,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
 	PreCompaction string      `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
 
-	// Checkpoints that are nil are the server's; none at all switches them off.
+	// Checkpoints of nil means the server's list; an empty list switches
+	// checkpoints off.
 	Checkpoints []string `key:"checkpoints" json:"checkpoints,omitzero" help:"the tools before whose calls a step makes a checkpoint: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back; not set: the server's"`
 
 	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
@@ -53,8 +54,8 @@ const (
 	Assistant = "assistant"
 )
 
-// BuiltIn are the agents that are always there; a configured one of the same
-// name takes its place.
+// BuiltIn returns the agents that always exist; a configured one of the same
+// name replaces it.
 func BuiltIn() map[string]Spec {
 	return map[string]Spec{
 		Coder: {
@@ -87,7 +88,7 @@ type Agent struct {
 	Spec     Spec
 }
 
-// Set holds the agents of a server. It does not change.
+// Set has the agents of a server. It does not change.
 type Set struct {
 	agents map[string]Agent
 	dflt   string
@@ -141,13 +142,13 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 	return s, nil
 }
 
-// revision is a digest of everything the agent is made of.
+// revision returns a digest of the agent's whole configuration.
 func (s Spec) revision() string {
 	sum := sha256.Sum256(s.Marshal())
 	return hex.EncodeToString(sum[:8])
 }
 
-// Marshal is the form in which a revision is kept.
+// Marshal returns the stored form of a revision.
 func (s Spec) Marshal() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s Spec) Marshal() []byte {
 	return b
 }
 
-// Unmarshal reads what Marshal wrote.
+// Unmarshal parses the output of Marshal.
 func Unmarshal(b []byte) (Spec, error) {
 	var s Spec
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -165,7 +166,8 @@ func Unmarshal(b []byte) (Spec, error) {
 	return s, nil
 }
 
-// Get finds an agent by `agents/{agent}`, `{agent}`, or the default by nothing.
+// Get returns the agent named `agents/{agent}` or `{agent}`, or the default one
+// for "".
 func (s *Set) Get(name string) (Agent, bool) {
 	id := strings.TrimPrefix(name, "agents/")
 	if id == "" {
@@ -184,15 +186,16 @@ func (s *Set) All() []Agent {
 	return all
 }
 
-// Default is the id of the agent for sessions that name none.
+// Default returns the id of the agent for sessions that name none.
 func (s *Set) Default() string { return s.dflt }
 
 func (s *Set) names() []string { return slices.Sorted(maps.Keys(s.agents)) }
 
-// Name is the resource name.
+// Name returns the resource name.
 func (a Agent) Name() string { return "agents/" + a.ID }
 
-// Proto is the public form. defaultModel stands in when the agent names none.
+// Proto returns the public form. defaultModel is shown if the agent names no
+// model.
 func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 	model := a.Spec.Model
 	if model == "" {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// CheckCheckpoints refuses a list of tools that says something else than it seems
-// to.
+// CheckCheckpoints refuses a misleading list of tools.
 func CheckCheckpoints(tools []string) error {
 	for _, t := range tools {
 		if begin, _ := strings.CutSuffix(t, "*"); t == "" || strings.ContainsAny(begin, "* ()") {

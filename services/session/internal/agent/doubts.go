@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Doubts are what an agent says that may not be what was meant. It is no fault: a client may
-// bring tools of its own.
+// Doubts returns warnings about settings that are probably not meant. They are not faults,
+// because a client may add tools of its own.
 func (a Agent) Doubts() []string {
 	doubts := UnknownCheckpoints(a.Spec.Checkpoints, a.Spec.Tools)
 	if why := a.Spec.wantsTools(); why != "" && len(a.Spec.Tools) == 0 {
@@ -16,7 +16,7 @@ func (a Agent) Doubts() []string {
 	return doubts
 }
 
-// UnknownCheckpoints doubts each name that is none of the tools.
+// UnknownCheckpoints returns a warning for each name that is not a tool.
 func UnknownCheckpoints(names, tools []string) []string {
 	var doubts []string
 	for _, name := range names {
@@ -27,7 +27,8 @@ func UnknownCheckpoints(names, tools []string) []string {
 	return doubts
 }
 
-// wantsTools is what only makes sense with tools; empty: nothing does.
+// wantsTools returns the name of a setting that only makes sense with tools, or
+// "".
 func (s Spec) wantsTools() string {
 	switch {
 	case s.limitsProto() != nil:

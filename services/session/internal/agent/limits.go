@@ -12,9 +12,9 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Limits bound the workspace of an agent's session and all that runs in it. Zero
-// takes the limit of the sandbox's operator, whose service refuses what is above
-// it. Sizes are in bytes.
+// Limits bound the workspace of an agent's session and everything that runs in
+// it. Zero means the limit of the sandbox's operator, whose service refuses
+// higher limits. Sizes are in bytes.
 type Limits struct {
 	Memory          int64         `key:"memory" json:"memory,omitempty" help:"memory of the workspace's commands together, in bytes"`
 	Processes       int32         `key:"processes" json:"processes,omitempty" help:"processes and threads of the workspace's commands together"`
@@ -51,8 +51,8 @@ func (l Limits) check() error {
 
 func (l Limits) cpuMillis() int64 { return int64(math.Round(l.CPUs * 1000)) }
 
-// WorkspaceLimits is what the sandbox is asked for. Without limits it takes those
-// away that another agent of the session had.
+// WorkspaceLimits returns the limits to request from the sandbox. Without limits
+// it requests the removal of those of the session's earlier agent.
 func (s Spec) WorkspaceLimits() *sandboxv1.WorkspaceLimits {
 	l := s.Limits
 	w := &sandboxv1.WorkspaceLimits{
@@ -63,7 +63,8 @@ func (s Spec) WorkspaceLimits() *sandboxv1.WorkspaceLimits {
 	return w
 }
 
-// RunsCommands says whether the agent's calls need a sandbox, and not only its files.
+// RunsCommands reports whether the agent's calls need a sandbox, and not only its
+// files.
 func (s Spec) RunsCommands() bool { return slices.Contains(s.Tools, "Bash") }
 
 func asked(d time.Duration) *durationpb.Duration {

@@ -8,8 +8,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// NetworkRule lets some requests of the agent's commands out. The sandbox service
-// checks the rules, for it knows what its operator allows.
+// NetworkRule allows some network requests of the agent's commands. The sandbox
+// service checks the rules, because it knows what its operator allows.
 type NetworkRule struct {
 	Name       string   `key:"name" json:"name,omitempty" help:"shown in refusals; empty: the host"`
 	Host       string   `key:"host" json:"host" help:"a name, *.name, *, an address or a range of addresses"`
@@ -20,10 +20,10 @@ type NetworkRule struct {
 	Credential string   `key:"credential" json:"credential,omitempty" help:"the name of one of the sandbox operator's credentials"`
 }
 
-// tlsPass is what an empty TLS means.
+// tlsPass is the meaning of an empty TLS.
 const tlsPass = "pass"
 
-// ways are what a rule may do with TLS.
+// ways are the values of a rule's TLS.
 var ways = map[string]sandboxv1.NetworkTls{
 	tlsPass:     sandboxv1.NetworkTls_NETWORK_TLS_PASS,
 	"raw":       sandboxv1.NetworkTls_NETWORK_TLS_RAW,
@@ -43,8 +43,8 @@ func (s Spec) checkNetwork() error {
 	return nil
 }
 
-// NetworkPolicy is what the sandbox is asked for. Without rules it takes a network
-// away that another agent of the session had.
+// NetworkPolicy returns the policy to request from the sandbox. Without rules it
+// requests the removal of the network of the session's earlier agent.
 func (s Spec) NetworkPolicy() *sandboxv1.NetworkPolicy {
 	p := &sandboxv1.NetworkPolicy{}
 	for _, r := range s.Network {

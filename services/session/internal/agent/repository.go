@@ -10,7 +10,7 @@ import (
 )
 
 // Repository is a Git repository that a session begins with. The sandbox service
-// checks the remote, for it knows what its operator allows.
+// checks the remote, because it knows what its operator allows.
 type Repository struct {
 	URL       string `key:"url" json:"url" help:"the remote, as https://host/path"`
 	Ref       string `key:"ref" json:"ref,omitempty" help:"the branch, tag or full commit id to begin at; empty: the remote's default branch"`
@@ -20,7 +20,7 @@ type Repository struct {
 	Push      string `key:"push" json:"push,omitempty" help:"turn_end (push the branch at the end of each turn) or never, the default"`
 }
 
-// What a repository's Branch and Push may be.
+// Values of a repository's Branch and Push.
 const (
 	BranchSession = "session"
 	BranchNone    = "none"
@@ -30,16 +30,16 @@ const (
 
 var directoryForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// Name is the directory that it is in.
+// Name returns the repository's directory.
 func (r Repository) Name() string {
 	path := strings.TrimSuffix(r.URL, "/")
 	return cmp.Or(r.Directory, strings.TrimSuffix(path[strings.LastIndexByte(path, '/')+1:], ".git"))
 }
 
-// OwnBranch says whether the session works on a branch of its own.
+// OwnBranch reports whether the session works on a branch of its own.
 func (r Repository) OwnBranch() bool { return cmp.Or(r.Branch, BranchSession) == BranchSession }
 
-// PushedAtTurnEnd says whether its branch is pushed at the end of each turn.
+// PushedAtTurnEnd reports whether the branch is pushed at the end of each turn.
 func (r Repository) PushedAtTurnEnd() bool { return r.Push == PushTurnEnd }
 
 func (s Spec) checkRepositories() error {

@@ -8,17 +8,17 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
-// How an agent says how its work went.
+// Ways in which an agent reports how its work went.
 const (
 	VerdictNone   = "none"
 	VerdictTool   = "tool"
 	VerdictHeader = "header"
 )
 
-// Finishes tells whether the agent has the session's own tool finish.
+// Finishes reports whether the agent has the session's own tool finish.
 func (s Spec) Finishes() bool { return s.Verdict == VerdictTool || s.OwesOutput() }
 
-// Heads tells whether the agent's final message may begin with a header.
+// Heads reports whether the agent's final message may begin with a header.
 func (s Spec) Heads() bool { return s.Verdict == VerdictHeader }
 
 func (s Spec) checkVerdict() error {
@@ -38,5 +38,6 @@ func (s Spec) checkVerdict() error {
 	return err
 }
 
-// OwesOutput reports whether the agent has an output to hand over; an empty schema is none.
+// OwesOutput reports whether the agent must return a structured output; an empty schema
+// requires none.
 func (s Spec) OwesOutput() bool { return s.OutputSchema != "" && s.OutputSchema != "{}" }

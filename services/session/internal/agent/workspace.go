@@ -11,14 +11,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// maxMounts is how many mounts an agent may name. A session may name as many
-// (Session.mounts), and the sandbox takes both together.
+// maxMounts bounds the mounts of an agent. A session may name as many
+// (Session.mounts), and the sandbox accepts both together.
 const maxMounts = 32
 
 var mountForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
-// checkMounts checks the names alone: the sandbox service knows which mounts there
-// are, and for whom.
+// checkMounts checks only the names: the sandbox service knows which mounts exist,
+// and for whom.
 func checkMounts(names []string) error {
 	if len(names) > maxMounts {
 		return fmt.Errorf("%d mounts are more than %d", len(names), maxMounts)
@@ -34,18 +34,19 @@ func checkMounts(names []string) error {
 	return nil
 }
 
-// Workspace asks for the workspace of a session of the agent's. Whoever makes or
-// changes it asks for the same, so that nobody takes away what another one asked for.
-// It has no environment, which leaves the workspace the one that it has: only who is
-// about to run commands of a user's asks for that user's.
+// Workspace returns the request for the workspace of a session of the agent. Every
+// caller that makes or changes the workspace requests the same settings, so that no
+// caller removes another one's. The request has no environment, which leaves the
+// workspace's environment unchanged: only a caller that is about to run a user's
+// commands sets it.
 func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *sandboxv1.EnsureWorkspaceRequest {
 	return &sandboxv1.EnsureWorkspaceRequest{
 		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()),
 	}
 }
 
-// Environment is what a user has in the environment of commands. Without any variable
-// it takes those away that there were before.
+// Environment returns a user's environment for commands. Without variables it removes
+// the earlier ones.
 func Environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
 	e := &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{}}
 	for _, v := range variables {
@@ -54,8 +55,8 @@ func Environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
 	return e
 }
 
-// workspaceMounts are the agent's mounts and the session's, each once. Without any
-// they take those away that another agent of the session had.
+// workspaceMounts returns the agent's mounts and the session's, without
+// duplicates. An empty list removes the mounts of the session's earlier agent.
 func (s Spec) workspaceMounts(session []string) *sandboxv1.WorkspaceMounts {
 	return &sandboxv1.WorkspaceMounts{Names: slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Mounts, session))))}
 }

@@ -1,5 +1,5 @@
-// Package attend waits for the end of operations, and has the session's log tell what
-// their commands did with the network, whether or not their turn runs by then.
+// Package attend waits for the end of operations, and has the session's log record
+// what their commands did with the network, even if their turn has ended.
 package attend
 
 import (
@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// firstLook and lastLook bound how long after the last look the next one is: an
-	// eighth of the time that the operation has run, so that the log is not much behind.
+	// firstLook and lastLook bound the interval between looks: an eighth of the
+	// operation's running time, so that the log is only a little late.
 	firstLook = time.Second
 	lastLook  = 30 * time.Second
-	// keepAnswers is how long it is remembered that the session was told.
+	// keepAnswers is how long the request id of a report is kept.
 	keepAnswers = 24 * time.Hour
 )
 
-// Operation is an operation to attend to, the body of a store.JobAttend.
+// Operation is an operation to wait for, the body of a store.JobAttend.
 type Operation struct {
 	Name string `json:"name"` // `operations/{operation}`
-	Call string `json:"call"` // that started it
+	Call string `json:"call"` // the call that started it
 	Turn string `json:"turn"` // full name
 	Step int32  `json:"step"`
 }
@@ -41,10 +41,10 @@ type Operation struct {
 // report is the body of a store.CommandOperation.
 type report struct {
 	Operation
-	Ended []byte `json:"ended"` // a toolsv1.Operation with its network alone
+	Ended []byte `json:"ended"` // a toolsv1.Operation with only its network
 }
 
-// Job attends to an operation of a session.
+// Job returns the job that waits for an operation of a session.
 func Job(k store.Key, o Operation) store.Job {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -53,7 +53,7 @@ func Job(k store.Key, o Operation) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobAttend, ID: k.Session + "/" + o.Call, Session: k.Session, Body: body, After: firstLook}
 }
 
-// Read reads what the inbox brings of an operation.
+// Read parses the body of a store.CommandOperation.
 func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	var r report
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -66,18 +66,18 @@ func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	return r.Operation, ended, nil
 }
 
-// Operations is what attending needs of tools.
+// Operations is the part of tools that the handler needs.
 type Operations interface {
 	GetOperation(ctx context.Context, r *toolsv1.GetOperationRequest, o ...grpc.CallOption) (*toolsv1.GetOperationResponse, error)
 }
 
-// Inbox is what attending needs of a store.
+// Inbox is the part of a store that the handler needs.
 type Inbox interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Handler does a store.JobAttend: it looks at the operation, and tells the session
-// once it has ended.
+// Handler returns the handler of store.JobAttend: it looks at the operation, and
+// tells the session when it has ended.
 func Handler(operations Operations, s Inbox) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var o Operation
@@ -87,7 +87,7 @@ func Handler(operations Operations, s Inbox) jobs.Handler {
 		found, err := operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: o.Name})
 		switch {
 		case apierr.Reason(err) == "OPERATION_NOT_FOUND":
-			return nil, nil // it was deleted with all that is known of it
+			return nil, nil // it was deleted with all its data
 		case err != nil:
 			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
 		case found.Operation.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
@@ -100,7 +100,7 @@ func Handler(operations Operations, s Inbox) jobs.Handler {
 	}
 }
 
-// tell puts a report into the session's inbox, for its holder to append.
+// tell puts a report into the session's inbox; the holder appends it.
 func tell(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{Network: ended.Network})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Parties are who a turn belongs to, and what these allow themselves.
+// Parties are the owners of a turn, with their own budgets.
 type Parties struct {
 	Tenant, User, Session, Turn string
 	// SessionBudget and TurnLimits are the session's and the turn's own; nil: none.
@@ -16,9 +16,9 @@ type Parties struct {
 	TurnLimits    *sessionv1.TurnLimits
 }
 
-// Bounds are the budgets that hold for a turn: the operator's, and where the
-// session and the turn have their own, the tighter of both. Without any, there
-// are none. A party that is not named has no budget.
+// Bounds returns the budgets that hold for a turn: the operator's, tightened by
+// the session's and the turn's own. It returns none if no budget is set. A
+// party without a name has no budget.
 func (s Scopes) Bounds(p Parties) []store.Bound {
 	var all []store.Bound
 	add := func(scope store.BudgetScope, subject string, window time.Duration, limits ...store.Bound) {
@@ -31,7 +31,7 @@ func (s Scopes) Bounds(p Parties) []store.Bound {
 		}
 	}
 	turn := s.Turn
-	turn.MaxWallTime = 0 // is the turn's own limit (Turn.limits.max_wall_time), which needs no ledger
+	turn.MaxWallTime = 0 // the turn's own limit (Turn.limits.max_wall_time), which needs no ledger
 	own, limits := p.SessionBudget, p.TurnLimits
 	add(store.BudgetTurn, p.Turn, 0, turn.bound(),
 		bound(store.Amount{Tokens: limits.GetMaxTokens(), CostNanoUSD: limits.GetMaxCostNanoUsd()}, int(limits.GetSoftPercent())))
@@ -54,7 +54,7 @@ func bound(hard store.Amount, softPercent int) store.Bound {
 	}}
 }
 
-// percent is a part of n, at least 1 unless there is none.
+// percent returns a part of n, at least 1 unless n is 0.
 func percent(n int64, p int) int64 {
 	if n <= 0 || p <= 0 {
 		return 0
@@ -64,7 +64,7 @@ func percent(n int64, p int) int64 {
 	return max(int64(part), 1)
 }
 
-// tighter is the lower of both in each kind, where a zero bounds nothing.
+// tighter returns the lower limit of each kind, where a zero bounds nothing.
 func tighter(a, b store.Amount) store.Amount {
 	return store.Amount{
 		Tokens: lower(a.Tokens, b.Tokens), CostNanoUSD: lower(a.CostNanoUSD, b.CostNanoUSD), WallTime: lower(a.WallTime, b.WallTime),

@@ -1,5 +1,5 @@
-// Package budget knows which budgets the operator has set, and which hold for a
-// turn. It keeps no books: the ledger is the store's.
+// Package budget has the operator's budgets, and decides which hold for a turn.
+// The store keeps the ledger.
 package budget
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits are one budget, as the operator writes it. A zero bounds nothing.
+// Limits are one budget in the operator's configuration. A zero bounds nothing.
 type Limits struct {
 	MaxTokens   int64         `key:"max-tokens" help:"the most tokens of all kinds, cache reads and writes too; 0: no limit"`
 	MaxCostUSD  float64       `key:"max-cost-usd" help:"the most that model calls may cost by the price table, in US dollars; 0: no limit"`
@@ -17,7 +17,7 @@ type Limits struct {
 	SoftPercent int           `key:"soft-percent" help:"the part of each of these limits, in percent, at which a turn waits until a person allows it to go on; 0: it does not wait"`
 }
 
-// Windowed is a budget that begins anew from time to time.
+// Windowed is a budget whose use is counted anew in each window.
 type Windowed struct {
 	Limits `key:",inline"`
 	Window time.Duration `key:"window" help:"how long until counting begins anew, such as 24h, aligned to 1970-01-01 in UTC; 0: never"`
@@ -31,14 +31,14 @@ type Scopes struct {
 	Tenant  Windowed `key:"tenant"`
 }
 
-// Config is all budgets of the operator.
+// Config has all budgets of the operator.
 type Config struct {
 	Scopes  `key:",inline"`
 	Wait    time.Duration     `key:"wait" help:"how long a call waits that does not fit only because of what others under way may still use, before its turn ends; 0: not at all"`
 	Tenants map[string]Scopes `key:"tenants" help:"budgets of single tenants; what is set here takes the place of what holds for all"`
 }
 
-// For gives the budgets that hold for a tenant.
+// For returns the budgets that hold for a tenant.
 func (c Config) For(tenant string) Scopes {
 	own := c.Tenants[tenant]
 	return Scopes{
@@ -68,10 +68,10 @@ func take[T comparable](dst *T, v T) {
 	}
 }
 
-// nanoUSD is how many billionths a dollar has.
+// nanoUSD is the number of billionths in a dollar.
 const nanoUSD = 1e9
 
-// MaxCostNanoUSD is the most that may be spent, in billionths of a US dollar.
+// MaxCostNanoUSD returns the highest cost, in billionths of a US dollar.
 func (l Limits) MaxCostNanoUSD() int64 { return int64(math.Round(l.MaxCostUSD * nanoUSD)) }
 
 // Validate reports every fault at once.

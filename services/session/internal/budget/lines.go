@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Lines are the turns of this replica that wait for a budget, a line for each:
-// who is first in it may look whether there is room, and the others follow in the
-// order in which they came. The zero value is ready; it is safe for concurrent use.
+// Lines are the queues of this replica's turns that wait for a budget, one for each
+// budget. Only the first turn of a queue checks for room; the others follow in
+// their order. The zero value is ready; it is safe for concurrent use.
 type Lines struct {
 	mu    sync.Mutex
 	lines map[lineKey]*line
@@ -21,12 +21,12 @@ type lineKey struct {
 }
 
 type line struct {
-	first chan struct{} // full while somebody is first
-	there int           // who waits or is first; with the last one the line goes
+	first chan struct{} // full while a turn is first
+	there int           // turns that wait or are first; the last one removes the queue
 }
 
-// Enter waits until the caller is first in the line of a budget; leave lets the
-// next one be. The error is that ctx has ended.
+// Enter waits until the caller is first in the queue of a budget; leave lets
+// the next one be first. It returns an error if ctx has ended.
 func (l *Lines) Enter(ctx context.Context, tenant string, scope store.BudgetScope, subject string) (leave func(), err error) {
 	key := lineKey{tenant, subject, scope}
 	l.mu.Lock()

@@ -1,5 +1,5 @@
-// Package deletion removes what belonged to sessions: from the peers once a
-// session was deleted, and whole sessions once nobody has used them for long.
+// Package deletion removes the data of sessions: from the peers after a session
+// was deleted, and whole sessions that have been idle for long.
 package deletion
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Peers does a store.JobDelete: it deletes in tools and in sandbox what they have
-// of the session, and is done once both have confirmed it. They do so also when
-// there is nothing to delete.
+// Peers returns the handler of store.JobDelete: it deletes the session's data in
+// tools and sandbox, and is done once both have confirmed it. They confirm also
+// when they have no data.
 func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServiceClient) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		session := "sessions/" + j.ID
@@ -38,8 +38,8 @@ func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServic
 	}
 }
 
-// nextEpoch is the lowest under which a session can be held that is made again under
-// the id; 0, which is none: the job is of an earlier version and does not say.
+// nextEpoch returns the lowest epoch of a session that is created again under the
+// id. 0 means unknown: the job is of an earlier version.
 func nextEpoch(j store.Job) (int64, error) {
 	if len(j.Body) == 0 {
 		return 0, nil
@@ -52,23 +52,24 @@ func nextEpoch(j store.Job) (int64, error) {
 }
 
 const (
-	// every is how often idle sessions are looked for.
+	// every is the interval between two searches for idle sessions.
 	every = time.Hour
-	// batch is how many are deleted before the time-out is looked at again.
+	// batch is how many are deleted between two checks of the time limit.
 	batch = 100
 )
 
-// RetainJob is the one job that deletes idle sessions. It is of no tenant.
+// RetainJob returns the only job that deletes idle sessions. It belongs to no
+// tenant.
 func RetainJob() store.Job { return store.Job{Kind: store.JobRetain, ID: "retain"} }
 
-// Idle deletes sessions.
+// Idle deletes idle sessions.
 type Idle interface {
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]store.Key, error)
 }
 
-// Retain does the RetainJob: it deletes the sessions that have been idle for
-// longer than retention, in batches, and comes back in an hour, or at once
-// when its time was not enough.
+// Retain returns the handler of RetainJob: it deletes the sessions that have
+// been idle for longer than retention, in batches. It runs again in an hour, or
+// at once if its time was not enough.
 func Retain(s Idle, retention time.Duration, log *slog.Logger) jobs.Handler {
 	return func(ctx context.Context, _ store.Job) (*store.Job, error) {
 		deadline, bounded := ctx.Deadline()

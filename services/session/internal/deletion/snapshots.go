@@ -18,17 +18,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// mostSnapshots is how many the sandbox deletes at once.
+// mostSnapshots is how many snapshots the sandbox deletes at once.
 const mostSnapshots = 1000
 
-// Places tells where the sandbox is to be called, and with which epoch.
+// Places returns the place of a workspace and its session's epoch.
 type Places interface {
 	PlaceOf(ctx context.Context, k store.Key) (p store.Place, epoch int64, err error)
 }
 
-// Snapshots does a store.JobSnapshots. Nobody names the snapshots any more, so it
-// does not matter who holds the session meanwhile: where the epoch has just been
-// raised, or the workspace is on its way elsewhere, the job is tried again.
+// Snapshots returns the handler of store.JobSnapshots. No checkpoint names the
+// snapshots any more, so the current holder of the session does not matter. The
+// job is retried if the epoch has just been raised, or the workspace is being
+// moved.
 func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		k, ids, err := store.SnapshotsOf(j)
@@ -38,7 +39,7 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 		p, epoch, err := s.PlaceOf(ctx, k)
 		switch {
 		case epoch == 0 && (err == nil || errors.Is(err, store.ErrNotFound)):
-			return nil, nil // they went with the session
+			return nil, nil // they were deleted with the session
 		case err != nil && !errors.Is(err, store.ErrNotFound): // without several nodes there are no places
 			return nil, err
 		case p.Restore:
@@ -48,7 +49,8 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 		for some := range slices.Chunk(ids, mostSnapshots) {
 			_, err := snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{
 				Call: &commonv1.CallRef{
-					// A call's failure is its answer for good: each try is another one.
+					// A call's failure is its final answer, so each attempt is another
+					// call.
 					Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("clear.%s.%d", some[0], j.Attempt),
 					Node: p.Node, WorkspaceGeneration: p.Generation,
 				},

@@ -18,13 +18,13 @@ import (
 // storing is the body of a JobStorage.
 type storing struct {
 	User string `json:"user"`
-	Node string `json:"node"` // empty: the one that needs no name
+	Node string `json:"node"` // empty: the one without a name
 }
 
-// StorageJobs delete what a user has stored on each of the nodes; none stands for the
-// one that needs no name. Each ends by itself, so that a node that is away for long
-// does not have the others delete again what was stored since. Whoever asks has until
-// DeleteGrace to do them at once.
+// StorageJobs returns the jobs that delete a user's files on each of the nodes; an
+// empty list means the one node without a name. The jobs are independent, so that a
+// node that is away for long does not make the others delete newer files again. The
+// caller may do the jobs at once until DeleteGrace is over.
 func StorageJobs(tenant, user string, nodes []string) []store.Job {
 	if len(nodes) == 0 {
 		nodes = []string{""}
@@ -40,8 +40,9 @@ func StorageJobs(tenant, user string, nodes []string) []store.Job {
 	return all
 }
 
-// Storage does a JobStorage: as soon as the node answers. known says whether a node is
-// still configured; one that is not keeps what it has, which an operator has to know.
+// Storage returns the handler of JobStorage, which deletes the files when the node
+// answers. known reports whether a node is still configured. One that is not keeps its
+// files, so the job fails for the operator to see.
 func Storage(workspaces sandboxv1.WorkspaceServiceClient, known func(node string) bool) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var what storing

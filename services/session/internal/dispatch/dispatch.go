@@ -1,8 +1,8 @@
-// Package dispatch decides which sessions this replica works on: it claims those
-// that have work, runs a worker for each, and keeps their leases alive.
+// Package dispatch decides which sessions this replica works on: it claims
+// sessions that have work, runs a worker for each, and renews their leases.
 //
-// The store decides who holds a session; this package only asks often enough. A
-// notification makes it ask sooner; without any it asks every PollInterval.
+// The store decides which replica holds a session; this package only asks often
+// enough. It asks at once after a notification, otherwise every PollInterval.
 package dispatch
 
 import (
@@ -20,28 +20,29 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 )
 
-// Config says how a replica takes part.
+// Config configures a replica.
 type Config struct {
-	Replica      string        // unlike that of every other replica, and of every earlier start
+	Replica      string        // unique among all replicas and all earlier starts
 	LeaseTTL     time.Duration // how long a silent replica keeps its sessions
 	PollInterval time.Duration
 	MaxSessions  int // held at the same time
 	MaxPerTenant int // of one tenant; 0: as many as MaxSessions
-	// SuspectAt is after how many claims without progress a session is worked on
-	// without any other such one beside it; 0: never.
+	// SuspectAt is the number of claims without progress from which on a session
+	// is suspect. A replica works on at most one suspect session at a time; 0:
+	// never.
 	SuspectAt int
-	// JobsWake is called when jobs may be due; it must not block. Nil: nobody is told.
+	// JobsWake is called when jobs may be due; it must not block. It may be nil.
 	JobsWake func()
 }
 
-// renewals is how often leases are renewed within their life. A renewal that gets no answer is given up before the next:
-// of a connection that died without a word nobody hears for long.
+// renewals is how often leases are renewed within their life. A renewal without an answer is given up before
+// the next one: a connection that died silently is noticed only after a long time.
 const renewals = 3
 
 const (
-	// releaseTimeout bounds how long giving back a lease takes when the server stops.
+	// releaseTimeout bounds the release of a lease when the server stops.
 	releaseTimeout = 5 * time.Second
-	// releaseBackoff is the wait between two tries to give a lease back.
+	// releaseBackoff is the wait between two attempts to release a lease.
 	releaseBackoff = 250 * time.Millisecond
 )
 
@@ -54,7 +55,7 @@ type Dispatcher struct {
 
 	mu       sync.Mutex
 	held     map[store.Key]*holding
-	draining bool // nothing is claimed any more
+	draining bool // no more claims
 	workers  sync.WaitGroup
 	look     chan struct{}
 }
@@ -63,19 +64,18 @@ type holding struct {
 	lease  store.Lease
 	worker *turn.Worker
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the worker has ended and its lease is dealt with
+	done   chan struct{} // closed when the worker has ended and its lease is released or left
 }
 
 // errStopping is why a worker ends in the middle of a step when the server stops.
 var errStopping = errors.New("the server is stopping")
 
-// New makes a dispatcher; Run does the work.
+// New returns a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
 	return &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*holding{}, look: make(chan struct{}, 1)}
 }
 
-// Run works until ctx ends, then lets every worker stop and gives its leases
-// back.
+// Run works until ctx ends, then it stops every worker and releases its lease.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	wakes, err := d.deps.Store.Listen(ctx)
 	if err != nil {
@@ -99,8 +99,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain claims nothing more and lets every worker finish its step, and gives each lease back as soon as its worker
-// has; when ctx ends, the steps under way are broken off. Run goes on, to renew leases, until its own context ends.
+// Drain stops claiming, lets every worker finish its step, and releases each lease as soon as its worker has
+// ended. When ctx ends, it interrupts the current steps. Run goes on renewing leases until its own context
+// ends.
 func (d *Dispatcher) Drain(ctx context.Context) {
 	d.mu.Lock()
 	d.draining = true
@@ -109,7 +110,7 @@ func (d *Dispatcher) Drain(ctx context.Context) {
 	for _, h := range held {
 		h.worker.Drain()
 	}
-	defer context.AfterFunc(ctx, func() { // all at once: each takes its time to give its lease back
+	defer context.AfterFunc(ctx, func() { // all at once: each release takes time
 		for _, h := range held {
 			h.cancel(errStopping)
 		}
@@ -128,7 +129,7 @@ func (d *Dispatcher) lookSoon() {
 }
 
 // receive passes wakes on: to the worker of a held session, to followers, and
-// to Run for the rest. It ends when the channel is closed.
+// all others to Run. It ends when the channel is closed.
 func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 	for w := range wakes {
 		h := d.holding(w.Key)
@@ -212,7 +213,7 @@ func (d *Dispatcher) claim(ctx context.Context) {
 	}
 }
 
-// ask claims, but waits no longer for the answer than what it claims is held.
+// ask claims, but does not wait for the answer longer than the leases last.
 func (d *Dispatcher) ask(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.TTL)
 	defer cancel()
@@ -224,7 +225,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &holding{lease: l, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
-	if d.draining { // it began while the store was claiming
+	if d.draining { // the drain began during the claim
 		d.mu.Unlock()
 		cancel(nil)
 		d.giveBack(ctx, l)
@@ -248,18 +249,20 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 		if err != nil {
 			d.failed(ctx, h, err)
 		}
-		// Wakes for events of another holder were ignored as long as this one was
-		// held; and of a commit whose answer was lost nothing was published.
+		// Wakes for events of another holder were ignored while this replica held
+		// the session. The events of a commit whose answer was lost were not
+		// published.
 		d.hub.Publish(l.Key, nil)
-		// A command may have come between the worker's last look and here.
+		// A command may have come after the worker's last look.
 		d.lookSoon()
 	})
 }
 
-// failed ends a worker's lease. One that was asked to stop, or whose database was away, gives it back, so that
-// another replica goes on at once; none of this counts against the turn. So does one that met a newer version's
-// command, a little later. One that failed for another reason keeps
-// it until it expires: a pause before the next try. After as many tries as a turn has, its session is given up instead.
+// failed handles the lease of a worker that has failed. A worker that was asked to stop, or whose database
+// was away, releases it, so that another replica continues at once; this does not count against the turn. So
+// does a worker that met a newer version's command, a little later. A worker that failed for another reason
+// keeps the lease until it expires: a pause before the next attempt. After the last attempt of its turn, the
+// session is abandoned instead.
 func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
 	l := h.lease
 	switch {
@@ -283,14 +286,15 @@ func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
 	}
 }
 
-// abandon gives a session up, but takes no longer for it than it is held.
+// abandon abandons a session, within the time of its lease.
 func (d *Dispatcher) abandon(ctx context.Context, h *holding) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.LeaseTTL)
 	defer cancel()
 	return h.worker.Abandon(ctx)
 }
 
-// leave gives a lease back after a while, in which this replica does not take it up again.
+// leave releases a lease after a while, in which this replica does not claim the session
+// again.
 func (d *Dispatcher) leave(ctx context.Context, l store.Lease) {
 	pause := time.NewTimer(d.config.LeaseTTL / 2)
 	defer pause.Stop()
@@ -301,8 +305,8 @@ func (d *Dispatcher) leave(ctx context.Context, l store.Lease) {
 	d.giveBack(ctx, l)
 }
 
-// giveBack gives a lease back, also to a database that comes back within a while. A lease that cannot be given back
-// ends by itself.
+// giveBack releases a lease, and retries for a while if the database is away. A lease that cannot be released
+// expires.
 func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
 	patience := d.config.LeaseTTL
 	if ctx.Err() != nil { // the server stops and waits
@@ -326,7 +330,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
 	}
 }
 
-// renewAll prolongs all leases, several times within their life.
+// renewAll extends all leases, several times within their life.
 func (d *Dispatcher) renewAll(ctx context.Context) {
 	tick := time.NewTicker(d.config.LeaseTTL / renewals)
 	defer tick.Stop()
@@ -359,8 +363,8 @@ func (d *Dispatcher) renew(ctx context.Context) {
 		d.log.WarnContext(ctx, "cannot renew all leases; will try again", "sessions", len(leases), "error", err)
 	}
 	for _, k := range lost {
-		// The session may have been claimed anew meanwhile, for a worker whose lease
-		// is good: only the one that was asked about has lost its own.
+		// The session may have been claimed again meanwhile, for a worker with a
+		// valid lease: only the holding of this renewal has lost its lease.
 		if h := asked[k]; h != nil {
 			h.cancel(store.ErrStaleEpoch)
 		}

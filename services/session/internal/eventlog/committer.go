@@ -1,8 +1,8 @@
 // Package eventlog appends to the logs of the sessions that this replica holds.
-// One committer gathers what all of them have produced since the last commit
-// and writes it at once; what is committed is then published. While one commit
-// is under way the next one gathers, so an idle replica commits at once and a
-// busy one in large batches.
+// One committer collects the writes of all of them since the last commit and
+// commits them together; then it publishes the events. The next writes are
+// collected during a commit, so an idle replica commits at once and a busy one
+// in large batches.
 package eventlog
 
 import (
@@ -21,19 +21,19 @@ import (
 const (
 	// maxCommitBytes bounds one commit, so that one statement stays small.
 	maxCommitBytes = 4 << 20
-	// maxWaitingBytes bounds what one session may have waiting: Append blocks above it.
+	// maxWaitingBytes bounds the pending writes of one session: Append blocks above it.
 	maxWaitingBytes = 1 << 20
 )
 
 // ErrClosed says that the committer has stopped.
 var ErrClosed = errors.New("the event log is closed")
 
-// Store is what the committer needs of a store.
+// Store is the part of a store that the committer needs.
 type Store interface {
 	Commit(ctx context.Context, writes []store.Write) ([]error, error)
 }
 
-// Publish hands committed events to followers. It must not block.
+// Publish passes committed events to followers. It must not block.
 type Publish func(k store.Key, events []*sessionv1.Event)
 
 // Committer writes for all sessions that this replica holds.
@@ -43,19 +43,20 @@ type Committer struct {
 	timeout time.Duration
 
 	mu      sync.Mutex
-	waiting []*Log // logs with something to write, in the order in which they began to wait
+	waiting []*Log // logs with pending writes, in the order in which they began to wait
 	closed  bool
 	wake    chan struct{}
 }
 
-// New makes a committer; Run must run for anything to be written. A commit that
-// takes longer than timeout has failed: of a database that hangs nobody learns
-// what was written, so the sessions are loaded anew.
+// New returns a committer; nothing is written until Run is called. A commit
+// that takes longer than timeout has failed: it is unknown what a hanging
+// database has written, so the sessions are loaded anew.
 func New(s Store, p Publish, timeout time.Duration) *Committer {
 	return &Committer{store: s, publish: p, timeout: timeout, wake: make(chan struct{}, 1)}
 }
 
-// Run writes until ctx ends; then it writes what is left and refuses the rest.
+// Run writes until ctx ends; then it writes the pending writes and refuses
+// further ones.
 func (c *Committer) Run(ctx context.Context) error {
 	for {
 		select {
@@ -71,7 +72,7 @@ func (c *Committer) Run(ctx context.Context) error {
 	}
 }
 
-// commit writes until nothing waits.
+// commit writes until no write is pending.
 func (c *Committer) commit(ctx context.Context) {
 	for {
 		logs, writes := c.gather()
@@ -95,7 +96,7 @@ func (c *Committer) commit(ctx context.Context) {
 	}
 }
 
-// write makes one commit. The end of Run does not break it off: its time-out does.
+// write makes one commit. The end of Run does not interrupt it, only the timeout.
 func (c *Committer) write(ctx context.Context, writes []store.Write) ([]error, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	defer cancel()
@@ -106,7 +107,7 @@ func (c *Committer) write(ctx context.Context, writes []store.Write) ([]error, e
 	return errs, err
 }
 
-// gather takes what waits, up to the bound of one commit.
+// gather takes the pending writes, up to the limit of one commit.
 func (c *Committer) gather() ([]*Log, []store.Write) {
 	var logs []*Log
 	var writes []store.Write
@@ -122,8 +123,8 @@ func (c *Committer) gather() ([]*Log, []store.Write) {
 	return logs, writes
 }
 
-// dequeue takes the first log off the list. A log's lock is taken before the
-// committer's (Append), never the other way round.
+// dequeue takes the first log off the list. The lock of a log is taken before
+// the committer's (Append), never after it.
 func (c *Committer) dequeue() *Log {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +136,7 @@ func (c *Committer) dequeue() *Log {
 	return l
 }
 
-// Open begins to append to a session's log, behind lastSeq.
+// Open returns the log of a session, which continues after lastSeq.
 func (c *Committer) Open(l store.Lease, lastSeq int64) *Log {
 	g := &Log{committer: c, lease: l, seq: lastSeq, committedSeq: lastSeq}
 	g.changed.L = &g.mu
@@ -156,8 +157,9 @@ func (c *Committer) enqueue(l *Log) error {
 	return nil
 }
 
-// requeue puts a log behind the others again, also after the end: what was
-// accepted before it is written. The committer itself calls it and needs no wake.
+// requeue appends a log to the list again, even after the end: writes that were
+// accepted before it are written. Only the committer calls it, so it needs no
+// wake.
 func (c *Committer) requeue(l *Log) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,39 +167,39 @@ func (c *Committer) requeue(l *Log) {
 }
 
 // Log appends to one session's log. It is safe for concurrent use. Once a write
-// has failed, every later call fails with the same error: whoever holds the
-// session has to load it again.
+// has failed, every later call fails with the same error: the holder must load
+// the session again.
 type Log struct {
 	committer *Committer
 	lease     store.Lease
 
 	mu           sync.Mutex
 	changed      sync.Cond
-	seq          int64 // last number given
-	committedSeq int64 // last number committed
+	seq          int64 // last assigned number
+	committedSeq int64 // last committed number
 	next         store.Write
-	queued       bool // in the committer's list, or in the commit under way
+	queued       bool // in the committer's list, or in the current commit
 	bytes        int  // waiting or being written
 	appends      int64
-	written      int64 // the appends that are committed
-	taken        int64 // the appends that are in the commit under way
+	written      int64 // committed appends
+	taken        int64 // appends in the current commit
 	takenBytes   int
 	err          error
 }
 
-// Lease tells under which lease the log is written.
+// Lease returns the lease under which the log is written.
 func (l *Log) Lease() store.Lease { return l.lease }
 
-// Seq is the last sequence number that was given.
+// Seq returns the last assigned sequence number.
 func (l *Log) Seq() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seq
 }
 
-// Append gives the write's events their numbers and queues it; it does not wait
-// for the commit, except when too much waits. Lease and LastSeq of w are set
-// here. The events belong to the log from now on.
+// Append assigns the numbers of the write's events and queues it. It waits for
+// the commit only when too much is pending. It sets Lease and LastSeq of w.
+// From now on the events belong to the log.
 func (l *Log) Append(ctx context.Context, w store.Write) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,10 +244,11 @@ func (l *Log) Flush(ctx context.Context) error {
 	return nil
 }
 
-// await waits until it is so, the log has failed, or ctx has ended. mu is held.
+// await waits until so returns true, the log has failed, or ctx has ended. mu
+// is held.
 func (l *Log) await(ctx context.Context, so func() bool) {
 	if so() {
-		return // each token comes here: watching ctx has its price
+		return // the path of each token: watching ctx would be expensive
 	}
 	stop := context.AfterFunc(ctx, func() { l.mu.Lock(); l.changed.Broadcast(); l.mu.Unlock() })
 	defer stop()
@@ -262,15 +265,16 @@ func (l *Log) Commit(ctx context.Context, w store.Write) error {
 	return l.Flush(ctx)
 }
 
-// Err is the failure of the log, if it has failed.
+// Err returns the failure of the log, if it has failed.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// take hands what waits to the committer. The log stays queued until committed:
-// a write continues the one before it, so the two never go into one commit.
+// take passes the pending write to the committer. The log stays queued until
+// committed: a write continues the one before it, so the two must not be in one
+// commit.
 func (l *Log) take() (store.Write, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,9 +286,9 @@ func (l *Log) take() (store.Write, int) {
 	return w, l.bytes
 }
 
-// committed tells how the write that was taken last went, and queues what was
-// appended meanwhile. After a failure nothing more is written: what came later
-// rests on what was lost.
+// committed handles the result of the last taken write, and queues later
+// appends. After a failure nothing more is written: later appends build on the
+// lost ones.
 func (l *Log) committed(w store.Write, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // maxDelta bounds a merged delta, in bytes.
 const maxDelta = 64 << 10
 
-// merge adds a later write of the same session to one that still waits. Deltas
-// are joined when it is taken, all at once.
+// merge adds a later write of the same session to a pending one. Deltas are
+// joined when the write is taken.
 func merge(into *store.Write, w store.Write) {
 	into.Events = append(into.Events, w.Events...)
 	into.Messages = append(into.Messages, w.Messages...)
@@ -46,7 +46,7 @@ func merge(into *store.Write, w store.Write) {
 	if w.Place != nil {
 		into.Place = w.Place
 	}
-	into.Made = max(into.Made, w.Made) // of an earlier place nobody asks any more
+	into.Made = max(into.Made, w.Made) // an earlier place does not matter any more
 	into.VoidExports = max(into.VoidExports, w.VoidExports)
 	for _, gone := range w.DropCheckpoints { // the store drops before it adds
 		into.Checkpoints = slices.DeleteFunc(into.Checkpoints, func(c *sessionv1.Checkpoint) bool { return strings.HasSuffix(c.GetName(), "/"+gone) })
@@ -55,7 +55,7 @@ func merge(into *store.Write, w store.Write) {
 	into.Checkpoints = append(into.Checkpoints, w.Checkpoints...)
 }
 
-// revise takes in a revision: of a message that still waits, it is the message.
+// revise adds a revision. It replaces a message that is still pending.
 func revise(into *store.Write, m *sessionv1.Message) {
 	for i := range into.Messages {
 		if into.Messages[i].GetName() == m.GetName() {
@@ -76,7 +76,7 @@ func replaceTurn(turns []*store.TurnRow, t *store.TurnRow) []*store.TurnRow {
 	return append(turns, t)
 }
 
-// mergeWaits keeps the order of waiting and no longer waiting, call by call.
+// mergeWaits merges the changes of waiting calls, in order for each call.
 func mergeWaits(into *store.Write, w store.Write) {
 	for _, id := range w.Waited {
 		for i := range into.Wait {
@@ -100,9 +100,9 @@ func AddUsage(a, b *sessionv1.Usage) {
 	a.CostNanoUsd = store.Sum(a.CostNanoUsd, b.GetCostNanoUsd())
 }
 
-// MergeDeltas joins neighbors that are deltas of the same thing and follow each
-// other in the log; the first then covers the numbers of all. One that is above
-// the bound, in bytes of text, takes in no more. The events are changed.
+// MergeDeltas joins adjacent deltas of the same block that follow each other in
+// the log; the first then covers the numbers of all. A delta above the limit,
+// in bytes of text, is not extended. It changes the events.
 func MergeDeltas(events []*sessionv1.Event, bound int) []*sessionv1.Event {
 	out := events[:0]
 	for len(events) > 0 {
@@ -116,8 +116,8 @@ func MergeDeltas(events []*sessionv1.Event, bound int) []*sessionv1.Event {
 	return out
 }
 
-// run counts the events that the first one takes in, itself included, and the
-// bytes of their text.
+// run counts the events that the first one is joined with, including itself,
+// and the bytes of their text.
 func run(events []*sessionv1.Event, bound int) (n, size int) {
 	first := events[0]
 	what, text := deltaOf(first)
@@ -147,7 +147,7 @@ func join(events []*sessionv1.Event, size int) {
 	events[0].Seq = events[len(events)-1].Seq
 }
 
-// content is the text of a delta, or its bytes.
+// content is the text or the bytes of a delta.
 type content struct {
 	text *string
 	data *[]byte
@@ -175,7 +175,7 @@ func (c content) set(b []byte) {
 	*c.data = b
 }
 
-// subject is what a delta belongs to; the zero value is no delta's.
+// subject identifies what a delta belongs to; the zero value is not a delta's.
 type subject struct {
 	kind   deltaKind
 	block  int32
@@ -192,7 +192,7 @@ const (
 	outputDelta
 )
 
-// deltaOf gives what an event is a delta of, and its content.
+// deltaOf returns the subject of a delta, and its content.
 func deltaOf(e *sessionv1.Event) (subject, content) {
 	switch d := e.Body.(type) {
 	case *sessionv1.Event_TextDelta:
@@ -208,7 +208,7 @@ func deltaOf(e *sessionv1.Event) (subject, content) {
 	return subject{}, content{}
 }
 
-// sizeOf is about what an event takes in memory, in bytes.
+// sizeOf returns about the size of an event in memory, in bytes.
 func sizeOf(e *sessionv1.Event) int {
 	if what, text := deltaOf(e); what != (subject{}) {
 		return 128 + text.len()

@@ -11,19 +11,21 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Job ends the wait of a session's call after some time, by the database's clock.
+// Job returns the job that ends the wait of a session's call after some time, by
+// the database's clock.
 func Job(k store.Key, call string, after time.Duration) store.Job {
 	return store.Job{
 		Tenant: k.Tenant, Kind: store.JobExpire, ID: store.ExpiryID(k.Session, call), Session: k.Session, Body: []byte(call), After: after,
 	}
 }
 
-// Inbox is what an expiry needs of a store.
+// Inbox is the part of a store that an expiry needs.
 type Inbox interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Handler does a store.JobExpire: it tells the session. An answer that came first stands.
+// Handler returns the handler of store.JobExpire: it tells the session. An earlier answer
+// stays valid.
 func Handler(s Inbox) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		_, err := s.Submit(ctx, store.Submit{

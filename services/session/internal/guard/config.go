@@ -11,13 +11,13 @@ import (
 // Default is the profile of models that name none.
 const Default = "default"
 
-// How a rule ends a turn.
+// Ways in which a rule ends a turn.
 const (
 	EndFailed  = "failed"
 	EndPartial = "partial"
 )
 
-// Config is one profile of guardrails. What is left out is as in the profile
+// Config is one profile of guardrails. Missing rules are those of the profile
 // `default`; 0 switches a rule off.
 type Config struct {
 	MaxToolFailures *int   `key:"max-tool-failures" help:"the tool calls that may fail one after the other; 0: any number"`
@@ -30,7 +30,7 @@ type Config struct {
 	TodoEnd         string `key:"todo-steps-end" help:"how the turn ends then: failed or partial"`
 }
 
-// Defaults are the profiles where nothing is said.
+// Defaults returns the default profiles.
 func Defaults() map[string]Config {
 	n := func(n int) *int { return &n }
 	return map[string]Config{Default: {
@@ -39,7 +39,7 @@ func Defaults() map[string]Config {
 	}}
 }
 
-// Profiles are the rules by the name of their profile.
+// Profiles has the rules of each profile, by name.
 type Profiles map[string]Rules
 
 // New reads the configured profiles. It reports every fault at once.
@@ -55,7 +55,7 @@ func New(configured map[string]Config) (Profiles, error) {
 	return profiles, errors.Join(faults...)
 }
 
-// Get finds a profile; nothing means the default one.
+// Get returns a profile; "" means the default one.
 func (p Profiles) Get(name string) (Rules, error) {
 	if name == "" {
 		name = Default
@@ -67,7 +67,7 @@ func (p Profiles) Get(name string) (Rules, error) {
 	return r, nil
 }
 
-// over gives the profile with what set says in its place.
+// over returns the profile with the values that are set in set.
 func (c Config) over(set Config) Config {
 	for _, n := range []struct{ dst, from **int }{
 		{&c.MaxToolFailures, &set.MaxToolFailures}, {&c.MaxRepeats, &set.MaxRepeats}, {&c.MaxSilent, &set.MaxSilent}, {&c.MaxTodo, &set.MaxTodo},

@@ -1,6 +1,6 @@
-// Package guard is the circuit breaker of a turn: it looks at what an agent did
-// and says when it gets nowhere. It is a function of the turn's messages and of
-// nothing else, so that every replica comes to the same answer.
+// Package guard is the circuit breaker of a turn: it detects that an agent
+// makes no progress. Its result depends only on the turn's messages, so that
+// every replica reaches the same one.
 package guard
 
 import (
@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxMost bounds what a rule may allow.
+	// maxMost bounds the limit of a rule.
 	maxMost = 10_000
-	// maxRound is the longest sequence of calls whose repetition is noticed.
+	// maxRound is the longest sequence of calls whose repetition is detected.
 	maxRound = 4
-	// minHint is the smallest maximum that is announced at half way.
+	// minHint is the smallest limit with a hint at half way.
 	minHint = 4
 )
 
-// Names of tools that the rules treat apart.
+// Names of tools that the rules treat specially.
 const (
 	todoTool = "TodoWrite"
-	pollTool = "check_operation" // looking again is what it is for
+	pollTool = "check_operation" // repeated use is its purpose
 )
 
 // Rule is one guardrail. A Most of 0 switches it off.
@@ -34,14 +34,14 @@ type Rule struct {
 // Rules are the guardrails of a model.
 type Rules struct{ Failures, Repeats, Silent, Todo Rule }
 
-// Finding says that a rule strikes.
+// Finding is a rule that was broken.
 type Finding struct {
 	Reason  sessionv1.ErrorReason
 	Message string // for people: what happened and what to do
 	Partial bool
 }
 
-// counts is how far the agent has come with each rule at the end of a turn.
+// counts has the count of each rule at the end of a turn.
 type counts struct {
 	failures   int
 	failedTool string
@@ -51,9 +51,9 @@ type counts struct {
 	todo       int
 }
 
-// Check looks at the messages of one turn, oldest first, and returns the first
-// rule that strikes, or nil. A person's words in the middle of the turn begin
-// every count anew.
+// Check examines the messages of one turn, oldest first, and returns the first
+// broken rule, or nil. A person's message in the middle of the turn resets
+// every count.
 func (r Rules) Check(turn []*sessionv1.Message) *Finding {
 	c := count(turn)
 	switch {
@@ -74,8 +74,8 @@ func (r Rules) Check(turn []*sessionv1.Message) *Finding {
 	}
 }
 
-// Hint is what the model is told when the last step, which begins at index
-// step, has brought it half way to a rule; empty when it has not.
+// Hint returns a hint for the model if the last step, which begins at index
+// step, has brought it half way to a rule; otherwise "".
 func (r Rules) Hint(turn []*sessionv1.Message, step int) string {
 	before, now := count(turn[:step]), count(turn)
 	var hints []string
@@ -106,7 +106,7 @@ func round(tools []string) string {
 	return "the same calls of " + strings.Join(tools[:len(tools)-1], ", ") + " and " + tools[len(tools)-1]
 }
 
-// OnlyTodo tells whether a step did nothing but change the list of things to do.
+// OnlyTodo reports whether a step only changed the list of things to do.
 func OnlyTodo(m *sessionv1.Message) bool {
 	calls := 0
 	for _, b := range m.GetBlocks() {
@@ -120,14 +120,14 @@ func OnlyTodo(m *sessionv1.Message) bool {
 	return calls > 0
 }
 
-// count follows the messages.
+// count counts over the messages.
 func count(turn []*sessionv1.Message) counts {
 	var c counts
 	var made []*sessionv1.ToolUse
 	open := map[string]*sessionv1.ToolUse{}
 	for _, m := range turn {
 		switch {
-		case m.Compaction != nil: // nothing happened
+		case m.Compaction != nil: // not an action of the agent
 		case m.Role == sessionv1.Role_ROLE_ASSISTANT:
 			c.step(m)
 			clear(open)
@@ -169,7 +169,7 @@ func (c *counts) step(m *sessionv1.Message) {
 	}
 }
 
-// result counts failures. What a person did (refuse, stop, not answer) is
+// result counts failures. A person's action (refuse, stop, not answer) is
 // neither a failure nor a success.
 func (c *counts) result(u *sessionv1.ToolUse, o sessionv1.ToolOutcome) {
 	switch o {
@@ -182,7 +182,7 @@ func (c *counts) result(u *sessionv1.ToolUse, o sessionv1.ToolOutcome) {
 	}
 }
 
-// results tells whether a message brings tool results.
+// results reports whether a message has tool results.
 func results(m *sessionv1.Message) bool {
 	for _, b := range m.Blocks {
 		if b.GetToolResult() != nil {
@@ -192,9 +192,9 @@ func results(m *sessionv1.Message) bool {
 	return false
 }
 
-// repetition finds the round of at most maxRound calls that was made most often,
-// one right after the other, up to the end. Two calls are the same when tool and
-// arguments are, to the letter.
+// repetition finds the round of at most maxRound calls that was repeated most
+// often, without a gap, up to the end. Two calls are the same if tool and
+// arguments are equal, byte by byte.
 func repetition(made []*sessionv1.ToolUse) (times int, tools []string) {
 	for size := 1; size <= maxRound && size <= len(made); size++ {
 		n := 1

@@ -1,6 +1,6 @@
-// Package hub hands committed events to those who follow a session in this
-// process. A follower that falls behind by more than it may is told to read the
-// store, so a slow one costs bounded memory and slows nobody.
+// Package hub passes committed events to the followers of a session in this
+// process. A follower that falls too far behind is told to read the store, so a
+// slow one costs bounded memory and delays no other.
 package hub
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// overhead is what an event takes in memory, about, besides its bytes.
+// overhead is about the memory of an event besides its bytes.
 const overhead = 256
 
 // Hub connects publishers and followers. It is safe for concurrent use.
@@ -22,7 +22,7 @@ type Hub struct {
 	followers map[store.Key]map[*Follower]struct{}
 }
 
-// New makes a hub in which at most so many bytes of events wait for one follower.
+// New returns a hub in which at most maxBytes of events wait for one follower.
 func New(maxBytes int) *Hub {
 	return &Hub{maxBytes: maxBytes, followers: map[store.Key]map[*Follower]struct{}{}}
 }
@@ -31,7 +31,7 @@ func New(maxBytes int) *Hub {
 type Follower struct {
 	hub *Hub
 	key store.Key
-	// C holds a token when there is something to take.
+	// C holds a token when Take has something to return.
 	C chan struct{}
 
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ type Follower struct {
 	wake    bool
 }
 
-// Follow begins to follow a session. Close must be called.
+// Follow starts to follow a session. The caller must call Close.
 func (h *Hub) Follow(k store.Key) *Follower {
 	f := &Follower{hub: h, key: k, C: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -62,9 +62,9 @@ func (f *Follower) Close() {
 	}
 }
 
-// Take returns what was published since it was last called, in order, and whether
-// there is something in the store besides. A follower checks the numbers: before
-// a batch that leaves a gap it reads the store.
+// Take returns what was published since its last call, in order, and whether the
+// store has more. A follower checks the numbers: before a batch that leaves a gap
+// it reads the store.
 func (f *Follower) Take() (batches [][]*sessionv1.Event, wake bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,9 +73,9 @@ func (f *Follower) Take() (batches [][]*sessionv1.Event, wake bool) {
 	return batches, wake
 }
 
-// Publish hands committed events to a session's followers. With no events it
-// only wakes them. It never blocks: a follower for which too much waits loses it
-// and reads the store instead.
+// Publish passes committed events to a session's followers. Without events it
+// only wakes them. It never blocks: a follower with too many pending events
+// loses them and reads the store instead.
 func (h *Hub) Publish(k store.Key, events []*sessionv1.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +103,7 @@ func (h *Hub) WakeAll() {
 	}
 }
 
-// Following tells whether anybody follows a session here.
+// Following reports whether the session has a follower in this process.
 func (h *Hub) Following(k store.Key) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,6 +123,6 @@ func (f *Follower) offer(events []*sessionv1.Event, bytes int) {
 	}
 	select {
 	case f.C <- struct{}{}:
-	default: // it has not taken what was there before
+	default: // it has not taken the earlier token
 	}
 }

@@ -1,11 +1,10 @@
-// Package jobs runs the durable work that is no part of a turn's loop: rows of
-// the store, claimed by any replica, done at least once.
+// Package jobs runs durable work outside of a turn's loop: rows of the store,
+// claimed by any replica, done at least once.
 //
 // A handler does one job, in the name of the job's tenant, and must be
 // idempotent: a replica may die between the work and the end of the job. A job
-// that fails is given back and tried again after a delay that grows from try to
-// try, until it goes well or the handler says that it never will
-// (backoff.Permanent).
+// that fails is returned and retried after a growing delay, until it succeeds
+// or the handler returns backoff.Permanent.
 package jobs
 
 import (
@@ -28,33 +27,33 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// User is who acts in a job, towards the peers and in their logs.
+// User is the acting user of a job, towards the peers and in their logs.
 const User = "fairlead"
 
 const (
-	// firstDelay and lastDelay bound the time between the tries of a job that fails.
+	// firstDelay and lastDelay bound the time between the attempts of a failing job.
 	firstDelay = time.Second
 	lastDelay  = 5 * time.Minute
-	// endTimeout bounds how long the end of a job may take to write.
+	// endTimeout bounds the write of a job's end.
 	endTimeout = 5 * time.Second
 )
 
-// Handler does a job. Without an error the job is done and goes away, unless it
-// hands back when and with which body it is to be done again. Its context ends
-// after the runner's time-out, or when the server stops; the job is then tried
-// again.
+// Handler does a job. Without an error the job is done and removed, unless the
+// handler returns when and with which body it must be done again. Its context
+// ends after the runner's timeout, or when the server stops; the job is then
+// retried.
 type Handler func(ctx context.Context, j store.Job) (again *store.Job, err error)
 
-// Config says how a replica takes part.
+// Config configures a replica.
 type Config struct {
 	Concurrency int           // jobs that run at the same time
-	Poll        time.Duration // how often to look for jobs that nobody told of
-	// Timeout bounds one try. A claim lasts half as long again, so a try has ended
-	// before another replica may begin one.
+	Poll        time.Duration // how often to look for jobs without a wake
+	// Timeout bounds one attempt. A claim lasts half as long again, so an attempt
+	// has ended before another replica may begin one.
 	Timeout time.Duration
 }
 
-// Store is what the runner needs of a store.
+// Store is the part of a store that the runner needs.
 type Store interface {
 	ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error)
 	EndJob(ctx context.Context, j store.Job, again *store.Job) error
@@ -70,16 +69,16 @@ type Runner struct {
 	log      *slog.Logger
 
 	look    chan struct{} // holds a token when there may be something to claim
-	free    chan struct{} // holds a token for each job that may run besides
-	full    atomic.Bool   // the last claim took all that it could: there may be more
+	free    chan struct{} // holds a token for each job that may still be started
+	full    atomic.Bool   // the last claim took as many as it could: there may be more
 	running sync.WaitGroup
-	drain   chan struct{} // closed when nothing is to be claimed any more
+	drain   chan struct{} // closed when no more jobs are to be claimed
 	drained func()        // closes drain, once
 	done    chan struct{} // closed when Run has returned
 }
 
-// New makes a runner; Run does the work. A job whose kind has no handler here is
-// left to replicas that have one.
+// New returns a runner; Run does the work. A job without a handler here is left
+// to replicas that have one.
 func New(c Config, s Store, handlers map[store.JobKind]Handler, tracer trace.Tracer, m *Metrics, log *slog.Logger) *Runner {
 	drain := make(chan struct{})
 	return &Runner{
@@ -97,8 +96,8 @@ func (r *Runner) Wake() {
 	}
 }
 
-// Drain claims no more jobs, and waits until those under way have ended or ctx
-// has. Run must have been called.
+// Drain stops claiming jobs, and waits until the current ones or ctx have
+// ended. Run must have been called.
 func (r *Runner) Drain(ctx context.Context) {
 	r.drained()
 	select {
@@ -107,8 +106,8 @@ func (r *Runner) Drain(ctx context.Context) {
 	}
 }
 
-// Run works until ctx ends; then it stops the handlers, waits for them and gives
-// their jobs back. After Drain it only waits for them. It is called once.
+// Run works until ctx ends; then it stops the handlers, waits for them and
+// returns their jobs. After Drain it only waits for them. It is called once.
 func (r *Runner) Run(ctx context.Context) error {
 	defer close(r.done)
 	defer r.running.Wait()
@@ -130,11 +129,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// claim begins as many jobs as there is room for.
+// claim starts as many jobs as there is room for.
 func (r *Runner) claim(ctx context.Context) {
-	r.full.Store(true)                     // who ends from here on wakes us
+	r.full.Store(true)                     // jobs that end from here on wake the runner
 	room := len(r.free)                    // only this goroutine takes tokens
-	if room == 0 || len(r.handlers) == 0 { // without handlers there is nothing to ask for: no kinds would mean all
+	if room == 0 || len(r.handlers) == 0 { // without handlers there is nothing to claim: an empty list of kinds would mean all
 		return
 	}
 	claimed, err := r.store.ClaimJobs(ctx, store.JobClaim{
@@ -159,9 +158,10 @@ func (r *Runner) claim(ctx context.Context) {
 	}
 }
 
-// Try does one job at once, before it is due and whatever else runs, if nobody
-// does it already, and tells what became of it only by its end. A job that fails
-// is tried again later like any other.
+// Try does one job at once, even before it is due and beyond the limit, unless
+// it is being done already. Its error says that the job could not be claimed;
+// the result of the job shows only in its end. A job that fails is retried later
+// like any other.
 func (r *Runner) Try(ctx context.Context, tenant string, kind store.JobKind, id string) error {
 	claimed, err := r.store.ClaimJobs(ctx, store.JobClaim{
 		Kinds: []store.JobKind{kind}, Tenant: tenant, ID: id, Limit: 1, TTL: r.config.Timeout * 3 / 2,
@@ -175,7 +175,7 @@ func (r *Runner) Try(ctx context.Context, tenant string, kind store.JobKind, id 
 	return nil
 }
 
-// run does one job and says what became of it.
+// run does one job and records the result.
 func (r *Runner) run(ctx context.Context, j store.Job) {
 	r.metrics.claimed(ctx, j)
 	ctx, span := r.tracer.Start(ctx, "job "+string(j.Kind), trace.WithAttributes(
@@ -193,7 +193,7 @@ func (r *Runner) run(ctx context.Context, j store.Job) {
 	r.end(ctx, j, again)
 }
 
-// handle calls the handler, for as long as it may take.
+// handle calls the handler within its time limit.
 func (r *Runner) handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -204,11 +204,11 @@ func (r *Runner) handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	return again, nil
 }
 
-// What became of a try.
+// Results of an attempt.
 const (
 	outcomeDone    = "done"
-	outcomeAgain   = "again"   // done, and to be done again later
-	outcomeFailed  = "failed"  // to be tried again
+	outcomeAgain   = "again"   // done, and due again later
+	outcomeFailed  = "failed"  // to be retried
 	outcomeStopped = "stopped" // by the end of this server
 	outcomeGivenUp = "given_up"
 )
@@ -228,7 +228,7 @@ func outcome(ctx context.Context, again *store.Job, err error) string {
 	return outcomeFailed
 }
 
-// retry says how a job goes on that did not go well.
+// retry returns how a failed job is retried.
 func (r *Runner) retry(ctx context.Context, j store.Job, how string, err error) *store.Job {
 	log := r.log.With("kind", j.Kind, "job", j.ID, "tenant", j.Tenant, "attempt", j.Attempt, "error", err)
 	switch how {
@@ -236,7 +236,7 @@ func (r *Runner) retry(ctx context.Context, j store.Job, how string, err error) 
 		log.ErrorContext(ctx, "a job cannot be done and is given up")
 		return nil
 	case outcomeStopped:
-		// The next replica's try is not one more than there were: this one was cut off.
+		// This attempt was interrupted and does not count.
 		return &store.Job{Body: j.Body, Attempt: j.Attempt - 1}
 	}
 	wait := delay(j.Attempt)
@@ -248,9 +248,9 @@ func (r *Runner) retry(ctx context.Context, j store.Job, how string, err error) 
 	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: wait}
 }
 
-// delay is how long to wait after this many tries: twice as long after each,
-// and up to half of it more or less, so that what failed together does not come
-// back together.
+// delay returns the wait after this many attempts. It doubles with each and
+// varies by up to half, so that jobs that failed together are not retried
+// together.
 func delay(attempts int) time.Duration {
 	b := backoff.ExponentialBackOff{InitialInterval: firstDelay, MaxInterval: lastDelay, Multiplier: 2, RandomizationFactor: 0.5}
 	b.Reset()
@@ -261,8 +261,8 @@ func delay(attempts int) time.Duration {
 	return wait
 }
 
-// end writes what becomes of the job, also when the server stops. What cannot be
-// written is done again when the claim has lapsed.
+// end stores the result of a job, even when the server stops. A job whose result
+// cannot be stored is done again when the claim has expired.
 func (r *Runner) end(ctx context.Context, j store.Job, again *store.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
@@ -277,7 +277,7 @@ func (r *Runner) end(ctx context.Context, j store.Job, again *store.Job) {
 	}
 }
 
-// wait is how long it takes, about, until a job is due again.
+// wait returns about how long it takes until a job is due again.
 func wait(again *store.Job) time.Duration {
 	if again.Due.IsZero() {
 		return again.After

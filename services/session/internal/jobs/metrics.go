@@ -24,7 +24,7 @@ type Metrics struct {
 	duration metric.Float64Histogram
 }
 
-// NewMetrics makes the instruments.
+// NewMetrics creates the instruments.
 func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
 	var errs [3]error

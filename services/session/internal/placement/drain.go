@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// moving is how many workspaces leave a node at the same time.
+	// moving bounds how many workspaces leave a node at the same time.
 	moving = 4
-	// movePatience is how long the others wait for them. One that is not gone by then
-	// is tried again later.
+	// movePatience is how long the next batch waits for these. A workspace that has
+	// not left by then is tried again later.
 	movePatience = 30 * time.Second
-	// moveLook and drainLook are the times between two looks: at those that leave, and
-	// at a node that has nothing left that could.
+	// moveLook and drainLook are the intervals between looks: at leaving workspaces,
+	// and at a node without further workspaces that could leave.
 	moveLook, drainLook = 300 * time.Millisecond, 5 * time.Second
-	// moveAgain is how often a session is asked to move at most.
+	// moveAgain is the least time between two requests to move to a session.
 	moveAgain = 10 * time.Minute
-	// page is how many sessions are looked at together.
+	// page is how many sessions one read returns.
 	page = 100
 )
 
 // draining is the body of a JobDrain.
 type draining struct {
 	Node  string      `json:"node"`
-	After store.Key   `json:"after"`           // up to here sessions have been asked
-	Batch []store.Key `json:"batch,omitempty"` // those that are on their way
+	After store.Key   `json:"after"`           // the last session that was asked
+	Batch []store.Key `json:"batch,omitempty"` // sessions whose workspaces are leaving
 	Since time.Time   `json:"since,omitzero"`
 }
 
-// Move is the body of a store.CommandMove: what the workspace is to leave.
+// Move is the body of a store.CommandMove: the place to leave.
 type Move struct {
 	Node       string `json:"node"`
 	Generation int64  `json:"generation"`
 }
 
-// DrainJob empties a node for as long as it is drained.
+// DrainJob returns the job that empties a node for as long as it is draining.
 func DrainJob(name string) store.Job {
 	return store.Job{Kind: store.JobDrain, ID: name, Body: encode(draining{Node: name})}
 }
@@ -55,8 +55,8 @@ func encode(v any) []byte {
 	return body
 }
 
-// Drain does a DrainJob: it asks the sessions that rest to have their workspaces moved
-// by whoever holds them, a few at a time, until the node is not drained any more.
+// Drain does a DrainJob: it requests the idle sessions' holders to move their
+// workspaces, a few at a time, until the node is no longer draining.
 func (w *Work) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
 	var d draining
 	if err := json.Unmarshal(j.Body, &d); err != nil {
@@ -79,7 +79,7 @@ func (w *Work) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
 		return again(moveLook)
 	}
 	d.Batch, d.Since = nil, time.Now()
-	if w.Nodes.State(d.Node) != Ready { // what a node has that does not answer cannot be taken along
+	if w.Nodes.State(d.Node) != Ready { // the files of a node that does not answer cannot be copied
 		return again(drainLook)
 	}
 	asked := d.After
@@ -96,7 +96,7 @@ func (w *Work) Drain(ctx context.Context, j store.Job) (*store.Job, error) {
 	return again(drainLook)
 }
 
-// still are those of some sessions whose workspaces are on a node.
+// still returns the sessions of all whose workspaces are still on a node.
 func (w *Work) still(ctx context.Context, node string, all []store.Key) (left []store.Key, err error) {
 	for _, k := range all {
 		p, _, err := w.Store.PlaceOf(ctx, k)
@@ -110,8 +110,8 @@ func (w *Work) still(ctx context.Context, node string, all []store.Key) (left []
 	return left, nil
 }
 
-// askToMove asks the next sessions that rest, and takes down which. Those with a turn
-// move by themselves.
+// askToMove asks the next idle sessions to move, and records them. Sessions with a
+// turn move by themselves.
 func (w *Work) askToMove(ctx context.Context, d *draining) error {
 	keys, err := w.Store.PlacedOn(ctx, d.Node, d.After, page)
 	if err != nil {

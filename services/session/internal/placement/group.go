@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// silence is after what time without a beat a server of a group does not run.
+	// silence is the time without a beat after which a server of a group counts
+	// as stopped.
 	silence = 2*longest + time.Second
-	// leaveTimeout bounds noting that this server stops.
+	// leaveTimeout bounds the record of this server's stop.
 	leaveTimeout = 2 * time.Second
 )
 
-// Group is the servers that share one store and hold workspaces on their own disks. Each
-// notes in the store that it runs, and where the others reach it: its beat.
+// Group is the servers that share one store and have workspaces on their own disks. Each
+// server records regularly in the store that it runs, and its address: its beat.
 //
-// A server is lost when it neither answers nor beats for Config.LostAfter. One that beats
-// and cannot be reached is waited for: its files are there.
+// A server is lost when it neither answers nor beats for Config.LostAfter. Sessions wait
+// for a server that beats and cannot be reached: its files still exist.
 type Group struct {
 	Self  store.Member
 	Store store.Members
-	// Learn is told where a server is (kit/node).
+	// Learn is called with the address of a server (kit/node).
 	Learn func(name, address string) error
 	// Ask asks the server at an address for its name.
 	Ask func(ctx context.Context, address string) (name string, err error)
@@ -36,7 +37,7 @@ type Group struct {
 	met time.Time // when the members were read last
 }
 
-// meet beats, and reads who else is there.
+// meet beats, and reads the other members.
 func (n *Nodes) meet(ctx context.Context) error {
 	g := n.Group
 	if g == nil {
@@ -65,7 +66,7 @@ func (n *Nodes) meet(ctx context.Context) error {
 	return nil
 }
 
-// learn notes where the members are.
+// learn passes on the members' addresses.
 func (g *Group) learn(members []store.Member) error {
 	var faults []error
 	for _, m := range members {
@@ -76,8 +77,8 @@ func (g *Group) learn(members []store.Member) error {
 	return errors.Join(faults...)
 }
 
-// count sets which members there are, and which beat. After a time in which the store
-// could not be read, every member gets the time to beat again. mu is held.
+// count sets the members, and which of them beat. After a time in which the store
+// could not be read, every member gets time to beat again. mu is held.
 func (n *Nodes) count(members []store.Member) {
 	g, now := n.Group, time.Now()
 	blind := now.Sub(g.met) > silence
@@ -110,8 +111,8 @@ func (n *Nodes) count(members []store.Member) {
 // runs reports whether a member has beaten lately.
 func runs(m store.Member) bool { return m.Address != "" && m.Silent < silence }
 
-// leave notes that this server stops, so that the next start waits for no answer of it.
-// Without workspaces the others forget it.
+// leave records that this server stops, so that its next start does not wait for it.
+// The others forget a server without workspaces.
 func (g *Group) leave(ctx context.Context, log *slog.Logger) {
 	if g == nil {
 		return
@@ -123,9 +124,9 @@ func (g *Group) leave(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// CheckStart refuses a start where the others could not use this server's files, nor it theirs:
-// two servers under one name, and servers on several machines whose peer listeners are on
-// loopback. It changes nothing: Run enlists the server, once it serves.
+// CheckStart returns an error if the servers could not use each other's files: two servers under
+// one name, or servers on several machines with peer listeners on loopback. It changes nothing:
+// Run enlists the server, once it serves.
 func (n *Nodes) CheckStart(ctx context.Context) error {
 	if n == nil || n.Group == nil {
 		return nil
@@ -136,7 +137,7 @@ func (n *Nodes) CheckStart(ctx context.Context) error {
 		return err
 	}
 	for _, m := range members {
-		if !runs(m) || m.Address == g.Self.Address { // the latter: its port is this server's now
+		if !runs(m) || m.Address == g.Self.Address { // the address is this server's now
 			continue
 		}
 		if err := n.check(ctx, m); err != nil {
@@ -154,8 +155,9 @@ func (g *Group) enlist(ctx context.Context) error {
 	return g.Store.Enlist(ctx, g.Self)
 }
 
-// check refuses to run beside a member. One that beat lately and does not answer may have
-// died: it is asked until it has been silent for long, or has beaten twice.
+// check refuses to run beside a member that has the same name or that cannot be reached.
+// A member that beat lately and does not answer may have died: it is asked until it has
+// been silent for long, or has beaten twice.
 func (n *Nodes) check(ctx context.Context, m store.Member) error {
 	for beats := 0; beats < 2; {
 		name, err := n.ask(ctx, m.Address)
@@ -185,14 +187,14 @@ func (n *Nodes) check(ctx context.Context, m store.Member) error {
 		"set peer on both servers to an address that the other reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address)
 }
 
-// ask asks what the server at an address is named.
+// ask asks the server at an address for its name.
 func (n *Nodes) ask(ctx context.Context, address string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	return n.Group.Ask(ctx, address)
 }
 
-// member reads one member; without a name if it is gone.
+// member reads one member; its name is empty if it is gone.
 func (g *Group) member(ctx context.Context, name string) (store.Member, error) {
 	members, err := g.Store.Members(ctx)
 	for _, m := range members {
@@ -212,7 +214,7 @@ func checkReach(ctx context.Context, self, m store.Member) error {
 		"Set peer to an address that it reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address, self.Address)
 }
 
-// Loopback reports whether only this machine reaches an address.
+// Loopback reports whether an address can be reached only from this machine.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,14 +1,13 @@
-// Package placement says on which sandbox node a session's workspace is.
+// Package placement decides on which sandbox node a session's workspace is.
 //
-// A workspace is on one node at a time, in a place that the session's holder writes
-// down under its lease. Each place has a higher generation than the one before, and a
-// node refuses who names another one than its copy's. So it is harmless that a
-// replica believes a node to be lost that others still reach: from the commit on that
-// moves the workspace, what the old place has is of no use to anybody, and a job
-// deletes it as soon as its node answers.
+// A workspace is on one node at a time, in a place that the session's holder stores
+// under its lease. Each place has a higher generation than the one before, and a node
+// refuses requests with another generation than its copy's. So a replica may wrongly
+// believe a node to be lost: from the commit on that moves the workspace, the old
+// place can no longer be used, and a job deletes its files when its node answers.
 //
-// Nodes are asked every now and then. One that has not answered for long is lost;
-// its workspaces are made again elsewhere, from their last export.
+// Nodes are probed regularly. A node that has not answered for long is lost; its
+// workspaces are made again on other nodes, from their last export.
 package placement
 
 import (
@@ -35,20 +34,22 @@ import (
 var ErrLost = errors.New("the node that has the workspace is lost")
 
 const (
-	// looks is how often a node is asked within the time after which it is lost.
+	// looks is how often a node is probed within the time after which it is
+	// lost.
 	looks = 10
-	// shortest and longest bound the time between two questions.
+	// shortest and longest bound the time between two probes.
 	shortest, longest = 50 * time.Millisecond, 3 * time.Second
-	// probeTimeout bounds one question.
+	// probeTimeout bounds one probe.
 	probeTimeout = 2 * time.Second
-	// stayFor is how long turns let a workspace stay that could not leave its node.
+	// stayFor is how long turns do not try again to move a workspace that could not
+	// leave its node.
 	stayFor = 10 * time.Minute
 )
 
-// Config says which nodes there are.
+// Config configures the nodes.
 type Config struct {
 	Names     []string // in the order of the configuration
-	Group     *Group   // in place of Names: the servers that share the store
+	Group     *Group   // instead of Names: the servers that share the store
 	LostAfter time.Duration
 	// Sandbox reaches the nodes by their names (kit/node).
 	Sandbox sandboxv1.WorkspaceServiceClient
@@ -59,8 +60,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Nodes knows which nodes can be reached. A nil one stands for the one node that has
-// no name and every workspace. It is safe for concurrent use.
+// Nodes has the state of the nodes. A nil one stands for the only node, which has no
+// name and every workspace. It is safe for concurrent use.
 type Nodes struct {
 	Config
 
@@ -69,21 +70,21 @@ type Nodes struct {
 	states   map[string]*state
 	draining []string
 	stays    map[store.Key]time.Time // see Stay
-	changed  chan struct{}           // closed, and made anew, when what Until waits for may have come
-	hurry    chan struct{}           // has one when a node was named that is not known: it may be new
+	changed  chan struct{}           // closed and replaced when a context of Until may have to end
+	hurry    chan struct{}           // holds a token when an unknown node was named: it may be new
 }
 
-// state is what is known of a node.
+// state is the known state of a node.
 type state struct {
-	known bool      // it answered last time, by its name
-	since time.Time // when it did not answer first; zero: it does
+	known bool      // its last answer had its name
+	since time.Time // time of its first missed answer; zero: it answers
 	lost  bool
-	beats bool // it is of a group, and notes in the store that it runs
-	empty bool // it is of a group, and has no workspace
+	beats bool // it belongs to a group, and beats
+	empty bool // it belongs to a group, and has no workspace
 }
 
-// level is the level of a log record about the node's silence, which harms no session
-// when the node has no workspace.
+// level returns the level of a log record about the node's silence, which harms no session
+// if the node has no workspace.
 func (s *state) level(l slog.Level) slog.Level {
 	if s.empty {
 		return slog.LevelDebug
@@ -91,7 +92,7 @@ func (s *state) level(l slog.Level) slog.Level {
 	return l
 }
 
-// New makes Nodes that take every node for reachable. Run finds out.
+// New returns Nodes that count every node as reachable. Run probes them.
 func New(c Config) *Nodes {
 	if c.Group != nil {
 		c.Names = []string{c.Group.Self.Name}
@@ -104,7 +105,7 @@ func New(c Config) *Nodes {
 	return n
 }
 
-// name sets which nodes there are. mu is held, or n is not shared yet.
+// name sets the nodes. mu is held, or n is not shared yet.
 func (n *Nodes) name(names []string) {
 	n.names = names
 	for _, name := range names {
@@ -121,10 +122,10 @@ func (n *Nodes) List() []string {
 	return n.names
 }
 
-// Managed says whether places are kept at all.
+// Managed reports whether places are kept at all.
 func (n *Nodes) Managed() bool { return n != nil }
 
-// Run enlists this server in its group and asks the nodes until ctx ends, or until another
+// Run enlists this server in its group and probes the nodes until ctx ends, or until another
 // server has taken this one's name.
 func (n *Nodes) Run(ctx context.Context) error {
 	if n == nil {
@@ -150,7 +151,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 	}
 }
 
-// look asks all nodes once.
+// look probes all nodes once.
 func (n *Nodes) look(ctx context.Context) {
 	var wg sync.WaitGroup
 	names := n.List()
@@ -180,8 +181,8 @@ func (n *Nodes) look(ctx context.Context) {
 	}
 }
 
-// probe asks a node whether it is there, and, when it has not said so lately, whether
-// it is the one that is meant: another one may have got its address.
+// probe checks that a node answers and, if its name was not confirmed lately, that it
+// is the right node: another one may have got its address.
 func (n *Nodes) probe(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(node.At(principal.With(ctx, principal.Default()), name), probeTimeout)
 	defer cancel()
@@ -199,7 +200,7 @@ func (n *Nodes) probe(ctx context.Context, name string) error {
 	return err
 }
 
-// note takes down whether a node answered.
+// note records whether a node answered.
 func (n *Nodes) note(ctx context.Context, name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,7 +220,7 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 	}
 }
 
-// age lets a node that does not answer be lost once its time is up. mu is held.
+// age marks a node as lost once it has not answered for long. mu is held.
 func (n *Nodes) age(ctx context.Context, name string, s *state) {
 	if s.since.IsZero() { // it is not listed any more
 		s.since = time.Now()
@@ -231,15 +232,15 @@ func (n *Nodes) age(ctx context.Context, name string, s *state) {
 	}
 }
 
-// tell has whoever waits look again. mu is held.
+// tell wakes the waiters. mu is held.
 func (n *Nodes) tell() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// of is what is known of a node. One that is not among those that are configured is
-// lost after the usual time: until then it may be a new one, of which this replica
-// is about to hear. mu is held.
+// of returns the state of a node. A node that is not configured is lost after the
+// usual time: until then it may be a new one that this replica does not know yet.
+// mu is held.
 func (n *Nodes) of(name string) *state {
 	s := n.states[name]
 	if s == nil {
@@ -253,24 +254,24 @@ func (n *Nodes) of(name string) *state {
 	return s
 }
 
-// Lost says whether a node has not answered for long.
+// Lost reports whether a node has not answered for long.
 func (n *Nodes) Lost(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.of(name).lost
 }
 
-// State is how a node stands.
+// State is the state of a node.
 type State int
 
-// The states of a node.
+// States of a node.
 const (
 	Ready  State = iota // it answers
-	Silent              // it does not, and is waited for
+	Silent              // it does not, and sessions wait for it
 	Lost                // it has not answered for long
 )
 
-// State says how a node stands.
+// State returns the state of a node.
 func (n *Nodes) State(name string) State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -283,12 +284,12 @@ func (n *Nodes) State(name string) State {
 	return Ready
 }
 
-// Known says whether a node is configured.
+// Known reports whether a node is configured.
 func (n *Nodes) Known(name string) bool { return slices.Contains(n.List(), name) }
 
 // Until returns a context that ends with ErrLost when the node of a session's workspace
-// is lost and there is another one to go to. Without one the node is waited for. stop
-// must be called.
+// is lost and another node is available. Without one, the node is waited for. The
+// caller must call stop.
 func (n *Nodes) Until(ctx context.Context, k store.Key, name string) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -312,10 +313,10 @@ func (n *Nodes) Until(ctx context.Context, k store.Key, name string) (_ context.
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// Choose picks a node for a session's workspace: the same for the same session as
-// long as the same ones are to be had, and all of them equally often over many
-// sessions. It avoids one, those that are drained, and, if it can, those that do not
-// answer. Empty: there is none.
+// Choose returns a node for a session's workspace. It returns the same node for the
+// same session as long as the same nodes are available, and all of them equally
+// often over many sessions. It avoids one node, draining nodes and, if possible,
+// nodes that do not answer. It returns "" if no node is left.
 func (n *Nodes) Choose(k store.Key, avoid string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -334,15 +335,15 @@ func (n *Nodes) choose(k store.Key, avoid string) string {
 		if got := weight(k, name); best == "" || up && !answers || up == answers && got > score {
 			best, score, answers = name, got, up
 		}
-		if n.Group != nil && best == n.Group.Self.Name { // the first; its files are the nearest
+		if n.Group != nil && best == n.Group.Self.Name { // the first of a group's nodes is this one, whose files are the nearest
 			break
 		}
 	}
 	return best
 }
 
-// First is Choose for a workspace that was nowhere yet: when there is no node to be
-// had, it waits for the first one.
+// First is Choose for a workspace that had no place yet: if no node is available,
+// it returns the first one.
 func (n *Nodes) First(k store.Key) string { return cmp.Or(n.Choose(k, ""), n.Names[0]) }
 
 // weight orders the nodes for a session (rendezvous hashing).
@@ -350,21 +351,21 @@ func weight(k store.Key, name string) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%s", k.Tenant, k.Session, name)
 	x := h.Sum64()
-	x ^= x >> 33 // FNV's last bytes hardly reach its high bits
+	x ^= x >> 33 // FNV's last bytes hardly affect its high bits
 	x *= 0xff51afd7ed558ccd
 	return x ^ x>>33
 }
 
-// Drained says whether a node is to get no more workspaces.
+// Drained reports whether a node is to get no more workspaces.
 func (n *Nodes) Drained(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Contains(n.draining, name)
 }
 
-// Stay notes that a turn could not take a workspace away from a node that is drained. The turns
-// to come do not try for a while, for each would wait and have its commands in the background
-// ended. Those who move the workspaces of sessions that rest do not ask.
+// Stay records that a turn could not take a workspace away from a draining node. The next turns
+// do not try for a while: each would wait, and its background commands would be ended. Moves of
+// idle sessions ignore it.
 func (n *Nodes) Stay(k store.Key) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -372,7 +373,7 @@ func (n *Nodes) Stay(k store.Key) {
 	n.stays[k] = time.Now().Add(stayFor)
 }
 
-// Stays tells whether that was noted lately.
+// Stays reports whether Stay was called lately.
 func (n *Nodes) Stays(k store.Key) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,13 +21,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// again is how often a node that does not answer is asked to delete what it has.
+// again is the interval at which a node that does not answer is asked to delete
+// its files.
 const again = time.Minute
 
-// arriving is after what time it is first asked whether a workspace has arrived; it doubles.
+// arriving is the wait before the first check whether a workspace has arrived; it doubles.
 const arriving = 100 * time.Millisecond
 
-// Store is what the jobs need of a store.
+// Store is the part of a store that the jobs need.
 type Store interface {
 	store.Places
 	PutJobs(ctx context.Context, jobs []store.Job) error
@@ -35,7 +36,7 @@ type Store interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Work does the jobs that belong to places.
+// Work does the jobs of places.
 type Work struct {
 	Nodes     *Nodes
 	Store     Store
@@ -49,20 +50,20 @@ type exporting struct {
 	Name string `json:"name,omitempty"` // empty: Turn
 }
 
-// ExportJob exports the workspace after a turn. seq is the log's last number then. What
-// the next turn does meanwhile may get into it.
+// ExportJob returns the job that exports the workspace after a turn. seq is the log's
+// last number then. The export may contain changes of the next turn.
 func ExportJob(k store.Key, turn string, seq int64) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + turn, Session: k.Session, Body: encode(exporting{Turn: turn, Seq: seq})}
 }
 
-// RewoundJob exports the workspace once its files were brought back to what they were in,
-// or after, a turn, if there was any. name is unlike that of any other such job, and of any turn.
+// RewoundJob returns the job that exports the workspace after its files were restored to their
+// state in or after a turn, if any. name is unique among such jobs and turns.
 func RewoundJob(k store.Key, name, turn string, seq int64) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobExport, ID: k.Session + "/" + name, Session: k.Session, Body: encode(exporting{turn, seq, name})}
 }
 
-// Export does an ExportJob. It acts under the session's epoch as it is now, for it
-// changes nothing that a holder could trip over.
+// Export does an ExportJob. It acts under the session's current epoch, because it
+// changes nothing that affects a holder.
 func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what exporting
 	if err := json.Unmarshal(j.Body, &what); err != nil {
@@ -76,12 +77,12 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	case err != nil:
 		return nil, err
 	case epoch == 0 || p.Node == "" || p.Restore || p.Export.Seq > what.Seq || p.Export.Seq == what.Seq && !p.Export.Void():
-		return nil, nil // it is gone, is about to be brought, was exported since, or its files were brought back
+		return nil, nil // it is gone, is being moved, was exported since, or its files were restored
 	}
 	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what)
 	switch apierr.Reason(err) {
 	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND":
-		return nil, nil // it is elsewhere by now, or nothing was ever done to it
+		return nil, nil // it has moved meanwhile, or was never used
 	case "NO_OBJECT_STORE":
 		return nil, backoff.Permanent(fmt.Errorf("the node %s cannot export: %w", p.Node, err))
 	}
@@ -95,8 +96,8 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	return nil, nil
 }
 
-// export makes a snapshot and copies it, and removes the one of the last export. When
-// there is no room it removes that one first; all others are of checkpoints.
+// export makes a snapshot, copies it, and removes the one of the last export. If
+// there is no room, it removes that one first; all others belong to checkpoints.
 func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, what exporting) (string, error) {
 	name, after := what.Turn, "after turns/"+what.Turn
 	if what.Name != "" {
@@ -117,7 +118,7 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), Snapshots: []string{p.Export.Snapshot}}); err != nil {
 			return "", err
 		}
-		id, err = create("again") // a call's failure is its answer for good
+		id, err = create("again") // a call's failure is its final answer
 	}
 	if err != nil {
 		return "", err
@@ -141,8 +142,9 @@ type vacating struct {
 	Generation int64  `json:"generation"`
 }
 
-// VacateJob deletes what a place has that the workspace was moved away from. It
-// outlives the session: the node may come back at any time.
+// VacateJob returns the job that deletes the files of a place that the
+// workspace has left. It outlives the session, because the node may come back
+// at any time.
 func VacateJob(k store.Key, p store.Place) store.Job {
 	body, err := json.Marshal(vacating{k.Session, p.Node, p.Generation})
 	if err != nil {
@@ -151,9 +153,9 @@ func VacateJob(k store.Key, p store.Place) store.Job {
 	return store.Job{Tenant: k.Tenant, Kind: store.JobVacate, ID: fmt.Sprintf("%s/%d", k.Session, p.Generation), Body: body}
 }
 
-// Vacate does a VacateJob: as soon as the node answers, or until it is not configured
-// any more. After a planned move the files are deleted once they have arrived elsewhere: should
-// the copy in the object store turn out to be damaged, they are still there.
+// Vacate does a VacateJob: when the node answers, or until it is no longer configured. After a
+// planned move it deletes the files only after they have arrived on the other node: they are
+// needed if the copy in the object store turns out to be damaged.
 func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what vacating
 	if err := json.Unmarshal(j.Body, &what); err != nil {
@@ -180,16 +182,16 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter)}, nil
 }
 
-// Workspaces are the workspaces of the peers, each on its node: it sends the requests
-// that name a session to where its workspace is.
+// Workspaces are the workspaces of the peers: it sends requests that name a session
+// to the node of its workspace.
 type Workspaces struct {
 	sandboxv1.WorkspaceServiceClient
 	Work *Work
 }
 
-// DeleteWorkspace deletes the workspace on its node and in the object store, and says
-// in the end that the session has no place any more. When the node is lost, another
-// one deletes what was exported, and a job remembers what is left on the lost one.
+// DeleteWorkspace deletes the workspace on its node and in the object store, and
+// finally records that the session has no place. If the node is lost, another one
+// deletes the exports, and a job deletes the files on the lost node later.
 func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest, o ...grpc.CallOption) (*sandboxv1.DeleteWorkspaceResponse, error) {
 	k := keyOf(ctx, r.GetSession())
 	p, _, err := w.Work.Store.PlaceOf(ctx, k)
@@ -212,9 +214,10 @@ func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWor
 	return resp, err
 }
 
-// ToBeRestored refuses what needs the files of a workspace that has left its node and has
-// not arrived at the next one: they are in the object store only. Nobody but the holder
-// may make the workspace then: an empty one would take the place of those files.
+// ToBeRestored returns the error for requests that need the files of a workspace that has
+// left its node and has not arrived at the next one: the files are only in the object
+// store. Only the holder may make the workspace then: an empty one would replace those
+// files.
 func ToBeRestored(session string) error {
 	return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
 		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another one yet. "+
@@ -239,8 +242,8 @@ func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWor
 	return stream, err
 }
 
-// existing is the stream of a workspace that was made: a node that does not have it has
-// lost it.
+// existing is a stream from a workspace that was made: a node that does not have the
+// workspace has lost it.
 type existing struct {
 	grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse]
 	session string
@@ -254,8 +257,9 @@ func (e existing) Recv() (*sandboxv1.ExportWorkspaceResponse, error) {
 	return m, err
 }
 
-// Place gives a session that is about to be made a place, unless it has one, and
-// puts it into a call. Requests with the context that it returns go there.
+// Place assigns a place to a session that is about to be created, unless it has
+// one, and puts it into a call. The returned context directs requests to its
+// node.
 func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRef) (context.Context, error) {
 	if n == nil {
 		return ctx, nil
@@ -269,9 +273,10 @@ func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRe
 	return node.At(ctx, p.Node), nil
 }
 
-// Made says that the workspace was made where a call led that Place was asked for. It
-// comes before the answer to whoever had it made. What was made in a place that the
-// workspace has left meanwhile does not count, and is deleted: ToBeRestored.
+// Made records that the workspace was made in the place of a call (see Place). The
+// caller records it before it answers its own caller. If the workspace has left the
+// place meanwhile, the new files do not count and are deleted, and Made returns
+// ToBeRestored.
 func (n *Nodes) Made(ctx context.Context, s interface {
 	store.Places
 	PutJobs(ctx context.Context, jobs []store.Job) error
@@ -285,7 +290,7 @@ func (n *Nodes) Made(ctx context.Context, s interface {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if err := s.PutJobs(ctx, []store.Job{VacateJob(k, in)}); err != nil { // the one that the move left may be done
+	if err := s.PutJobs(ctx, []store.Job{VacateJob(k, in)}); err != nil { // the job of the move may have ended
 		return err
 	}
 	return ToBeRestored(call.GetSession())

@@ -1,5 +1,5 @@
-// Package push brings branches of sessions' repositories to their remotes at the end
-// of turns, and has the session's log tell what became of it.
+// Package push pushes branches of sessions' repositories to their remotes at the end
+// of turns, and has the session's log record the result.
 package push
 
 import (
@@ -32,35 +32,36 @@ type Push struct {
 	Turn      string `json:"turn"` // full name
 	URL       string `json:"url"`
 	Directory string `json:"directory"`
-	Branch    string `json:"branch,omitempty"` // empty: the one that the repository stands on
+	Branch    string `json:"branch,omitempty"` // empty: the current branch of the repository
 	Epoch     int64  `json:"epoch"`
-	// User is who acts, as in the turn: the session's sandbox shows what that user may see.
+	// User is the acting user, as in the turn: the session's sandbox shows what that user
+	// may see.
 	User string `json:"user,omitempty"`
 }
 
 const (
-	// tries is how often a push that Git fails at is tried before the session is told:
-	// the remote may only be away.
+	// tries is how often a failing push is attempted before the session is told: the
+	// remote may only be away for a while.
 	tries = 5
-	// keepAnswers is how long it is remembered that the session was told.
+	// keepAnswers is how long the request id of a report is kept.
 	keepAnswers = 24 * time.Hour
 )
 
-// Store is what pushing needs of a store.
+// Store is the part of a store that pushing needs.
 type Store interface {
 	PlaceOf(ctx context.Context, k store.Key) (store.Place, int64, error)
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Handler does a store.JobPush. Doing it twice is harmless: a remote that stands on
-// the commit already is not told of, and the session is told once.
+// Handler returns the handler of store.JobPush. Doing it twice is harmless: a
+// remote that has the commit already is not reported, and the session is told once.
 func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.Logger) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var p Push
 		if err := json.Unmarshal(j.Body, &p); err != nil {
 			return nil, fmt.Errorf("read the push of job %s: %w", j.ID, err)
 		}
-		if p.User != "" { // a job of an older version does not say
+		if p.User != "" { // a job of an older version has none
 			ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: p.User})
 		}
 		place, _, err := s.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: j.Session})
@@ -87,8 +88,8 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 	}
 }
 
-// push pushes from where the workspace is. While its files are still to be brought to its new
-// node there is nothing there, and that is no reason to take it for done.
+// push pushes from the workspace's node. While its files are being moved to a new node they
+// cannot be pushed, and the push must not count as done.
 func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, place store.Place, j store.Job, p Push) (*sandboxv1.PushRepositoryResponse, error) {
 	session := "sessions/" + j.Session
 	if place.Restore {
@@ -107,8 +108,8 @@ func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, p
 	return done, err
 }
 
-// nothing says that there is nothing to push: no tool call ever needed the workspace,
-// or the agent removed the repository.
+// nothing reports whether there is nothing to push: no tool call ever needed the
+// workspace, or the agent removed the repository.
 func nothing(err error) bool {
 	switch apierr.Reason(err) {
 	case "WORKSPACE_NOT_FOUND", "REPOSITORY_NOT_FOUND":
@@ -117,7 +118,7 @@ func nothing(err error) bool {
 	return false
 }
 
-// again says whether a push may go well later.
+// again reports whether a push may succeed later.
 func again(err error, attempt int) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted:
@@ -128,7 +129,7 @@ func again(err error, attempt int) bool {
 	return false
 }
 
-// tell puts an event into the session's inbox, for its holder to append.
+// tell puts an event into the session's inbox; the holder appends it.
 func tell(ctx context.Context, s Store, j store.Job, e *sessionv1.Event) error {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(e)
 	if err != nil {

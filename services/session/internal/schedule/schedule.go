@@ -1,10 +1,9 @@
-// Package schedule reads the times of schedules: when the next one is, in the
-// time zone that the schedule keeps to.
+// Package schedule computes the times of schedules, in the time zone of each schedule.
 //
-// Where clocks are put forward, a time that the day does not have comes as much
-// later as they were put forward. Where they are put back, a time that the day has twice
-// comes at the first; schedules whose hour is `*` come in both. The zones are
-// those that the program brings along if the machine has none.
+// Where clocks are put forward, a time that the day does not have comes later by the
+// same amount. Where they are put back, a time that the day has twice comes at the
+// first; schedules whose hour is `*` come at both. On a machine without time zones,
+// those of the program are used.
 package schedule
 
 import (
@@ -17,11 +16,11 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// Shortest is the least time from one time to the next.
+// Shortest is the least time between two times of a schedule.
 const Shortest = time.Minute
 
-// parser reads five fields and descriptors. As in every cron, a day matches when
-// the day of the month or the day of the week does, if both are given.
+// parser reads five fields and descriptors. As in every cron, if both the day of
+// the month and the day of the week are given, a day matches when either does.
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom).
 	WithMinEveryInterval(Shortest)
 
@@ -67,9 +66,9 @@ func location(zone string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Next is the first time after now, in UTC; zero when none is left within five
-// years. Times of `@every` are counted from the time before, which is due; of
-// those that have passed none is made up for.
+// Next returns the first time after now, in UTC; zero when none is left within
+// five years. Times of `@every` are counted from the previous time, which is
+// due; missed times are skipped.
 func (t *Times) Next(due, now time.Time) time.Time {
 	if t.every > 0 {
 		return after(due, now, t.every).UTC()
@@ -87,8 +86,8 @@ func (t *Times) Next(due, now time.Time) time.Time {
 // longestGap is the most by which clocks were ever put forward: the day that Samoa left out.
 const longestGap = 25 * time.Hour
 
-// named is Next for hours that are named. It reads the fields by the clock on the wall, and
-// finds out when the clock shows that.
+// named is Next for named hours. It evaluates the fields on the local clock, and finds the
+// moment when the clock shows that time.
 func (t *Times) named(now time.Time) time.Time {
 	loc := t.fields.Location
 	byClock := *t.fields
@@ -105,14 +104,14 @@ func (t *Times) named(now time.Time) time.Time {
 	return best
 }
 
-// clock is what clocks show at a moment, as if it were UTC.
+// clock returns the local time at a moment, as if it were UTC.
 func clock(at time.Time, loc *time.Location) time.Time {
 	_, offset := at.In(loc).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// moment is when clocks first show a time. One that they leave out is counted on
-// from before they were put forward.
+// moment returns when local clocks first show a time. A time that they skip is
+// counted from before they were put forward.
 func moment(shown time.Time, loc *time.Location) time.Time {
 	near := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), 0, loc)
 	start, _ := near.ZoneBounds()
@@ -125,10 +124,10 @@ func moment(shown time.Time, loc *time.Location) time.Time {
 			return at
 		}
 	}
-	return shown.Add(-time.Duration(offset) * time.Second) // also of a time that is left out where this offset ends
+	return shown.Add(-time.Duration(offset) * time.Second) // also for a skipped time where this offset ends
 }
 
-// after is the first of due, due+every, due+2·every … after now.
+// after returns the first of due, due+every, due+2·every … after now.
 func after(due, now time.Time, every time.Duration) time.Time {
 	if due.After(now) {
 		return due
@@ -136,7 +135,7 @@ func after(due, now time.Time, every time.Duration) time.Time {
 	return now.Add(every - now.Sub(due)%every)
 }
 
-// fixedHour tells whether the hours are named, rather than all meant by `*`.
+// fixedHour reports whether the hours are named, rather than `*`.
 func (t *Times) fixedHour() bool {
 	const star = 1 << 63
 	return t.fields.Hour&star == 0

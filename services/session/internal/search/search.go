@@ -1,5 +1,4 @@
-// Package search decides what the words of a text are, so that every database
-// finds the same.
+// Package search splits text into words, so that every database finds the same.
 package search
 
 import (
@@ -12,15 +11,15 @@ import (
 )
 
 const (
-	// MaxText is how much of a message's text is looked at, in bytes.
+	// MaxText bounds the searched part of a message's text, in bytes.
 	MaxText = 256 << 10
-	// maxWords is how many different words of a message can be found.
+	// maxWords bounds the different words of a message.
 	maxWords = 10_000
-	// maxWord is how much of a word counts, in letters.
+	// maxWord bounds the compared part of a word, in letters.
 	maxWord = 64
-	// MaxSnippet is how long a snippet is at most, in characters.
+	// MaxSnippet bounds the length of a snippet, in characters.
 	MaxSnippet = 300
-	// before is how much of a snippet comes before the word that was found.
+	// before is the length of a snippet before the found word.
 	before = 100
 	more   = '…'
 )
@@ -33,7 +32,7 @@ type Word struct {
 
 func partOfWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// fold makes the same of what looks the same or differs in case only.
+// fold maps texts that look the same or differ only in case to the same text.
 func fold(s string) string { return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s))) }
 
 func clip(word string) string {
@@ -46,9 +45,9 @@ func clip(word string) string {
 	return word
 }
 
-// Words lists the different words of a text, sorted: runs of letters and digits,
-// without regard to case. Languages that put no spaces between words make long
-// runs, which are found by how they begin.
+// Words returns the different words of a text, sorted: runs of letters and
+// digits, without regard to case. Languages without spaces between words have
+// long runs, which are found by their beginnings.
 func Words(text string) []string {
 	words := strings.FieldsFunc(fold(text), func(r rune) bool { return !partOfWord(r) })
 	for i := range words {
@@ -59,8 +58,8 @@ func Words(text string) []string {
 	return words[:min(len(words), maxWords)]
 }
 
-// Query reads what a person looks for: words that all must be there, each with
-// `*` at its end for those that begin so.
+// Query parses a person's query: words that must all occur; `*` at the end of a
+// word finds all that begin so.
 func Query(query string) []Word {
 	var words []Word
 	rest := fold(query)
@@ -81,8 +80,8 @@ func Query(query string) []Word {
 	}
 }
 
-// Snippet is the part of a text around the first of the words that is in it;
-// the beginning when none is.
+// Snippet returns the part of a text around the first of the words in it, or
+// the beginning if it has none.
 func Snippet(text string, words []Word) string {
 	runes := []rune(text)
 	from := max(0, hit(runes, words)-before)
@@ -102,7 +101,7 @@ func Snippet(text string, words []Word) string {
 	return string(out)
 }
 
-// hit is where the first of the words begins.
+// hit returns the position of the first of the words.
 func hit(text []rune, words []Word) int {
 	for begin := 0; begin < len(text); begin++ {
 		if !partOfWord(text[begin]) {

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// maxFolded is about how large a folded event becomes, in bytes; what is more
-	// goes on in another one.
+	// maxFolded is about the largest size of a folded event, in bytes; longer
+	// text continues in another one.
 	maxFolded = 256 << 10
-	// pageEvents and pageBytes bound what is read, and so replaced, at one time.
+	// pageEvents and pageBytes bound what one step reads and replaces.
 	pageEvents = 2000
 	pageBytes  = 1 << 20
 )
 
-// Fold merges neighbors that are deltas of the same block, of the turns of
-// events that are given. Deltas that alternate, such as the output of parallel
-// calls, stay as they are: their ranges could not tile otherwise. The events
-// are changed.
+// Fold merges adjacent deltas of the same block, for events of turns.
+// Alternating deltas, such as the output of parallel calls, are not merged:
+// their ranges could not tile otherwise. It changes the events.
 func Fold(events []*sessionv1.Event) []*sessionv1.Event {
 	return eventlog.MergeDeltas(events, maxFolded)
 }
 
-// fold folds the log of a session from behind a number on, up to the end of the
-// turn. Doing it again finds nothing left to do.
+// fold folds the log of a session behind a number, up to the end of the turn.
+// Repeating it changes nothing.
 func (t *Tender) fold(ctx context.Context, k store.Key, after int64, turn string) error {
 	for {
 		events, err := t.store.ListEvents(ctx, k, after, pageEvents, pageBytes)
@@ -49,15 +48,16 @@ func (t *Tender) fold(ctx context.Context, k store.Key, after int64, turn string
 		if over {
 			return nil
 		}
-		// The block at the page's end may go on: begin the next page with it, unless
-		// there was nothing else on this one.
+		// The block at the page's end may continue: begin the next page with it,
+		// unless it is the only event of this one.
 		if after = last; n > 1 {
 			after = folded[len(folded)-1].FirstSeq - 1
 		}
 	}
 }
 
-// until cuts events behind the end of the turn, and tells whether it is there.
+// until cuts events behind the end of the turn, and reports whether they
+// contain it.
 func until(events []*sessionv1.Event, turn string) ([]*sessionv1.Event, bool) {
 	for i, e := range events {
 		if e.Turn == turn && e.GetTurnFinished() != nil {
@@ -67,5 +67,5 @@ func until(events []*sessionv1.Event, turn string) ([]*sessionv1.Event, bool) {
 	return events, false
 }
 
-// gone tells whether there is nothing left to tend: the session was deleted.
+// gone reports whether the session was deleted.
 func gone(err error) bool { return errors.Is(err, store.ErrNotFound) }

@@ -1,6 +1,6 @@
-// Package tend looks after turns that have ended: it makes their messages
-// findable at once, and folds their deltas once nobody is likely to follow them
-// any more.
+// Package tend does the follow-up work of ended turns: it indexes their
+// messages at once, and folds their deltas later, when they are probably no
+// longer followed.
 package tend
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Store is what tending needs of a store.
+// Store is the part of a store that the tender needs.
 type Store interface {
 	GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error)
 	ListEvents(ctx context.Context, k store.Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
@@ -27,15 +27,15 @@ type Tender struct {
 	foldAfter time.Duration
 }
 
-// New makes a tender that folds so long after the end of a turn.
+// New returns a tender that folds foldAfter after the end of a turn.
 func New(s Store, foldAfter time.Duration) *Tender {
 	return &Tender{store: s, foldAfter: foldAfter}
 }
 
-// The body of a job says what is left to do; nothing means everything.
+// The body of a job says what is left to do; empty means everything.
 const onlyFold = "fold"
 
-// indexBatch is how many messages are made findable at one time.
+// indexBatch is how many messages are indexed at one time.
 const indexBatch = 50
 
 // Handle does the job: first the messages, then, later, the deltas.
@@ -62,7 +62,7 @@ func (t *Tender) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	return nil, err
 }
 
-// index makes all messages of the session findable that are not yet.
+// index indexes all messages of the session that are not indexed yet.
 func (t *Tender) index(ctx context.Context, k store.Key) error {
 	for {
 		n, err := t.store.IndexMessages(ctx, k, indexBatch)

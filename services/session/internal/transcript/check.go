@@ -11,18 +11,18 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// File is a transcript that was found good. It keeps the names of its messages,
-// and nothing of what they say.
+// File is a valid transcript. It keeps the names of its messages, but not their
+// content.
 type File struct {
-	// Session is the session as it was, under its old name.
+	// Session is the exported session, under its old name.
 	Session *sessionv1.Session
 	from    io.ReaderAt
 	size    int64 // without the last line
 	depth   map[string]int64
 }
 
-// Check reads a transcript of size bytes and tells whether all of it can be
-// believed; if not, with an *Error. Other errors are those of reading.
+// Check validates a transcript of size bytes. Its error is an *Error if the
+// file is invalid; other errors are those of reading.
 func Check(from io.ReaderAt, size int64) (*File, error) {
 	last, length, err := readEnd(from, size)
 	if err != nil {
@@ -52,7 +52,7 @@ func Check(from io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// readEnd reads the last line, and tells how long it is.
+// readEnd reads the last line, and returns its length.
 func readEnd(from io.ReaderAt, size int64) (end, int64, error) {
 	tail := make([]byte, min(size, maxEnd))
 	if _, err := from.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
@@ -80,7 +80,7 @@ type rawLine struct {
 	err  error
 }
 
-// lines are the lines but for the last, counted from 1.
+// lines returns the lines except the last, counted from 1.
 func (f *File) lines() iter.Seq2[int, rawLine] {
 	return func(yield func(int, rawLine) bool) {
 		s := bufio.NewScanner(f.body())
@@ -108,8 +108,9 @@ type Record struct {
 	Event   *sessionv1.Event
 }
 
-// Records are what the file holds beside the session, with the names of another
-// session, `sessions/{session}`. They may be ranged over more than once.
+// Records returns the records of the file beside the session, with the names of
+// another session, `sessions/{session}`. They may be ranged over more than
+// once.
 func (f *File) Records(session string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for n, raw := range f.lines() {
@@ -139,7 +140,8 @@ func (f *File) Records(session string) iter.Seq2[Record, error] {
 	}
 }
 
-// Head is the id of the message at which the conversation stands; empty: none.
+// Head returns the id of the message at which the conversation stands; empty:
+// none.
 func (f *File) Head() string {
 	id, _ := ref{&f.Session.Head, messages}.id(f.Session.Name)
 	return id

@@ -12,7 +12,7 @@ const (
 	turns     = "turns"
 	messages  = "messages"
 	schedules = "schedules"
-	// checkpoints are named by events alone: an import has none.
+	// checkpoints are named only by events: an import has none.
 	checkpoints = "checkpoints"
 )
 
@@ -21,7 +21,7 @@ var (
 	childID     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 )
 
-// ref is a field that names something of the session that it is in, or nothing.
+// ref is a field that names a resource of its session, or is empty.
 type ref struct {
 	name       *string
 	collection string
@@ -29,20 +29,20 @@ type ref struct {
 
 func (r ref) empty() bool { return *r.name == "" }
 
-// id is the id in the name, if it is one of the session's collection.
+// id returns the id in the name, if it belongs to the session's collection.
 func (r ref) id(session string) (string, bool) {
 	id, ok := strings.CutPrefix(*r.name, session+"/"+r.collection+"/")
 	return id, ok && childID.MatchString(id)
 }
 
-// rename makes the name one of another session.
+// rename changes the session in the name.
 func (r ref) rename(from, to string) {
 	if rest, ok := strings.CutPrefix(*r.name, from+"/"); ok {
 		*r.name = to + "/" + rest
 	}
 }
 
-// refs lists the names in what a line holds; its own, if it has one, first.
+// refs lists the names in a line; its own name, if it has one, comes first.
 func (r record) refs() []ref {
 	switch {
 	case r.session != nil:

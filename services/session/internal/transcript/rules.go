@@ -9,18 +9,18 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// checker looks at a file line by line.
+// checker checks a file line by line.
 type checker struct {
 	session *sessionv1.Session
-	stage   int // of the last line: they come in the order of stages
+	stage   int // of the last line: lines come in the order of stages
 	turns   map[string]struct{}
 	nodes   map[string]*node
-	later   []pending // names of messages and turns that may come yet
+	later   []pending // names of messages and turns that may come later
 	events  int64
 	lastSeq int64
 }
 
-// The stages of a file.
+// Stages of a file.
 const (
 	atHeader = iota + 1
 	atSession
@@ -29,7 +29,7 @@ const (
 	atEvents
 )
 
-// node is what is kept of a message.
+// node is the kept part of a message.
 type node struct {
 	line          int
 	parent        string
@@ -87,7 +87,7 @@ func (c *checker) header(raw []byte) error {
 	return nil
 }
 
-// order refuses lines in another order than the format's.
+// order refuses lines out of the format's order.
 func (c *checker) order(n int, r record) error {
 	stage := atEvents
 	switch {
@@ -181,7 +181,7 @@ func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 	return nil
 }
 
-// block notes the calls of a block, and says what is wrong with it.
+// block records the calls of a block, and returns its fault.
 func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
 	const longest = 256 // of call ids and names of tools
 	switch k := b.Kind.(type) {
@@ -234,7 +234,7 @@ func (c *checker) checkEvent(n int, e *sessionv1.Event) error {
 	return nil
 }
 
-// names looks at the names in a line. What they name has come by now, or comes
+// names checks the names in a line. Their targets have come before, or come
 // later.
 func (c *checker) names(n int, r record) error {
 	for _, name := range r.refs() {

@@ -33,7 +33,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// The types of lines.
+// Types of lines.
 const (
 	typeHeader  = "fairlead.session"
 	typeSession = "session"
@@ -45,24 +45,24 @@ const (
 
 const version = 1
 
-// Bounds of what is read.
+// Limits of the input.
 const (
-	// maxObject is the size of the largest object, in protobuf's form: what the API
-	// can answer with.
+	// maxObject is the size of the largest object, in protobuf's form: the API's
+	// limit of a response.
 	maxObject = rpc.MaxMessage
 	// maxLine leaves room for what JSON adds to an object, in bytes.
 	maxLine = 4 * maxObject
 	// maxEnd is the length of the longest last line.
 	maxEnd = 512
-	// maxNames bounds the turns and the messages, which are kept in memory by name.
+	// maxNames bounds the turns and the messages, whose names are kept in memory.
 	maxNames = 500_000
-	// maxSeq leaves room for the sequence numbers that are to come.
+	// maxSeq leaves room for future sequence numbers.
 	maxSeq = 1 << 52
 )
 
-// Error says what is wrong with a file. Its words are for the one who sent it.
+// Error is a fault of a file. Its text is for the sender of the file.
 type Error struct {
-	Line int // counted from 1; 0: the file as a whole
+	Line int // counted from 1; 0: the whole file
 	What string
 }
 
@@ -105,7 +105,7 @@ type Writer struct {
 	line bytes.Buffer
 }
 
-// NewWriter begins a transcript. What it writes is buffered until Close.
+// NewWriter begins a transcript. Its output is buffered until Close.
 func NewWriter(to io.Writer, s *sessionv1.Session) (*Writer, error) {
 	w := &Writer{to: bufio.NewWriterSize(to, 64<<10), sum: sha256.New(), end: end{Type: typeEnd}}
 	fmt.Fprintf(&w.line, "{%q:%q,%q:%d}\n", "type", typeHeader, "version", version)
@@ -156,7 +156,7 @@ func (w *Writer) Close() error {
 	return errors.Join(err, w.to.Flush())
 }
 
-// record is what a line holds: one of them.
+// record is the content of a line: one of these.
 type record struct {
 	session *sessionv1.Session
 	turn    *sessionv1.Turn
@@ -201,7 +201,7 @@ func parse(n int, raw []byte) (record, error) {
 	return r, nil
 }
 
-// strict reads one JSON object that has no other fields.
+// strict reads one JSON object without unknown fields.
 func strict(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -214,7 +214,7 @@ func strict(raw []byte, into any) error {
 	return nil
 }
 
-// excerpt bounds what is repeated of a file.
+// excerpt shortens text of a file for an error.
 func excerpt(s string) string {
 	const most = 200
 	s = strings.ToValidUTF8(s, "\uFFFD")

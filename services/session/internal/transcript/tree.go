@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// finish checks what can be known only at the end.
+// finish checks what can be checked only at the end.
 func (c *checker) finish(last end) error {
 	switch {
 	case c.session == nil:
@@ -25,9 +25,9 @@ func (c *checker) finish(last end) error {
 	return c.tree()
 }
 
-// tree checks that the messages form trees, in which every call is answered just
-// after it was asked for, and nothing else is. Summaries may come in between: the
-// view may be shortened while a turn waits for a call.
+// tree checks that the messages form trees, and that every call is answered in
+// the next message, which answers nothing else. Summaries may come in between:
+// the view may be shortened while a turn waits for a call.
 func (c *checker) tree() error {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[id]
@@ -44,8 +44,8 @@ func (c *checker) tree() error {
 	return nil
 }
 
-// asked are the calls of a message or, behind summaries, of the one before them.
-// Whoever climbs has come to an end before.
+// asked returns the calls of a message or, behind summaries, of the one before
+// them. It ends because climb has checked the path before.
 func (c *checker) asked(id string) []string {
 	n := c.nodes[id]
 	for n != nil && n.summary {
@@ -57,13 +57,13 @@ func (c *checker) asked(id string) []string {
 	return n.uses
 }
 
-// climb finds the depth of a message, and of those above it.
+// climb sets the depth of a message, and of its ancestors.
 func (c *checker) climb(id string) error {
 	var path []*node
 	seen := map[string]struct{}{}
 	depth := int64(0)
 	for id != "" {
-		n := c.nodes[id] // is there: names were checked
+		n := c.nodes[id] // exists: names were checked
 		if n.depth > 0 {
 			depth = n.depth
 			break
@@ -87,7 +87,7 @@ func same(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// depths is the depth of every message, by id.
+// depths returns the depth of every message, by id.
 func (c *checker) depths() map[string]int64 {
 	all := make(map[string]int64, len(c.nodes))
 	for id, n := range c.nodes {

@@ -18,8 +18,8 @@ request_status: COMPLETE, PARTIAL or FAILED
 reason: unless it is COMPLETE, what is missing and why, in one line
 The user does not see the header.`
 
-// maxReason bounds the reason, in bytes; a longer one is none, and the message
-// has no header.
+// maxReason bounds the reason, in bytes; a message with a longer one has no
+// header.
 const maxReason = 1000
 
 // statuses are the first lines of headers.
@@ -28,13 +28,13 @@ var statuses = []string{"request_status: COMPLETE\n", "request_status: PARTIAL\n
 const reasonField = "reason: "
 
 // Filter holds back the header of a text that comes in pieces, only as long as
-// what has come may still become one. Its zero value is ready.
+// the text so far may still become one. Its zero value is ready.
 type Filter struct {
 	held string
-	open bool // whether the header, or that there is none, is known
+	open bool // whether the header, or its absence, is known
 }
 
-// Add takes a piece and returns what of the text so far may be shown now.
+// Add adds a piece and returns the part of the text that may be shown now.
 func (f *Filter) Add(piece string) string {
 	if f.open {
 		return piece
@@ -50,7 +50,7 @@ func (f *Filter) Add(piece string) string {
 	}
 }
 
-// Close ends the text and returns what was held back and is no header.
+// Close ends the text and returns the held-back part, if it is not a header.
 func (f *Filter) Close() string {
 	if f.open {
 		return ""
@@ -60,8 +60,8 @@ func (f *Filter) Close() string {
 	return rest
 }
 
-// Split divides a whole text into its header, as a verdict, and what people see.
-// Without a header the verdict is nil and people see all of it.
+// Split splits a whole text into its header, as a verdict, and the text for
+// people. Without a header the verdict is nil and the text is unchanged.
 func Split(s string) (*Verdict, string) {
 	n, state := scan(s)
 	if state == undecided {
@@ -80,13 +80,13 @@ func Split(s string) (*Verdict, string) {
 type scanned int
 
 const (
-	undecided scanned = iota // what there is may still become a header
+	undecided scanned = iota // the text may still become a header
 	found
 	none
 )
 
-// scan looks for a header at the beginning of s and says how long it is, with
-// the empty line.
+// scan looks for a header at the beginning of s and returns its length,
+// including the empty line.
 func scan(s string) (int, scanned) {
 	at := 0
 	for _, status := range statuses {

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 )
 
-// Schema is what an agent's structured output keeps to. It is safe for
+// Schema is the schema of an agent's structured output. It is safe for
 // concurrent use.
 type Schema struct {
 	text     string // compact
@@ -16,7 +16,7 @@ type Schema struct {
 }
 
 // Compile checks the text of a JSON Schema (2020-12 unless it says otherwise).
-// Empty text and an empty object give nil: the agent owes no output.
+// For empty text or an empty object it returns nil: the agent has no output.
 func Compile(text string) (*Schema, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // no schema is a valid one
@@ -35,7 +35,7 @@ func Compile(text string) (*Schema, error) {
 	return &Schema{text: text, compiled: compiled}, nil
 }
 
-// check says what is wrong with an output, in words for the model.
+// check returns the faults of an output, in words for the model.
 func (s *Schema) check(output any) error { return s.compiled.Check("output", output) }
 
 func clip(s string, most int) string {

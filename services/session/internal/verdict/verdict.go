@@ -1,5 +1,5 @@
-// Package verdict reads what an agent says about its own work: by calling the
-// tool finish, or in a header of its final message.
+// Package verdict reads an agent's report about its own work: from a call of
+// the tool finish, or from a header of its final message.
 package verdict
 
 import (
@@ -20,7 +20,7 @@ const ToolDescription = "Ends your work on the user's message and says how it we
 	"Call it once, when nothing is left to do or nothing more can be done; calls made beside it are finished first. " +
 	"Be honest: PARTIAL if a part is not done, FAILED if the task is not done."
 
-// Verdict is what an agent says about its work.
+// Verdict is an agent's report about its work.
 type Verdict struct {
 	State      sessionv1.TurnState // COMPLETE, PARTIAL or FAILED
 	Summary    string              // for the user; in a header, the reason
@@ -33,7 +33,8 @@ var states = map[string]sessionv1.TurnState{
 	"FAILED":   sessionv1.TurnState_TURN_STATE_FAILED,
 }
 
-// Error is why the turn did not end COMPLETE, by the agent's own word; nil if it did.
+// Error returns why the turn did not end COMPLETE, in the agent's words; nil if it
+// did.
 func (v Verdict) Error() *sessionv1.TurnError {
 	var reason, message string
 	switch v.State {
@@ -52,8 +53,9 @@ func (v Verdict) Error() *sessionv1.TurnError {
 	return &sessionv1.TurnError{Reason: reason, Message: message}
 }
 
-// ToolSchema is the schema of the tool's arguments for an agent whose output
-// keeps to s; nil if it owes none. The output's schema is in it as it was written.
+// ToolSchema returns the schema of the tool's arguments for an agent with the
+// output schema s, which may be nil. The output's schema is embedded as it was
+// written.
 func ToolSchema(s *Schema) json.RawMessage {
 	output := ""
 	if s != nil {
@@ -62,7 +64,7 @@ func ToolSchema(s *Schema) json.RawMessage {
 	return json.RawMessage(`{"additionalProperties":false,"properties":{` + output + ownProperties + `},"required":["request_status","summary"],"type":"object"}`)
 }
 
-// ownProperties are the arguments that every call of the tool has.
+// ownProperties are the arguments of every call of the tool.
 const ownProperties = `"request_status":{"description":"How much of the task is done.","enum":["COMPLETE","PARTIAL","FAILED"],"type":"string"},` +
 	`"summary":{"description":"What you did and found, for the user; unless it is COMPLETE, what is missing and why.","type":"string"}`
 
@@ -105,7 +107,7 @@ func Parse(arguments string, s *Schema) (Verdict, error) {
 	return v, err
 }
 
-// outputText is the output as the agent wrote it.
+// outputText returns the output as the agent wrote it.
 func outputText(arguments string) (string, error) {
 	var args map[string]json.RawMessage
 	err := json.Unmarshal([]byte(arguments), &args)

@@ -5,15 +5,15 @@ import (
 )
 
 const (
-	firstBlockBytes = 64 << 10 // what blocks are cut to first
-	leastBlockBytes = 64       // and at last
+	firstBlockBytes = 64 << 10 // the first limit of blocks
+	leastBlockBytes = 64       // the last limit
 )
 
-// Split divides a conversation's view for a summary: older is what the summary
-// will stand for, as the model sees it; keep is what stays beside it, whole as
-// in path: as many of the last messages as have at most the given tokens, and
-// in any case the last unit. A unit is a message, or an assistant's message with
-// calls together with their results.
+// Split divides a conversation's view for a summary. older is the part that the
+// summary replaces, as the model sees it. keep is the part that stays beside it,
+// unchanged: as many of the last messages as fit into the given tokens, and at
+// least the last unit. A unit is a message, or an assistant's message with calls
+// together with their results.
 func Split(path []*sessionv1.Message, tokens int64) (older, keep []*sessionv1.Message) {
 	view := Of(path)
 	at, size := len(view), int64(0)
@@ -37,7 +37,8 @@ func Split(path []*sessionv1.Message, tokens int64) (older, keep []*sessionv1.Me
 	return view[:at], keep
 }
 
-// begins tells whether a unit begins at i: results belong to the calls before them.
+// begins reports whether a unit begins at i: results belong to the calls before
+// them.
 func begins(ms []*sessionv1.Message, i int) bool {
 	for _, b := range ms[i].Blocks {
 		if b.GetToolResult() != nil {
@@ -47,10 +48,10 @@ func begins(ms []*sessionv1.Message, i int) bool {
 	return true
 }
 
-// Fit says how to shorten messages to about target tokens without a summary:
-// the results of old calls are taken out, then the oldest units dropped, then
-// long blocks cut in the middle. When even that is too much it says the most
-// that can be done: the last unit, its blocks cut short.
+// Fit decides how to shorten messages to about target tokens without a summary:
+// it removes the results of old calls, then drops the oldest units, then cuts
+// long blocks in the middle. If even that is too much, it returns the strongest
+// compaction: the last unit, with its blocks cut short.
 func Fit(ms []*sessionv1.Message, target int64) *sessionv1.Compaction {
 	c := &sessionv1.Compaction{}
 	if len(ms) == 0 {
@@ -65,7 +66,7 @@ func Fit(ms []*sessionv1.Message, target int64) *sessionv1.Compaction {
 		sizes[i] = Tokens(ms[i : i+1])
 		total += sizes[i]
 	}
-	stubs := 0 // messages whose results are taken out
+	stubs := 0 // messages without their results
 	for ; stubs < last && total > target; stubs++ {
 		less := Tokens([]*sessionv1.Message{shorten(ms[stubs], true, 0)})
 		total -= sizes[stubs] - less

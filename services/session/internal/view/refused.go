@@ -6,19 +6,20 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Refusal is what a provider has refused of a conversation.
+// Refusal is a provider's refusal of a part of a conversation.
 type Refusal struct {
-	// Media are pictures and documents; else texts are meant.
+	// Media says that it refused images and documents; otherwise texts.
 	Media bool
-	// Older also means what the provider took before, if nothing else is left.
+	// Older also covers content that the provider accepted before, if nothing
+	// else is left.
 	Older bool
-	// Said are the provider's words.
+	// Said is the provider's text.
 	Said string
 }
 
-// Refuse marks what came since the last answer of the model, of the kind that r
-// means. It gives the messages that changed, and tells whether a person sent any of
-// that. What was marked before is not marked again.
+// Refuse marks the content since the model's last answer that r covers. It returns
+// the changed messages, and whether a person sent some of that content. It does not
+// mark content again.
 func Refuse(path []*sessionv1.Message, r Refusal) (revised []*sessionv1.Message, persons bool) {
 	at := len(path)
 	for at > 0 && path[at-1].Role == sessionv1.Role_ROLE_USER {
@@ -49,7 +50,7 @@ func (r Refusal) mark(ms []*sessionv1.Message) (revised []*sessionv1.Message, pe
 	return revised, persons
 }
 
-// means tells whether a block is of the kind.
+// means reports whether r covers the kind of a block.
 func (r Refusal) means(b *sessionv1.Block) bool {
 	if b.Refused != "" {
 		return false

@@ -9,23 +9,23 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 )
 
-// The most that a request may have of pictures and documents, below what the
-// providers take: 100 of them and 32 MB with all else, as base64.
+// Limits of the images and documents of a request, below those of the
+// providers: 100 of them and 32 MB with everything else, as base64.
 const (
 	maxMedia      = 100
 	maxMediaBytes = 20 << 20
 )
 
-// medium is a picture or a document in a list of messages.
+// medium is the position of an image or a document in a list of messages.
 type medium struct {
 	message, block int
 	piece          int // of a result; -1: the block is the medium
 	bytes, side    int
 }
 
-// sendable gives messages that a provider takes: a note stands in place of what one
-// has refused, of pictures and documents that no model takes, and of the oldest ones
-// beyond what a request may have. Messages without these are those of ms.
+// sendable returns messages that a provider accepts. It replaces with notes: media
+// that a provider has refused, media that no model accepts, and the oldest media
+// beyond the limits of a request. It returns other messages unchanged.
 func sendable(ms []*sessionv1.Message) []*sessionv1.Message {
 	s := &screen{ms: ms}
 	for i, m := range ms {
@@ -39,7 +39,7 @@ func sendable(ms []*sessionv1.Message) []*sessionv1.Message {
 	return s.ms
 }
 
-// screen replaces what cannot be sent, in copies.
+// screen replaces content that cannot be sent, in copies.
 type screen struct {
 	ms     []*sessionv1.Message
 	copied map[int]bool // nil: ms is the caller's
@@ -66,7 +66,7 @@ func (s *screen) block(i, j int, b *sessionv1.Block) {
 	}
 }
 
-// content looks at one piece of content.
+// content checks one piece of content.
 func (s *screen) content(at medium, c *commonv1.Content) {
 	var err error
 	switch k := c.Kind.(type) {
@@ -87,7 +87,7 @@ func (s *screen) content(at medium, c *commonv1.Content) {
 
 func refusal(said string) string { return "is left out: " + cutMiddle(said, 512) }
 
-// replace puts a note in place of a piece of content.
+// replace replaces a piece of content with a note.
 func (s *screen) replace(at medium, why string) {
 	if s.copied == nil {
 		s.ms, s.copied = slices.Clone(s.ms), map[int]bool{}
@@ -127,14 +127,15 @@ func note(c *commonv1.Content, why string) *commonv1.Content {
 	return text("[" + what + " " + why + "]")
 }
 
-// surplus tells how many of the media, the oldest first, do not fit into a request.
-// They go in groups, so that not each new one changes what the provider has cached.
+// surplus returns how many of the media, the oldest first, do not fit into a
+// request. They are removed in groups, so that not each new one changes the part
+// that the provider has cached.
 func surplus(all []medium) int {
 	most, bytes := maxMedia, 0
 	for _, m := range all {
 		bytes += m.bytes
 		if m.side > media.ManySide {
-			most = media.MaxCount // a provider wants small pictures from there on
+			most = media.MaxCount // above this number a provider accepts only small images
 		}
 	}
 	over := max(0, len(all)-most)

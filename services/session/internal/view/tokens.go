@@ -12,12 +12,12 @@ const (
 	perImage   = 1600 // an image of ordinary size
 )
 
-// leastView is what a view has at least, in tokens: a message cut short, and room
+// leastView is the least size of a view, in tokens: a message cut short, and room
 // for an answer.
 const leastView = 128
 
-// MostFixed is how many tokens a prompt and tools may have in a context, so that
-// there is room for a conversation, however short.
+// MostFixed returns how many tokens a prompt and tools may have in a context, so
+// that there is room for a conversation, however short.
 func MostFixed(context int64) int64 { return context - min(leastView, context/2) }
 
 // Tokens estimates the tokens of messages. It errs on the side of too many.
@@ -61,7 +61,7 @@ func contentTokens(c *commonv1.Content) int64 {
 	}
 }
 
-// TextTokens estimates the tokens of a text: one for four letters of ASCII, one
+// TextTokens estimates the tokens of a text: one for four ASCII letters, one
 // for each other character.
 func TextTokens(s string) int64 {
 	runes := int64(utf8.RuneCountInString(s))

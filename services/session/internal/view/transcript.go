@@ -8,14 +8,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// The most bytes of one block in a transcript.
+// Limits of one block in a transcript, in bytes.
 const (
 	maxSaid   = 16 << 10
 	maxResult = 4 << 10
 )
 
-// Transcript writes messages down as text, for a model that is to summarize
-// them. Thinking is left out.
+// Transcript formats messages as text, for a model that summarizes them. It
+// leaves out thinking.
 func Transcript(ms []*sessionv1.Message) string {
 	var out strings.Builder
 	tools := map[string]string{}

@@ -1,6 +1,6 @@
-// Package view makes what a model sees of a conversation. The conversation is
-// kept whole; a message with a compaction stands for what came before it. The
-// package is pure: the same path gives the same view on every replica.
+// Package view makes the model's view of a conversation. The conversation
+// itself is kept whole; a message with a compaction replaces what came before
+// it. The package is pure: the same path gives the same view on every replica.
 package view
 
 import (
@@ -15,10 +15,10 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Of gives the view of a conversation, oldest message first: from its last
-// compaction on the summary, the kept messages before it, and what follows, with
-// notes in place of what no provider takes. Messages that do not change are those
-// of path.
+// Of returns the view of a conversation, oldest message first: from its last
+// compaction on the summary, the kept messages before it, and the messages after
+// it, with notes in place of content that no provider accepts. Unchanged messages
+// are those of path.
 func Of(path []*sessionv1.Message) []*sessionv1.Message { return sendable(compacted(path)) }
 
 func compacted(path []*sessionv1.Message) []*sessionv1.Message {
@@ -30,8 +30,8 @@ func compacted(path []*sessionv1.Message) []*sessionv1.Message {
 	return path
 }
 
-// kept are the messages before a summary that are still in the view. Older
-// summaries are not: the new one stands for them too.
+// kept returns the messages before a summary that are still in the view. Older
+// summaries are not: the new one replaces them, too.
 func kept(before []*sessionv1.Message, c *sessionv1.Compaction) []*sessionv1.Message {
 	if c.KeptFrom == "" {
 		return nil
@@ -47,7 +47,7 @@ func kept(before []*sessionv1.Message, c *sessionv1.Compaction) []*sessionv1.Mes
 	return all
 }
 
-// apply shortens kept messages as a compaction says.
+// apply shortens kept messages according to a compaction.
 func apply(ms []*sessionv1.Message, c *sessionv1.Compaction) []*sessionv1.Message {
 	until := slices.IndexFunc(ms, func(m *sessionv1.Message) bool { return m.Name == c.ResultsUntil })
 	if until < 0 && c.MaxBlockBytes == 0 {
@@ -60,8 +60,9 @@ func apply(ms []*sessionv1.Message, c *sessionv1.Compaction) []*sessionv1.Messag
 	return out
 }
 
-// shorten gives m with its tool results taken out, and its blocks cut to most
-// bytes (0: not cut). Thinking stays as it is, for its signature covers it.
+// shorten returns m without its tool results, if stub is set, and with its
+// blocks cut to most bytes (0: not cut). It does not change thinking, which is
+// signed.
 func shorten(m *sessionv1.Message, stub bool, most int) *sessionv1.Message {
 	m = proto.CloneOf(m)
 	for _, b := range m.Blocks {
@@ -113,8 +114,8 @@ func cutContent(c *commonv1.Content, most int) {
 	}
 }
 
-// cutMiddle keeps the beginning and the end of s, in about most bytes, and says
-// how much is missing between them and who has it.
+// cutMiddle keeps the beginning and the end of s, in about most bytes, and
+// notes how much is missing between them and who has it.
 func cutMiddle(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -134,7 +135,7 @@ func cutMiddle(s string, most int) string {
 	return s[:head] + mark + s[tail:]
 }
 
-// cutArguments keeps arguments a JSON object.
+// cutArguments cuts arguments so that they are still a JSON object.
 func cutArguments(args string, most int) string {
 	b, err := json.Marshal(map[string]string{"_shortened": cutMiddle(args, most/2)})
 	if err != nil {

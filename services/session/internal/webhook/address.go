@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// errNotPublic refuses an address. It names none: which addresses a network has
-// inside is nobody's business.
+// errNotPublic refuses an address. It does not name the address, which would
+// reveal the internal network.
 var errNotPublic = errors.New("the host has an address that is not public")
 
-// notPublic lists what is no public unicast address, besides what package netip
-// knows of: this machine, private networks, and every way to write an IPv4
-// address inside an IPv6 one, by which a translator would bring us there.
+// notPublic lists addresses that are not public unicast, besides those that
+// package netip knows: this machine, private networks, and every form of an
+// IPv4 address inside an IPv6 one, which a translator would resolve.
 var notPublic = prefixes(
 	"0.0.0.0/8",       // this network
 	"100.64.0.0/10",   // carrier-grade NAT
@@ -32,8 +32,8 @@ var notPublic = prefixes(
 	"3fff::/20",       // documentation
 )
 
-// global is what of IPv6 is unicast to everybody. It leaves out unique local,
-// link and site local, IPv4-mapped, IPv4-compatible and NAT64 addresses.
+// global is the public unicast range of IPv6. It excludes unique local, link
+// and site local, IPv4-mapped, IPv4-compatible and NAT64 addresses.
 var global = netip.MustParsePrefix("2000::/3")
 
 func prefixes(all ...string) []netip.Prefix {
@@ -44,7 +44,7 @@ func prefixes(all ...string) []netip.Prefix {
 	return out
 }
 
-// public tells whether an address is one of the Internet's.
+// public reports whether an address belongs to the public Internet.
 func public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" || a.Is6() && !global.Contains(a) {
 		return false
@@ -57,8 +57,8 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// control refuses a connection just before it is made, when the host's name has
-// become an address: what a name meant earlier does not count.
+// control checks the address just before a connection is made, after the host's
+// name is resolved: an earlier resolution does not count.
 func control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -70,8 +70,8 @@ func control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// CheckURL tells what is wrong with a webhook's address, as far as that can be
-// seen without asking for what its name stands.
+// CheckURL returns the fault of a webhook's address, as far as it can be found
+// without resolving its name.
 func (c Config) CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxOverlap bounds the time in which a secret that was replaced still signs.
+// maxOverlap bounds the time in which a replaced secret still signs.
 const maxOverlap = 90 * 24 * time.Hour
 
-// Config says which addresses may be called, and how often.
+// Config configures the allowed addresses and the pauses.
 type Config struct {
 	AllowHTTP     bool          `key:"allow-http" help:"allow webhooks at http:// addresses"`
 	AllowPrivate  bool          `key:"allow-private" help:"allow webhooks at addresses that are not public, such as those of this machine and this network"`
@@ -16,10 +16,10 @@ type Config struct {
 	SecretOverlap time.Duration `key:"secret-overlap" help:"how long after a rotation messages are signed with the old secret, too"`
 }
 
-// Defaults is the configuration where nothing is said.
+// Defaults returns the default configuration.
 func Defaults() Config { return Config{FirstPause: 5 * time.Second, SecretOverlap: 24 * time.Hour} }
 
-// Validate tells what is wrong.
+// Validate reports every fault at once.
 func (c Config) Validate() error {
 	if c.FirstPause < time.Millisecond || c.FirstPause > lastPause {
 		return fmt.Errorf("webhooks.first-pause: %v is not between 1ms and %v", c.FirstPause, lastPause)

@@ -22,10 +22,10 @@ const (
 	// lastPause bounds the pauses between attempts; each is four times the one before.
 	lastPause  = 4 * time.Hour
 	pauseGrows = 4
-	// giveUp is how long after the turn's end the last attempt is made.
+	// giveUp is the time between the turn's end and the last attempt.
 	giveUp = 24 * time.Hour
-	// perTenant and perHost bound the messages of a tenant, and those of it to one
-	// host, that are on their way from this replica. The rest come back later.
+	// perTenant and perHost bound the concurrent deliveries of this replica for a
+	// tenant, and for a tenant to one host. Further ones are tried later.
 	perTenant = 4
 	perHost   = 2
 	busyPause = time.Second
@@ -40,10 +40,10 @@ type Deliverer struct {
 	log    *slog.Logger
 
 	mu   sync.Mutex
-	busy map[string]int // messages on their way, by tenant and by tenant and host
+	busy map[string]int // concurrent deliveries, by tenant and by tenant and host
 }
 
-// New makes a deliverer. Close it when nothing is delivered any more.
+// New returns a deliverer. Close it when nothing is delivered any more.
 func New(c Config, s store.Store, m metric.Meter, log *slog.Logger, version string) (*Deliverer, error) {
 	count, err := m.Int64Counter("fairlead.webhook.attempts",
 		metric.WithDescription("Attempts to deliver a message to a webhook: delivered, to be retried, or failed for good."))
@@ -53,12 +53,12 @@ func New(c Config, s store.Store, m metric.Meter, log *slog.Logger, version stri
 	return &Deliverer{config: c, store: s, sender: newSender(c, version), count: count, log: log, busy: map[string]int{}}, nil
 }
 
-// Close gives idle connections back.
+// Close closes idle connections.
 func (d *Deliverer) Close() { d.sender.client.CloseIdleConnections() }
 
 // Deliver makes one attempt for a job of the kind store.JobWebhook. A message
-// that was taken, but for which that could not be noted, is sent again with the
-// same id.
+// that was accepted, but whose result could not be stored, is sent again with
+// the same id.
 func (d *Deliverer) Deliver(ctx context.Context, j store.Job) (*store.Job, error) {
 	row, err := d.store.GetDelivery(ctx, j.Tenant, j.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -68,7 +68,7 @@ func (d *Deliverer) Deliver(ctx context.Context, j store.Job) (*store.Job, error
 		return nil, err
 	}
 	if row.Delivery.State != store.DeliveryPending {
-		return nil, nil // noted, but the job's end was not
+		return nil, nil // stored, but not the job's end
 	}
 	done, ok := d.enter(j.Tenant, row.Webhook.GetUrl())
 	if !ok {
@@ -88,7 +88,7 @@ func (d *Deliverer) Deliver(ctx context.Context, j store.Job) (*store.Job, error
 	}
 	a := d.send(ctx, message{id: row.Delivery.Id, url: row.Webhook.GetUrl(), secrets: secretsOf(row), body: body})
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // the server stops: that was no attempt
+		return nil, context.Cause(ctx) // the server stops: this does not count as an attempt
 	}
 	return d.note(ctx, row, a)
 }
@@ -101,7 +101,7 @@ func secretsOf(row *store.DeliveryRow) [][]byte {
 	return [][]byte{row.Secret}
 }
 
-// send leaves some of the job's time for noting how it went.
+// send leaves some of the job's time for storing the result.
 func (d *Deliverer) send(ctx context.Context, m message) answer {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -111,7 +111,7 @@ func (d *Deliverer) send(ctx context.Context, m message) answer {
 	return d.sender.send(ctx, m)
 }
 
-// note writes down how an attempt went, and says when the next one is.
+// note stores the result of an attempt, and returns when the next one is due.
 func (d *Deliverer) note(ctx context.Context, row *store.DeliveryRow, a answer) (*store.Job, error) {
 	out := store.Delivered{
 		Tenant: row.Tenant, ID: row.Delivery.Id, Attempts: row.Delivery.Attempts + 1, LastStatus: int32(a.status), State: store.DeliveryDelivered,
@@ -140,7 +140,7 @@ func (d *Deliverer) note(ctx context.Context, row *store.DeliveryRow, a answer) 
 	return again, nil
 }
 
-// pause is how long to wait after this many attempts, a fifth more or less.
+// pause returns the wait after this many attempts, varied by a fifth.
 func (c Config) pause(attempts int32) time.Duration {
 	b := backoff.ExponentialBackOff{InitialInterval: c.FirstPause, MaxInterval: lastPause, Multiplier: pauseGrows, RandomizationFactor: 0.2}
 	b.Reset()
@@ -151,7 +151,7 @@ func (c Config) pause(attempts int32) time.Duration {
 	return wait
 }
 
-// enter takes a place on the way to a host, if there is one; done gives it back.
+// enter takes a slot for deliveries to a host, if one is free; done releases it.
 func (d *Deliverer) enter(tenant, address string) (done func(), ok bool) {
 	host := ""
 	if u, err := url.Parse(address); err == nil {

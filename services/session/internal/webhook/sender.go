@@ -1,6 +1,6 @@
-// Package webhook tells other systems that turns have ended: it signs a message
-// as the Standard Webhooks specification says, sends it to an address that a
-// client has named, and so keeps to addresses that everybody may call.
+// Package webhook tells other systems that turns have ended. It signs a message
+// as the Standard Webhooks specification says and sends it to an address that a
+// client has named, which is why it sends only to public addresses.
 package webhook
 
 import (
@@ -27,9 +27,9 @@ const (
 	// sendTimeout bounds an attempt, from the name's resolution to the answer's end.
 	sendTimeout = 15 * time.Second
 	// maxAnswer bounds how much of an answer is read, in bytes, so that the
-	// connection can be used again; nothing of it is kept.
+	// connection can be reused; the answer is discarded.
 	maxAnswer = 16 << 10
-	// finished is the type of the one kind of message that there is.
+	// finished is the type of the only kind of message.
 	finished = "turn.finished"
 )
 
@@ -48,7 +48,7 @@ func newSender(c Config, version string) *sender {
 		agent: "Fairlead/" + version,
 		client: http.Client{
 			Timeout: sendTimeout,
-			// No proxy: it would resolve the name for itself.
+			// No proxy: it would resolve the name itself.
 			Transport: &http.Transport{
 				DialContext: dialer.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: 30 * time.Second,
 				MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
@@ -61,11 +61,11 @@ func newSender(c Config, version string) *sender {
 // message is one message to one webhook.
 type message struct {
 	id, url string
-	secrets [][]byte // each signs
+	secrets [][]byte // each one signs
 	body    []byte
 }
 
-// newBody is what a webhook is told of a turn.
+// newBody returns the body of a message about a turn.
 func newBody(t *sessionv1.Turn) ([]byte, error) {
 	turn, err := jsontext.AppendMessage(nil, t)
 	if err != nil {
@@ -78,15 +78,15 @@ func newBody(t *sessionv1.Turn) ([]byte, error) {
 	}{finished, t.GetEndTime().AsTime(), turn})
 }
 
-// answer is how an attempt went.
+// answer is the result of an attempt.
 type answer struct {
 	status int           // 0 without an answer
-	wait   time.Duration // what Retry-After asks for
-	err    error         // nil if the message was taken
+	wait   time.Duration // the requested Retry-After
+	err    error         // nil if the message was accepted
 }
 
-// send makes one attempt. Its errors hold nothing of the address but its host, for
-// there may be secrets in the rest, and nothing of the answer but its status.
+// send makes one attempt. Its errors contain only the host of the address, because
+// the rest may have secrets, and only the status of the answer.
 func (s *sender) send(ctx context.Context, m message) answer {
 	req, err := s.request(ctx, m)
 	if err != nil {
@@ -139,8 +139,7 @@ func (s *sender) request(ctx context.Context, m message) (*http.Request, error) 
 	return req, nil
 }
 
-// reason says why there was no answer, without the address that stands in
-// url.Error.
+// reason says why there was no answer, without the address in url.Error.
 func reason(err error) error {
 	var u *url.Error
 	var dns *net.DNSError
@@ -163,7 +162,7 @@ func reason(err error) error {
 	return err
 }
 
-// retryAfter reads the header: seconds or a date; 0 when it says nothing.
+// retryAfter reads the header: seconds or a date; 0 without a valid value.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
