@@ -9,7 +9,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Config says what the gateway allows. Where it listens is rpc.Config's matter, and where its peers are its caller's.
+// Config configures the limits of the gateway. rpc.Config configures its listeners, and its caller connects
+// its peers.
 type Config struct {
 	Heartbeat           time.Duration `key:"heartbeat" help:"how often a quiet event stream is kept alive with a comment; proxies cut streams that stay silent"`
 	Reconnect           time.Duration `key:"reconnect" help:"after how long clients of event streams reconnect (the retry field)"`
@@ -27,7 +28,7 @@ type Config struct {
 // minBody is enough for every request without content.
 const minBody = 4 << 10
 
-// DefaultConfig returns what holds unless something else is said.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		Heartbeat:           5 * time.Second,
@@ -42,7 +43,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says everything that is wrong.
+// Validate reports every fault at once.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -1,8 +1,9 @@
-// Package gateway is the service that speaks HTTP: REST and server-sent events for what the other services offer in
-// gRPC. It owns no state: every answer is a service's, and any replica serves any client.
+// Package gateway is the HTTP service: it offers the gRPC methods of the other services as REST and
+// server-sent events. It has no state: every answer comes from a service, and any replica serves any client.
 //
-// Errors are google.rpc.Status as JSON, with the HTTP status of their code. An error after a stream has begun is a frame
-// named stream.error. The stream of a turn ends after turn.finished; there is no further end event.
+// Errors are google.rpc.Status as JSON, with the HTTP status of their code. An error after a stream has begun
+// is a frame named stream.error. The stream of a turn ends after turn.finished; there is no further end
+// event.
 package gateway
 
 import (
@@ -21,7 +22,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Deps is what the gateway needs: connections to the peer faces of the services, which outlive it, and a log.
+// Deps has the gateway's dependencies: connections to the peer faces of the services, which outlive it, and a
+// log.
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
 	Log            *slog.Logger
@@ -40,7 +42,7 @@ var (
 	_ rpc.ReadyChecker  = (*Service)(nil)
 )
 
-// New makes a gateway. It starts nothing and calls nobody.
+// New returns a gateway. It starts nothing and calls no service.
 func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("configure the gateway: %w", err)
@@ -80,12 +82,12 @@ func (s *Service) AllowedOrigins() []string { return s.origins }
 // Run implements rpc.Component: the gateway has no background work.
 func (*Service) Run(context.Context) error { return nil }
 
-// Close implements rpc.Component: the connections belong to who made them.
+// Close implements rpc.Component: the caller owns the connections.
 func (*Service) Close() error { return nil }
 
-// Ready says whether the session service can be reached. Whether that service finds itself ready is its own matter, and
-// its error to clients: in a program that holds all services its health is made of this very answer, among others, and
-// would never come back once it was bad.
+// Ready checks that the session service can be reached. It does not ask whether that service is ready: in a
+// program with all services, that service's health depends on this answer, among others, and would never
+// recover.
 func (s *Service) Ready(ctx context.Context) error {
 	if _, err := s.health.Check(ctx, &healthv1.HealthCheckRequest{}); err != nil {
 		return fmt.Errorf("ask the session service for its health: %w", err)

@@ -17,7 +17,7 @@ import (
 // version is set when the program is linked.
 var version = "dev"
 
-// flushTimeout is how long the last spans may take to leave.
+// flushTimeout bounds the sending of the last spans.
 const flushTimeout = 5 * time.Second
 
 type configuration struct {

@@ -1,5 +1,6 @@
-// Package codec turns HTTP into messages and back: JSON bodies, query parameters, and what the headers Accept, Content-Type
-// and Last-Event-ID ask for. Everything it reads comes from strangers, and every error it returns is one for their eyes.
+// Package codec converts HTTP into messages and back: JSON bodies, query parameters, and the headers Accept,
+// Content-Type and Last-Event-ID. All of its input is untrusted, and every error that it returns may be shown
+// to clients.
 package codec
 
 import (
@@ -20,11 +21,11 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// Body is a request's body with a limit. It remembers the error that reading it ended with, because grpc-gateway's code
-// keeps only the words of an error.
+// Body is a request's body with a limit. It keeps the error of reading it, because grpc-gateway's code keeps
+// only the text of an error.
 type Body struct {
 	io.ReadCloser
-	// Params are what the path says: fields of the message that the body may repeat but not contradict.
+	// Params has the fields that the path sets, which the body may repeat but not contradict.
 	Params map[string]string
 
 	limit   int64
@@ -33,7 +34,7 @@ type Body struct {
 	err     error
 }
 
-// NewBody limits the body of r to so many bytes, and to so much time in all.
+// NewBody limits the body of r in bytes and in total time.
 func NewBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.Duration) *Body {
 	return &Body{
 		ReadCloser: http.MaxBytesReader(w, r.Body, limit),
@@ -44,7 +45,8 @@ func NewBody(w http.ResponseWriter, r *http.Request, limit int64, timeout time.D
 // Err returns the error that Decode returned, nil after an empty body.
 func (b *Body) Err() error { return b.err }
 
-// Decode reads all of the body into m. An empty body is io.EOF and leaves m as it is.
+// Decode reads all of the body into m. For an empty body it returns io.EOF and does
+// not change m.
 func (b *Body) Decode(m proto.Message) error {
 	err := b.decode(m)
 	if !errors.Is(err, io.EOF) {
@@ -53,14 +55,14 @@ func (b *Body) Decode(m proto.Message) error {
 	return err
 }
 
-// Discard reads a body that nobody wants, so that a stream can follow it.
+// Discard reads and drops a body, so that a stream can follow it.
 func (b *Body) Discard() error {
 	_, err := b.read()
 	return err
 }
 
 func (b *Body) read() ([]byte, error) {
-	// Without effect on writers that know no deadlines, as in tests of handlers alone.
+	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))
 	data, err := io.ReadAll(b.ReadCloser)
 	_ = b.control.SetReadDeadline(time.Time{})
@@ -104,8 +106,8 @@ func (b *Body) agree(m protoreflect.Message) error {
 	return nil
 }
 
-// Unmarshal reads one message from JSON. Unknown and repeated fields, and anything after the message, are errors that
-// name the field, where there is one, and the position.
+// Unmarshal reads one message from JSON. Unknown and repeated fields, and text after the message, are errors
+// that name the position and, if possible, the field.
 func Unmarshal(data []byte, m proto.Message) error {
 	err := protojson.Unmarshal(data, m)
 	if err == nil {
@@ -125,8 +127,8 @@ func UnmarshalInput(n int, data []byte, m proto.Message) error {
 }
 
 var (
-	// The blank after "proto:" may be a no-break space: protobuf does not want its words to be relied on. So these only
-	// improve a message; one that they do not match is shown as it is.
+	// The blank after "proto:" may be a no-break space, because protobuf's error texts are not stable. So
+	// these patterns only improve a message; a message that they do not match is shown unchanged.
 	place  = regexp.MustCompile(`^proto:[\s\x{a0}]+(?:syntax error )?(?:\(line (\d+):(\d+)\): )?`)
 	fields = []*regexp.Regexp{
 		regexp.MustCompile(`^unknown field "([^"]*)"`),
@@ -136,7 +138,7 @@ var (
 	}
 )
 
-// explain takes protojson's words about data apart: the field that is wrong and what is wrong where.
+// explain splits protojson's error text into the wrong field, and the fault with its position.
 func explain(data []byte, text string) (field, what string) {
 	at := place.FindStringSubmatch(text)
 	if at == nil {
@@ -144,7 +146,8 @@ func explain(data []byte, text string) (field, what string) {
 	}
 	what = text[len(at[0]):]
 	if unfinished := what == io.ErrUnexpectedEOF.Error(); unfinished || strings.HasPrefix(what, "invalid escape code") {
-		// protojson takes half of a surrogate pair for the end, or for no escape.
+		// protojson reports half of a surrogate pair as the end of the text, or
+		// as an invalid escape.
 		if field, what := loneSurrogate(data); what != "" {
 			return field, what
 		}

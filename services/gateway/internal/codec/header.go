@@ -16,8 +16,8 @@ const (
 	NDJSON = "application/x-ndjson"
 )
 
-// Prefer returns the first of offers, the best first, that Accept names with the highest quality. Without any of them by
-// name it returns fallback: a client that takes anything, or nothing that there is, gets what is usual.
+// Prefer returns the offer that Accept names with the highest quality; of equal ones, the first. If Accept
+// names no offer, it returns fallback.
 func Prefer(accept []string, fallback string, offers ...string) string {
 	best, quality := fallback, 0.0
 	for _, offer := range offers {
@@ -28,7 +28,7 @@ func Prefer(accept []string, fallback string, offers ...string) string {
 	return best
 }
 
-// qualityOf returns the q that Accept gives a type by its full name, 0 when it does not name it.
+// qualityOf returns the q of a type that Accept names in full, 0 if it does not name it.
 func qualityOf(accept []string, offer string) float64 {
 	best := 0.0
 	for _, line := range accept {
@@ -49,12 +49,13 @@ func qualityOf(accept []string, offer string) float64 {
 	return best
 }
 
-// formType is what curl says of every body that it is given with -d.
+// formType is the type that curl sends by default with -d.
 const formType = "application/x-www-form-urlencoded"
 
-// CheckContentType refuses a body that says to be something else than one of the types, or JSON under another name
-// (application/…+json). A body that says nothing, or what curl says by default, is taken for one of the types, and read as
-// such. Pages of other sites, which could send that without asking first, are refused by their origin before.
+// CheckContentType refuses a body whose type is none of types and not JSON under another name
+// (application/…+json). A body without a type, or with curl's default type, is accepted and read as one of
+// types. The pages of other sites could send such a body without a preflight; their origin is refused
+// earlier.
 func CheckContentType(h http.Header, types ...string) error {
 	values := h.Values("Content-Type")
 	if len(values) == 0 || len(values) == 1 && values[0] == formType {
@@ -76,7 +77,7 @@ func CheckContentType(h http.Header, types ...string) error {
 	return problem.UnsupportedMediaType(strings.Join(values, ", "), types[0])
 }
 
-// CheckContentEncoding refuses a body that is compressed, or encoded in another way.
+// CheckContentEncoding refuses a compressed or otherwise encoded body.
 func CheckContentEncoding(h http.Header) error {
 	all := strings.Join(h.Values("Content-Encoding"), ", ")
 	for coding := range strings.SplitSeq(all, ",") {
@@ -87,10 +88,10 @@ func CheckContentEncoding(h http.Header) error {
 	return nil
 }
 
-// ResumePoint returns the sequence number that a stream shall resume after, and whether the request says one: in the
-// header Last-Event-ID, else in the query parameter after_seq.
+// ResumePoint returns the sequence number after which a stream resumes, and whether the request has one: in
+// the header Last-Event-ID, otherwise in the query parameter after_seq.
 func ResumePoint(h http.Header, query url.Values) (seq int64, ok bool, err error) {
-	// An empty header is what the event-stream specification calls no id.
+	// In the event-stream specification, an empty header means no id.
 	if values := h.Values("Last-Event-ID"); len(values) > 1 {
 		return 0, false, problem.BadLastEventID(strings.Join(values, ", "), "is given more than once")
 	} else if len(values) == 1 && values[0] != "" {
@@ -113,7 +114,8 @@ func ResumePoint(h http.Header, query url.Values) (seq int64, ok bool, err error
 	return 0, false, nil
 }
 
-// ParseSeq reads a sequence number: decimal digits alone, at most 9223372036854775807. Else it says what is wrong.
+// ParseSeq parses a sequence number: only decimal digits, at most 9223372036854775807. Otherwise it returns
+// the fault.
 func ParseSeq(s string) (seq int64, what string) {
 	const want = "is not a sequence number: decimal digits, at most 9223372036854775807"
 	for _, c := range []byte(s) {

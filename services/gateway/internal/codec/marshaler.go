@@ -48,7 +48,7 @@ func (Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		if !ok {
 			return fmt.Errorf("%T is not a body with a limit", r)
 		}
-		// The message is set only when there is one: `{"session": …}` is a pointer that stays nil without a body.
+		// The pointer is set only if there is a body: `{"session": …}` stays nil without one.
 		m, err := message(v)
 		if err != nil {
 			return err
@@ -75,7 +75,8 @@ func (j Marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// message returns what grpc-gateway wants filled: it gives a *Request, or a pointer to a field of type *Message.
+// message returns the message to fill: grpc-gateway passes a *Request, or a pointer to a field of type
+// *Message.
 func message(v any) (proto.Message, error) {
 	if m, ok := v.(proto.Message); ok {
 		return m, nil

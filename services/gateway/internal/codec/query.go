@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// CheckQuery refuses a query that names a field which is not there, names one twice, or gives one a value of another
-// type. grpc-gateway, which reads the query after it, ignores the first and lets chance decide on the second.
+// CheckQuery refuses a query with an unknown field, a repeated one, or a value of a wrong type. grpc-gateway,
+// which reads the query later, ignores unknown fields and uses an arbitrary one of repeated values.
 func CheckQuery(raw string, fields map[string]protoreflect.FieldDescriptor) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -45,7 +45,7 @@ func checkValue(name string, f protoreflect.FieldDescriptor, value string) error
 			return problem.BadParameter(name, "is not a whole number of 64 bits: "+strconv.Quote(problem.Excerpt(value)))
 		}
 	case protoreflect.StringKind:
-		if !utf8.ValidString(value) { // gRPC could not carry it
+		if !utf8.ValidString(value) { // gRPC cannot transport it
 			return problem.BadParameter(name, "is not UTF-8: "+strconv.QuoteToASCII(problem.Excerpt(value)))
 		}
 	case protoreflect.BoolKind:

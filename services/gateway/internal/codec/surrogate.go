@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// loneSurrogate finds the first \u escape that is one half of a surrogate pair without the other. JSON writes characters
-// beyond U+FFFF as two such halves; a writer that cuts a text between them makes one that no character has.
-// It returns the place of the field, such as content[0].text, and what is wrong where; nothing when there is none.
+// loneSurrogate finds the first \u escape that is one half of a surrogate pair without the other. JSON writes
+// characters beyond U+FFFF as two such halves; a writer that cuts a text between them leaves an invalid half.
+// It returns the path of the field, such as content[0].text, and the fault with its position; empty if there
+// is none.
 func loneSurrogate(data []byte) (field, what string) {
 	at, escape := findLone(data)
 	if at < 0 {
@@ -22,7 +23,7 @@ func loneSurrogate(data []byte) (field, what string) {
 		`line %d, column %d: %s is half of a surrogate pair, which is no character; send both halves, such as \ud83d\ude00, or neither`, line, column, escape)
 }
 
-// findLone returns where the escape begins, and the escape.
+// findLone returns the position of the escape, and the escape.
 func findLone(data []byte) (at int, escape string) {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
@@ -46,7 +47,7 @@ func findLone(data []byte) (at int, escape string) {
 	return -1, ""
 }
 
-// codeUnit reads the \u escape that data begins with.
+// codeUnit reads the \u escape at the beginning of data.
 func codeUnit(data []byte) (uint64, bool) {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return 0, false
@@ -55,7 +56,8 @@ func codeUnit(data []byte) (uint64, bool) {
 	return n, err == nil
 }
 
-// placeOf returns the path to the value, or the name, that holds the byte at an offset. JSON that breaks before it has none.
+// placeOf returns the path of the value, or name, that contains the byte at an offset. It returns "" for JSON
+// that is invalid before it.
 func placeOf(data []byte, offset int64) string {
 	d := json.NewDecoder(bytes.NewReader(data))
 	var path jsonPath
@@ -72,7 +74,7 @@ func placeOf(data []byte, offset int64) string {
 	return path.String()
 }
 
-// jsonPath is a path into JSON. An object's step is the name that was read last, an array's the index that comes next.
+// jsonPath is a path into JSON. An object's step is the last name, an array's the next index.
 type jsonPath []*jsonStep
 
 type jsonStep struct {
@@ -103,7 +105,7 @@ func (p *jsonPath) step(token json.Token) {
 	}
 }
 
-// String writes the path as errors name fields.
+// String formats the path as in errors.
 func (p *jsonPath) String() string {
 	var b strings.Builder
 	for _, s := range *p {

@@ -1,5 +1,5 @@
-// Package limit bounds what clients may take: streams at a time and requests per second. A client is an address; of IPv6
-// addresses the /64 network, because one machine has all of it.
+// Package limit bounds the use by clients: concurrent streams and requests per second. A client is an
+// address; for IPv6 it is the /64 network, because one machine has all of it.
 package limit
 
 import (
@@ -28,7 +28,7 @@ func Client(r *http.Request) string {
 	return ip.String()
 }
 
-// Streams bounds how many streams are open, of one client and in total. It is safe for concurrent use.
+// Streams bounds the open streams of one client and in total. It is safe for concurrent use.
 type Streams struct {
 	total, own int
 
@@ -37,12 +37,13 @@ type Streams struct {
 	by   map[string]int
 }
 
-// NewStreams allows so many streams in total, and so many of one client; 0 is no limit.
+// NewStreams allows total streams, and own of one client; 0 means no limit.
 func NewStreams(total, own int) *Streams {
 	return &Streams{total: total, own: own, by: map[string]int{}}
 }
 
-// Acquire counts a stream of a client in, until release is called, once. Over a limit it returns an error for the client.
+// Acquire counts a stream of a client until release is called, once. Over a limit it returns an error for the
+// client.
 func (s *Streams) Acquire(client string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,13 +67,13 @@ func (s *Streams) release(client string) {
 	}
 }
 
-// maxClients bounds the memory for clients that ask now and then.
+// maxClients bounds the memory for clients with few requests.
 const maxClients = 16384
 
-// sweepInterval bounds the work that looking for quiet clients is.
+// sweepInterval bounds the cost of the search for quiet clients.
 const sweepInterval = time.Second
 
-// Rate bounds how often a client may ask. It is safe for concurrent use.
+// Rate bounds the requests of each client. It is safe for concurrent use.
 type Rate struct {
 	limit rate.Limit
 	burst int
@@ -81,10 +82,11 @@ type Rate struct {
 	mu       sync.Mutex
 	clients  map[string]*rate.Limiter
 	overflow *rate.Limiter
-	swept    time.Time // when quiet clients were last forgotten
+	swept    time.Time // time of the last search for quiet clients
 }
 
-// NewRate allows each client so many requests per second, in bursts of so many; perSecond 0 is no limit, and returns nil.
+// NewRate allows each client perSecond requests per second, in bursts of burst. With 0 it returns nil, which
+// means no limit.
 func NewRate(perSecond float64, burst int) *Rate {
 	if perSecond <= 0 {
 		return nil
@@ -93,7 +95,8 @@ func NewRate(perSecond float64, burst int) *Rate {
 	return &Rate{limit: l, burst: burst, now: time.Now, clients: map[string]*rate.Limiter{}, overflow: rate.NewLimiter(l, burst)}
 }
 
-// Allow counts a request of a client, or returns an error for it that says when to come again. A nil Rate allows all.
+// Allow counts a request of a client, or returns an error for it that says when to retry. A nil Rate allows
+// all.
 func (r *Rate) Allow(client string) error {
 	if r == nil {
 		return nil
@@ -118,7 +121,8 @@ func (r *Rate) limiter(client string, now time.Time) *rate.Limiter {
 		r.forget(now)
 	}
 	if len(r.clients) >= maxClients {
-		// More clients than we keep apart, all of them busy: the rest share one allowance, until some are quiet again.
+		// There are more busy clients than are counted separately: the others share one allowance until some
+		// are quiet.
 		return r.overflow
 	}
 	l := rate.NewLimiter(r.limit, r.burst)
@@ -126,7 +130,7 @@ func (r *Rate) limiter(client string, now time.Time) *rate.Limiter {
 	return l
 }
 
-// forget drops the clients that have their whole allowance again: they are like new ones.
+// forget drops the clients with their whole allowance: they are like new ones.
 func (r *Rate) forget(now time.Time) {
 	r.swept = now
 	for c, l := range r.clients {

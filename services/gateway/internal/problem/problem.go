@@ -1,7 +1,8 @@
-// Package problem holds the errors of the gateway and writes every error, its own and those of the services, as HTTP.
+// Package problem has the gateway's errors, and writes every error, its own and those of the services, as
+// HTTP.
 //
-// The body of an error is a google.rpc.Status as JSON. Errors of the services pass unchanged; what grpc-go itself says
-// about a connection is replaced by fixed words, because it names addresses that are no client's business.
+// The body of an error is a google.rpc.Status as JSON. Errors of the services pass unchanged. grpc-go's own
+// errors about a connection are replaced by a fixed text, because they contain internal addresses.
 package problem
 
 import (
@@ -45,33 +46,35 @@ const (
 	ReasonInternal             = "INTERNAL"
 )
 
-// retry is after how long a client may try again when nobody knows better.
+// retry is the default wait before a client may retry.
 const retry = time.Second
 
-// withStatus gives an error an HTTP status that its code does not say.
+// withStatus sets an HTTP status that differs from the one of the error's code.
 func withStatus(httpStatus int, err error) error {
 	return &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: err}
 }
 
-// PathNotFound is for a path that is no route.
+// PathNotFound is the error for a path without a route.
 func PathNotFound(path string) error {
 	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
 		fmt.Sprintf("there is nothing at %s; GET /openapi.json lists the paths", Excerpt(path)))
 }
 
-// SlashAtTheEnd is for a path that is a route without the slash at its end.
+// SlashAtTheEnd is the error for a path that is a route without the slash at
+// its end.
 func SlashAtTheEnd(path string) error {
 	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
 		fmt.Sprintf("there is nothing at %s; leave out the slash at the end: %s", Excerpt(path), Excerpt(strings.TrimRight(path, "/"))))
 }
 
-// MethodNotAllowed is for a method that a path does not have.
+// MethodNotAllowed is the error for a method that a path does not have.
 func MethodNotAllowed(method, path string, allowed []string) error {
 	return withStatus(http.StatusMethodNotAllowed, apierr.New(codes.Unimplemented, Domain, ReasonMethodNotAllowed,
 		fmt.Sprintf("%s does not take %s; it takes %s", Excerpt(path), Excerpt(method), strings.Join(allowed, ", "))))
 }
 
-// BodyMalformed is for a body that is not the JSON of its message. The field may be empty.
+// BodyMalformed is the error for a body that is not the JSON of its message. The field may
+// be empty.
 func BodyMalformed(field, what string) error {
 	var opts []apierr.Option
 	if field != "" {
@@ -80,20 +83,21 @@ func BodyMalformed(field, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBodyMalformed, "the body cannot be read: "+Excerpt(what), opts...)
 }
 
-// BodyTooLarge is for a body, or a line of one, beyond the limit in bytes.
+// BodyTooLarge is the error for a body, or a line of one, beyond the limit in
+// bytes.
 func BodyTooLarge(limit int64) error {
 	return withStatus(http.StatusRequestEntityTooLarge, apierr.New(codes.InvalidArgument, Domain, ReasonBodyTooLarge,
 		fmt.Sprintf("the body is larger than %d bytes", limit),
 		apierr.Metadata(map[string]string{"limitBytes": strconv.FormatInt(limit, 10)})))
 }
 
-// BodyTimeout is for a body that takes too long to arrive.
+// BodyTimeout is the error for a body that takes too long to arrive.
 func BodyTimeout(limit time.Duration) error {
 	return withStatus(http.StatusRequestTimeout, apierr.New(codes.DeadlineExceeded, Domain, ReasonBodyTimeout,
 		fmt.Sprintf("the body did not arrive within %s", limit)))
 }
 
-// UnsupportedMediaType is for a body that does not say that it is JSON.
+// UnsupportedMediaType is the error for a body with another type than JSON.
 func UnsupportedMediaType(got, want string) error {
 	if got == "" {
 		got = "nothing"
@@ -102,42 +106,44 @@ func UnsupportedMediaType(got, want string) error {
 		fmt.Sprintf("Content-Type says %s; send the body as JSON, with Content-Type: %s", Excerpt(got), want)))
 }
 
-// UnsupportedEncoding is for a body that is compressed, or encoded in another way.
+// UnsupportedEncoding is the error for a compressed or otherwise encoded body.
 func UnsupportedEncoding(got string) error {
 	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedEncoding,
 		fmt.Sprintf("Content-Encoding says %s; send the body as it is, without that header", Excerpt(got))))
 }
 
-// BadParameter is for a query parameter that is unknown or malformed.
+// BadParameter is the error for an unknown or malformed query parameter.
 func BadParameter(name, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadParameter,
 		fmt.Sprintf("the query parameter %q %s", Excerpt(name), Excerpt(what)), apierr.Field(Excerpt(name), Excerpt(what)))
 }
 
-// BadQuery is for a query string that cannot be taken apart.
+// BadQuery is the error for a query string that cannot be parsed.
 func BadQuery(err error) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadParameter, "the query cannot be read: "+Excerpt(err.Error()))
 }
 
-// BadLastEventID is for a header Last-Event-ID that is no sequence number.
+// BadLastEventID is the error for a header Last-Event-ID that is not a sequence
+// number.
 func BadLastEventID(value, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadLastEventID,
 		fmt.Sprintf("the header Last-Event-ID %q %s", Excerpt(value), what), apierr.Field("after_seq", what))
 }
 
-// BadIdempotencyKey is for a header Idempotency-Key that cannot be the request's.
+// BadIdempotencyKey is the error for an invalid header Idempotency-Key.
 func BadIdempotencyKey(what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadIdempotencyKey,
 		"the header Idempotency-Key "+what, apierr.Field("request_id", what))
 }
 
-// CrossOrigin is for a request that a page of another site made.
+// CrossOrigin is the error for a request from a page of another site.
 func CrossOrigin(origin string) error {
 	return apierr.New(codes.PermissionDenied, Domain, ReasonCrossOrigin,
 		fmt.Sprintf("requests of pages from %q are refused; the operator can allow that origin (allowed-origins)", Excerpt(origin)))
 }
 
-// TooManyStreams is for a stream beyond the limit: of the client's own, which is 429, or of the whole gateway, 503.
+// TooManyStreams is the error for a stream beyond the limit: of the client, which is 429, or of the whole
+// gateway, 503.
 func TooManyStreams(limit int, own bool) error {
 	if own {
 		return apierr.New(codes.ResourceExhausted, Domain, ReasonTooManyStreams,
@@ -148,31 +154,31 @@ func TooManyStreams(limit int, own bool) error {
 		fmt.Sprintf("the gateway has %d streams open, and takes no more; try again", limit), apierr.RetryAfter(retry))
 }
 
-// TooManyRequests is for a client that asks more often than it may.
+// TooManyRequests is the error for a client with too many requests.
 func TooManyRequests(after time.Duration) error {
 	return apierr.New(codes.ResourceExhausted, Domain, ReasonTooManyRequests,
 		"too many requests from this address; slow down", apierr.RetryAfter(after),
 		apierr.Quota("client", "requests per second"))
 }
 
-// Stopping ends the streams of a gateway that stops.
+// Stopping is the error that ends the streams of a stopping gateway.
 func Stopping() error {
 	return apierr.New(codes.Unavailable, Domain, ReasonStopping,
 		"the gateway is stopping; reconnect and resume after the last event", apierr.RetryAfter(retry))
 }
 
-// ServiceTimeout is for a service that does not answer in time.
+// ServiceTimeout is the error for a service that does not answer in time.
 func ServiceTimeout(limit time.Duration) error {
 	return apierr.New(codes.DeadlineExceeded, Domain, ReasonServiceTimeout,
 		fmt.Sprintf("the service did not answer within %s; whether it did what was asked is not known", limit))
 }
 
-// Internal is for a fault of the gateway. What it was is in the log.
+// Internal is the error for a fault of the gateway. The log has the cause.
 func Internal() error {
 	return apierr.New(codes.Internal, Domain, ReasonInternal, "the gateway failed; the operator finds the cause in its log")
 }
 
-// Status returns what a client is told about err.
+// Status returns the client's view of err.
 func Status(err error) *status.Status {
 	var special *runtime.HTTPStatusError
 	if errors.As(err, &special) {
@@ -209,7 +215,7 @@ func HTTPStatus(err error) int {
 	return runtime.HTTPStatusFromCode(Status(err).Code())
 }
 
-// RetryAfter returns how long a client shall wait, when the error says so.
+// RetryAfter returns the wait that the error requests, if any.
 func RetryAfter(st *status.Status) (time.Duration, bool) {
 	info, ok := apierr.Detail[*errdetails.RetryInfo](st.Err())
 	if !ok || info.GetRetryDelay() == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	// Linked so that the details of every error are known by name and shown, whichever service made them.
+	// Linked so that the details of every service's errors are known by name and shown.
 	_ "google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -17,10 +17,10 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
-// excerpt is the most that is repeated of what a client sent, in bytes.
+// excerpt bounds the repeated part of a client's text, in bytes.
 const excerpt = 200
 
-// Excerpt shortens what a client sent, so that its answer stays small.
+// Excerpt shortens a client's text, so that the answer stays small.
 func Excerpt(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= excerpt {
@@ -43,11 +43,11 @@ func Write(w http.ResponseWriter, err error) {
 	h.Del("Content-Length")
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(HTTPStatus(err))
-	// A client that has gone cannot be told so.
+	// An error here means that the client has gone.
 	_, _ = w.Write(append(JSON(st), '\n'))
 }
 
-// seconds rounds up: coming back too early is refused again.
+// seconds rounds up: a client that retries too early is refused again.
 func seconds(s float64) int64 { return int64(max(1, math.Ceil(s))) }
 
 // JSON returns the status as JSON in one line.

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// around puts around the handler what every request passes.
+// around wraps the handler with the middleware of every request.
 func (a *api) around(h http.Handler) (http.Handler, error) {
 	guard := http.NewCrossOriginProtection()
 	for _, origin := range a.cfg.AllowedOrigins {
@@ -30,7 +30,8 @@ func (a *api) around(h http.Handler) (http.Handler, error) {
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return spanName(r.Method, r.Pattern) })), nil
 }
 
-// spanName keeps the names of spans few, whatever a client asks for. The pattern "/" is that of the server around.
+// spanName keeps the number of span names small, whatever clients request. The pattern "/" is that of the
+// outer server.
 func spanName(m, pattern string) string {
 	if pattern != "" && pattern != "/" {
 		return pattern
@@ -65,7 +66,7 @@ func (a *api) headers(next http.Handler) http.Handler {
 	})
 }
 
-// preflight answers the browser's question whether a page may make a request.
+// preflight answers a browser's CORS preflight request.
 func preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE")
@@ -74,7 +75,8 @@ func preflight(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// CheckOrigin says what is wrong with an allowed origin; it has to be as browsers send it.
+// CheckOrigin returns the fault of an allowed origin, which must have the form that
+// browsers send.
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	switch {
@@ -85,7 +87,8 @@ func CheckOrigin(origin string) error {
 	return nil
 }
 
-// recovered answers a panic with 500. An answer that has begun is cut off, so that nobody takes it for whole.
+// recovered answers a panic with 500. It cuts off an answer that has begun, so that it does not look
+// complete.
 func (a *api) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := &begun{ResponseWriter: w}
@@ -105,7 +108,7 @@ func (a *api) recovered(next http.Handler) http.Handler {
 	})
 }
 
-// begun knows whether an answer has begun.
+// begun records whether an answer has begun.
 type begun struct {
 	http.ResponseWriter
 	yes bool
@@ -123,5 +126,5 @@ func (b *begun) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController find what the server's writer can do besides.
+// Unwrap lets http.ResponseController find further methods of the server's writer.
 func (b *begun) Unwrap() http.ResponseWriter { return b.ResponseWriter }

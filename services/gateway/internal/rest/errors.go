@@ -14,7 +14,7 @@ import (
 // writeError answers with an error of grpc-gateway or of a service.
 func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	if b, ok := r.Body.(*codec.Body); ok && b.Err() != nil {
-		err = b.Err() // err has only its words
+		err = b.Err() // err has only its text
 	}
 	if md, ok := runtime.ServerMetadataFromContext(ctx); ok {
 		if key := md.HeaderMD.Get(rpc.IdempotencyKey); len(key) > 0 {

@@ -14,14 +14,15 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// keyHeader carries a request's idempotency key, in both directions. In the request message it is the field request_id.
+// keyHeader has a request's idempotency key, in both directions. In the request message it is the field
+// request_id.
 const keyHeader = "Idempotency-Key"
 
 const requestID protoreflect.Name = "request_id"
 
 type keyKey struct{}
 
-// withKey notes the idempotency key of a request's header.
+// withKey stores the idempotency key of a request's header in the context.
 func withKey(ctx context.Context, h http.Header, rt *route.Route) (context.Context, error) {
 	values := h.Values(keyHeader)
 	switch {
@@ -29,7 +30,7 @@ func withKey(ctx context.Context, h http.Header, rt *route.Route) (context.Conte
 		return ctx, nil
 	case len(values) > 1:
 		return nil, problem.BadIdempotencyKey("is given more than once")
-	case !utf8.ValidString(values[0]): // gRPC could not carry it
+	case !utf8.ValidString(values[0]): // gRPC cannot transport it
 		return nil, problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
 	case rt.RPC == converse:
 		return nil, problem.BadIdempotencyKey("says nothing about a conversation: give each of its inputs a requestId")
@@ -39,8 +40,8 @@ func withKey(ctx context.Context, h http.Header, rt *route.Route) (context.Conte
 	return context.WithValue(ctx, keyKey{}, values[0]), nil
 }
 
-// keyed is a connection that puts the idempotency key of the HTTP request into every request message that takes one.
-// grpc-gateway fills messages from path, query and body only.
+// keyed is a connection that sets the HTTP request's idempotency key in every request message that has one.
+// grpc-gateway fills messages only from path, query and body.
 type keyed struct{ grpc.ClientConnInterface }
 
 // Invoke implements grpc.ClientConnInterface.
@@ -70,7 +71,7 @@ func (s keyedStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// setKey puts the key of ctx into a request. A request that brings another one is refused.
+// setKey sets the key of ctx in a request. It refuses a request with another key.
 func setKey(ctx context.Context, request any) error {
 	key, ok := ctx.Value(keyKey{}).(string)
 	if !ok || key == "" {
@@ -92,7 +93,7 @@ func setKey(ctx context.Context, request any) error {
 	return nil
 }
 
-// outgoingHeader lets the idempotency key through to the client, and nothing else of a service's metadata.
+// outgoingHeader passes only the idempotency key of a service's metadata to the client.
 func outgoingHeader(key string) (string, bool) {
 	if key == rpc.IdempotencyKey {
 		return keyHeader, true

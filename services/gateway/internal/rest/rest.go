@@ -1,9 +1,9 @@
-// Package rest is the REST interface: grpc-gateway's translation, with what HTTP needs around it.
+// Package rest is the REST interface: grpc-gateway's translation, with the HTTP parts around it.
 //
-// A request passes, from the outside in: the span, recovery, headers, cross-origin rules, the request rate, the route
-// (404, 405, HEAD, OPTIONS), the form (query, media type, idempotency key, body limit), and then either a stream or
-// grpc-gateway. Nothing of a client's headers reaches a service: metadata between peers carries the principal, and only
-// the gateway may say who that is.
+// A request passes, from the outside in: the span, recovery, headers, cross-origin rules, the request rate,
+// the route (404, 405, HEAD, OPTIONS), the form (query, media type, idempotency key, body limit), and then
+// either a stream or grpc-gateway. No header of a client reaches a service: metadata between peers has the
+// principal, and only the gateway may set it.
 package rest
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 )
 
-// Config is what the REST interface allows.
+// Config configures the limits of the REST interface.
 type Config struct {
 	Stream         stream.Config
 	MaxBody        int64         // bytes, of requests that carry content
 	BodyTimeout    time.Duration // for a body to arrive
-	Timeout        time.Duration // of a request that is no stream
-	AllowedOrigins []string      // origins of other sites' pages that may call
+	Timeout        time.Duration // of a request that is not a stream
+	AllowedOrigins []string      // other sites' origins whose pages may send requests
 }
 
-// Deps is what the REST interface needs.
+// Deps has the dependencies of the REST interface.
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
 	Streams        *limit.Streams
@@ -51,12 +51,13 @@ type api struct {
 	rate   *limit.Rate
 	log    *slog.Logger
 	stream *stream.Server
-	// transfer moves files.
+	// transfer serves imports and exports.
 	transfer *transfer.Server
 	mux      *runtime.ServeMux
 }
 
-// New returns the handler of the REST interface. It starts nothing; ctx is used while it is made.
+// New returns the handler of the REST interface. It starts nothing; ctx is used only during the
+// call.
 func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	a := &api{cfg: cfg, rate: d.Rate, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
 	if err := a.readRoutes(); err != nil {
@@ -116,8 +117,8 @@ func (a *api) readRoutes() error {
 	return nil
 }
 
-// newMux makes grpc-gateway's part. It routes by the same mapping as the table, and never sees a path that the table
-// does not have.
+// newMux returns grpc-gateway's part. It routes by the same mapping as the table, and gets only paths of the
+// table.
 func (a *api) newMux() *runtime.ServeMux {
 	none := func(string) (string, bool) { return "", false }
 	return runtime.NewServeMux(
@@ -140,7 +141,8 @@ const (
 	converse     protoreflect.FullName = "fairlead.session.v1.SessionService.Converse"
 )
 
-// dispatch takes the streams away from grpc-gateway, whose own have no heartbeats, no resumption and no limits.
+// dispatch serves streams without grpc-gateway, whose streams have no heartbeats, no resumption and no
+// limits.
 func (a *api) dispatch(next runtime.HandlerFunc) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
 		switch routeOf(r.Context()).RPC {

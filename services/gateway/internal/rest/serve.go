@@ -23,7 +23,7 @@ import (
 
 type routeKey struct{}
 
-// routeOf returns the route that a request is on.
+// routeOf returns the route of a request.
 func routeOf(ctx context.Context) *route.Route {
 	r, ok := ctx.Value(routeKey{}).(*route.Route)
 	if !ok {
@@ -35,8 +35,8 @@ func routeOf(ctx context.Context) *route.Route {
 // serve finds the route, checks the form of the request, and lets grpc-gateway or a stream answer.
 func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		// The server reads what is left of a refused body, and must not wait for it for ever. Those who read it all set
-		// the time anew; with the next request the server does.
+		// The server reads the rest of a refused body, and must not wait for it for ever. Handlers that read
+		// the whole body set a new deadline; for the next request the server does.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
 	}
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
@@ -51,7 +51,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
-	if len(candidates) == 0 || !utf8.ValidString(r.URL.Path) { // gRPC could not carry the name
+	if len(candidates) == 0 || !utf8.ValidString(r.URL.Path) { // gRPC cannot transport the name
 		problem.Write(w, a.notFound(r.URL.Path))
 		return
 	}
@@ -70,7 +70,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, rt)
 }
 
-// notFound is the error for a path without a route.
+// notFound returns the error for a path without a route.
 func (a *api) notFound(path string) error {
 	bare := strings.TrimRight(path, "/")
 	_, file := transfer.Match(bare)
@@ -80,7 +80,7 @@ func (a *api) notFound(path string) error {
 	return problem.PathNotFound(path)
 }
 
-// choose returns the route for a method; nil when there is none. HEAD is GET without the body, which the server drops.
+// choose returns the route for a method, or nil. HEAD is GET without the body, which the server drops.
 func choose(candidates []*route.Route, method string) *route.Route {
 	for _, rt := range candidates {
 		if rt.Method == method || (method == http.MethodHead && rt.Method == http.MethodGet && !rt.Stream()) {
@@ -90,7 +90,7 @@ func choose(candidates []*route.Route, method string) *route.Route {
 	return nil
 }
 
-// answer serves a request that is on a route.
+// answer serves a request on its route.
 func (a *api) answer(w http.ResponseWriter, r *http.Request, rt *route.Route) {
 	name(r, rt)
 	if rt.RPC == listEvents && r.Method == http.MethodGet && stream.WantsEvents(r) {
@@ -105,7 +105,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, rt *route.Route) {
 	a.mux.ServeHTTP(w, r)
 }
 
-// rewritten is the request at another path.
+// rewritten returns the request with another path.
 func rewritten(r *http.Request, path string) *http.Request {
 	r = r.WithContext(r.Context())
 	u := *r.URL
@@ -114,7 +114,7 @@ func rewritten(r *http.Request, path string) *http.Request {
 	return r
 }
 
-// prepare checks the form of a request and puts into its context what those after it need.
+// prepare checks the form of a request and stores in its context what later handlers need.
 func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (*http.Request, error) {
 	if err := checkQuery(r.URL, rt); err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (
 	if r.Method == http.MethodHead {
 		r.Method = http.MethodGet
 	}
-	// grpc-gateway passes on the first whatever it is told to, and reads a deadline from the second; neither is a
-	// client's to choose.
+	// grpc-gateway passes on the first as instructed, and reads a deadline from the second; clients must not
+	// control either.
 	r.Header = r.Header.Clone()
 	r.Header.Del("Authorization")
 	r.Header.Del("Grpc-Timeout")
@@ -139,7 +139,7 @@ func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (
 
 func checkQuery(u *url.URL, rt *route.Route) error {
 	fields := rt.Query
-	if rt.RPC == runTurn { // its body may say where to resume, and so may its query, as that of every stream
+	if rt.RPC == runTurn { // like every stream it may have a resume point in its query, and also in its body
 		fields = map[string]protoreflect.FieldDescriptor{}
 		f := rt.Input.Fields().ByName("after_seq")
 		fields["after_seq"], fields[f.JSONName()] = f, f
@@ -147,10 +147,10 @@ func checkQuery(u *url.URL, rt *route.Route) error {
 	return codec.CheckQuery(u.RawQuery, fields)
 }
 
-// smallBody is the most bytes of a body that carries no content.
+// smallBody bounds a body without content, in bytes.
 const smallBody = 1 << 20
 
-// checkBody limits the body, and makes sure that it says that it is JSON.
+// checkBody limits the body, and checks that its type is JSON.
 func (a *api) checkBody(w http.ResponseWriter, r *http.Request, rt *route.Route) error {
 	if rt.Body == "" || r.ContentLength == 0 {
 		b := codec.NewBody(w, r, min(int64(smallBody), a.cfg.MaxBody), a.cfg.BodyTimeout)
@@ -178,7 +178,8 @@ func (a *api) checkBody(w http.ResponseWriter, r *http.Request, rt *route.Route)
 	return nil
 }
 
-// name calls the request's span and metrics by its route. The middleware around reads the pattern when it is done.
+// name names the request's span and metrics after its route. The outer middleware reads the pattern at the
+// end.
 func name(r *http.Request, rt *route.Route) {
 	r.Pattern = rt.Method + " " + rt.Template
 	trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", rt.Template))

@@ -14,8 +14,8 @@ import (
 // specificationPath is where the description of this interface is.
 const specificationPath = "/openapi.json"
 
-// serveSpecification answers with the OpenAPI document. Unlike everything else it may be kept, because it holds nothing
-// of anybody's.
+// serveSpecification answers with the OpenAPI document. Unlike all other answers it may be cached, because it
+// has no user's data.
 func serveSpecification(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		allowed := []string{http.MethodGet, http.MethodHead}

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
-// serveTransfer answers requests whose body or answer is a file, which is not what grpc-gateway can do. It tells whether
-// the request is one of them.
+// serveTransfer serves requests whose body or answer is a file, which grpc-gateway cannot do. It reports
+// whether the request is one of them.
 func (a *api) serveTransfer(w http.ResponseWriter, r *http.Request) bool {
 	method, template := transfer.Match(r.URL.Path)
 	if template == "" {

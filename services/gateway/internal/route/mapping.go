@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// newRoute reads the HTTP mapping of a method; nil without one.
+// newRoute reads the HTTP mapping of a method; it returns nil without one.
 func newRoute(m protoreflect.MethodDescriptor) (*Route, error) {
 	rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
 	if rule == nil {
@@ -61,8 +61,9 @@ func methodAndPath(rule *annotations.HttpRule) (method, path string) {
 
 var variable = regexp.MustCompile(`\{(\w+)(?:=([^}]*))?\}`)
 
-// parsePath turns /v1/{parent=sessions/*}/turns:stream into what matches it, what people call it
-// (/v1/sessions/{session}/turns:stream) and the fields that the path sets. Ids hold no slash and no colon.
+// parsePath converts /v1/{parent=sessions/*}/turns:stream into a pattern that matches it, a template for
+// people (/v1/sessions/{session}/turns:stream) and the fields that the path sets. Ids contain no slash and
+// no colon.
 func parsePath(path string) (pattern *regexp.Regexp, template string, bound map[string]bool) {
 	bound = map[string]bool{}
 	plain := variable.ReplaceAllStringFunc(path, func(v string) string {
@@ -85,7 +86,7 @@ func parsePath(path string) (pattern *regexp.Regexp, template string, bound map[
 	return regexp.MustCompile(`^` + strings.Join(segments, "/") + `$`), strings.Join(words, "/"), bound
 }
 
-// singular is the name of one of a collection.
+// singular returns the singular of a collection's name.
 func singular(collection string) string {
 	if stem, ok := strings.CutSuffix(collection, "ies"); ok {
 		return stem + "y"

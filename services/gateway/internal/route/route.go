@@ -1,5 +1,5 @@
-// Package route knows which requests there are: method, path and the RPC that answers. The table is read from the HTTP
-// mapping in the proto, the same that grpc-gateway's code was generated from, so it cannot say anything else.
+// Package route has the table of requests: method, path and RPC. It reads the table from the HTTP mapping in
+// the proto, from which grpc-gateway's code is generated, too, so that both agree.
 package route
 
 import (
@@ -19,26 +19,28 @@ type Route struct {
 	Method string
 	// Template is the path for people and for traces, such as /v1/sessions/{session}/turns.
 	Template string
-	// RPC is what answers, such as fairlead.session.v1.SessionService.CreateTurn.
+	// RPC is the method that answers, such as
+	// fairlead.session.v1.SessionService.CreateTurn.
 	RPC protoreflect.FullName
 	// Input is the request message.
 	Input protoreflect.MessageDescriptor
-	// Body says what the HTTP body is: nothing, the field of that name, or "*" for the whole message.
+	// Body is the content of the HTTP body: "" for none, the field of that name, or "*" for the whole
+	// message.
 	Body string
-	// Query holds the fields that may be given as query parameters, under both of their names.
+	// Query has the fields that may be query parameters, under both of their names.
 	Query map[string]protoreflect.FieldDescriptor
 
 	pattern *regexp.Regexp
 	stream  bool
 }
 
-// Mutation says whether the request takes an idempotency key.
+// Mutation reports whether the request takes an idempotency key.
 func (r *Route) Mutation() bool { return r.Input.Fields().ByName("request_id") != nil }
 
-// Stream says whether the RPC sends or takes a stream.
+// Stream reports whether the RPC sends or takes a stream.
 func (r *Route) Stream() bool { return r.stream }
 
-// Table is all routes. It does not change after New.
+// Table has all routes. It does not change after New.
 type Table struct{ routes []*Route }
 
 // files are the protos of the public services.
@@ -76,7 +78,8 @@ func New() (*Table, error) {
 // Routes returns the table's routes in the order of the proto.
 func (t *Table) Routes() []*Route { return slices.Clone(t.routes) }
 
-// Match returns the routes at a path, one for each method. A path with a verb (`:interrupt`) is never one without.
+// Match returns the routes at a path, one for each method. A path with a verb (`:interrupt`) never matches a
+// route without one.
 func (t *Table) Match(path string) []*Route {
 	var found []*Route
 	for _, r := range t.routes {
@@ -87,7 +90,8 @@ func (t *Table) Match(path string) []*Route {
 	return found
 }
 
-// Allow returns the methods of routes as the header Allow lists them. HEAD goes wherever GET does, except on streams.
+// Allow returns the methods of routes in the form of the header Allow. It adds HEAD to GET, except for
+// streams.
 func Allow(routes []*Route) []string {
 	methods := []string{http.MethodOptions}
 	for _, r := range routes {

@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// Converse joins a session, lines of JSON both ways at the same time. A line that cannot be read ends the conversation
-// with an error that says which; what was accepted before it stays.
+// Converse joins a session, with lines of JSON in both directions at the same time. A line that cannot be
+// parsed ends the conversation with an error that names it; inputs that were accepted before stay.
 func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]string) {
 	release, err := s.streams.Acquire(limit.Client(r))
 	if err != nil {
@@ -27,14 +27,14 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		return
 	}
 	defer release()
-	// What is left of the body may still be under way at the end, so no other request can follow it.
+	// The rest of the body may still arrive at the end, so no other request can follow it.
 	w.Header().Set("Connection", "close")
-	// HTTP/1 servers otherwise read all of a body before they write; HTTP/2 needs and knows nothing of it.
+	// HTTP/1 servers otherwise read the whole body before they write; HTTP/2 does not need this.
 	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		s.refuse(r.Context(), w, nil, err)
 		return
 	}
-	// A conversation may be silent for as long as it likes.
+	// A conversation may be silent for any time.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -45,7 +45,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	}
 	var inputs sync.WaitGroup
 	defer func() {
-		// The stream is over, so the goroutine below reads in vain: it stops at once.
+		// The stream is over: the deadline stops the goroutine below at once.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 		inputs.Wait()
 	}()
@@ -72,7 +72,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	s.pump(ctx, o, src)
 }
 
-// inputError ends a conversation because of what its client sent.
+// inputError ends a conversation because of its client's input.
 type inputError struct{ err error }
 
 // Error implements error.
@@ -81,8 +81,8 @@ func (b *inputError) Error() string { return b.err.Error() }
 // conversing is the stream of a conversation.
 type conversing = grpc.BidiStreamingClient[sessionv1.ConverseRequest, sessionv1.ConverseResponse]
 
-// forward sends the lines of body to the service until either ends. Its error is one for the client; the service's own
-// comes with its answers.
+// forward sends the lines of body to the service until either ends. Its error is for the client; the
+// service's errors come with its answers.
 func (s *Server) forward(body io.Reader, st conversing) error {
 	lines := bufio.NewReader(body)
 	for n := 1; ; n++ {
@@ -98,7 +98,7 @@ func (s *Server) forward(body io.Reader, st conversing) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			_ = st.CloseSend() // likewise
+			_ = st.CloseSend() // its error, too, comes with the answers
 			return nil
 		case errors.Is(err, errLongLine):
 			return problem.BodyTooLarge(s.cfg.MaxBody)
@@ -110,7 +110,7 @@ func (s *Server) forward(body io.Reader, st conversing) error {
 
 var errLongLine = errors.New("stream: line too long")
 
-// readLine returns the next line, which may be the last and end without a line feed.
+// readLine returns the next line, which may be the last one without a line feed.
 func readLine(r *bufio.Reader, most int64) ([]byte, error) {
 	var line []byte
 	for {

@@ -15,24 +15,24 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
-// Message is one piece of a stream: an event, or how far the stream has come.
+// Message is one piece of a stream: an event, or the position of the stream.
 type Message interface {
 	proto.Message
 	GetEvent() *sessionv1.Event
 	GetProgress() *sessionv1.Progress
 }
 
-// encoder appends the pieces of a stream as they are on the wire. An encoder belongs to one stream.
+// encoder appends the pieces of a stream in their wire format. An encoder belongs to one stream.
 type encoder interface {
 	contentType() string
 	begin(dst []byte) []byte
 	message(dst []byte, m Message) ([]byte, error)
-	// heartbeat may append nothing, where the form of the stream has no comments.
+	// heartbeat appends nothing if the format has no comments.
 	heartbeat(dst []byte) []byte
 	failure(dst []byte, st *status.Status) []byte
 }
 
-// ErrorEvent names the frame that says why a stream breaks off. No event of a session is called so: one that tells of
+// ErrorEvent is the name of the frame that says why a stream breaks off. No event of a session has this name:
 // a failure inside a turn is called "error".
 const ErrorEvent = "stream.error"
 
@@ -50,7 +50,7 @@ func (e sse) begin(dst []byte) []byte {
 func (e sse) message(dst []byte, m Message) ([]byte, error) {
 	ev := m.GetEvent()
 	if ev == nil {
-		// A comment, because a frame without data is dispatched by no client, and so cannot move its last id.
+		// A comment, because clients ignore a frame without data, so that it cannot change their last id.
 		dst = append(dst, ": progress "...)
 		dst = strconv.AppendInt(dst, m.GetProgress().GetSeq(), 10)
 		return append(dst, "\n\n"...), nil
@@ -68,10 +68,11 @@ func (sse) failure(dst []byte, st *status.Status) []byte {
 	return AppendFrame(dst, "", ErrorEvent, problem.JSON(st))
 }
 
-// AppendFrame appends one server-sent event. An empty id leaves the client's last id as it is; an empty name makes the
-// frame a "message". Whatever the data holds, the frame stays one frame: every line end in it begins a new line of data,
-// which the client joins by line feeds. Data that is JSON comes from jsontext, which escapes the further characters at
-// which readers split. Line ends of every reader and NUL, which neither an id nor a name can hold, are left out of both.
+// AppendFrame appends one server-sent event. An empty id leaves the client's last id unchanged; an empty name
+// makes the frame a "message". The frame stays one frame whatever the data contains: every line end in it
+// begins a new line of data, and the client joins the lines by line feeds. JSON data comes from jsontext,
+// which escapes the other characters at which readers may split. Line ends and NUL, which neither an id nor a
+// name can contain, are removed from both.
 func AppendFrame(dst []byte, id, name string, data []byte) []byte {
 	if id != "" {
 		dst = appendField(dst, "id: ", id)
@@ -102,7 +103,8 @@ func appendField(dst []byte, field, value string) []byte {
 	return append(append(dst, fieldCleaner.Replace(value)...), '\n')
 }
 
-// ndjson writes one JSON object a line: {"result": …}, and {"error": …} as the last one of a stream that breaks off.
+// ndjson writes one JSON object a line: {"result": …}, and {"error": …} as the last one of a stream that
+// breaks off.
 type ndjson struct{}
 
 func (ndjson) contentType() string { return codec.NDJSON }

@@ -12,13 +12,14 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// WantsEvents says whether a request for a page of events asks for the stream instead.
+// WantsEvents reports whether a request for a page of events asks for the stream
+// instead.
 func WantsEvents(r *http.Request) bool {
 	return codec.Prefer(r.Header.Values("Accept"), codec.ContentType, codec.SSE, codec.ContentType) == codec.SSE
 }
 
-// encoderFor returns the form that a request for a stream asks for: server-sent events unless it prefers JSON lines by name.
-// application/json alone does not count: many clients send it with every request.
+// encoderFor returns the format of a stream: server-sent events unless the request prefers JSON lines by
+// name. application/json alone does not count, because many clients send it with every request.
 func (s *Server) encoderFor(r *http.Request) encoder {
 	if codec.Prefer(r.Header.Values("Accept"), codec.SSE, codec.SSE, codec.NDJSON) == codec.SSE {
 		return sse{reconnect: s.cfg.Reconnect}
@@ -69,7 +70,8 @@ func (s *Server) RunTurn(w http.ResponseWriter, r *http.Request, params map[stri
 	})
 }
 
-// opener starts a stream of the service and waits until it is accepted.
+// opener starts a stream of the service and waits until the service has
+// accepted it.
 type opener func(ctx context.Context, cancel context.CancelCauseFunc) (*source, error)
 
 // serve opens a stream and pumps it, within the limits.
@@ -96,7 +98,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 	s.pump(ctx, o, src)
 }
 
-// refuse answers a request whose stream the service did not open. Without a source it was not asked.
+// refuse answers a request whose stream was not opened. Without a source, the service was not asked.
 func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, src *source, err error) {
 	if key := src.key(); key != "" {
 		w.Header().Set(keyHeader, key)

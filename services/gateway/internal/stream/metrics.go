@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics counts what streams do, by the RPC behind them.
+// metrics counts streams, by RPC.
 type metrics struct {
 	open   metric.Int64UpDownCounter
 	frames metric.Int64Counter
@@ -35,7 +35,7 @@ func newMetrics() (*metrics, error) {
 	return &m, nil
 }
 
-// opened counts a stream in until the function it returns is called.
+// opened counts a stream until the returned function is called.
 func (m *metrics) opened(ctx context.Context, rpc string) (closed func()) {
 	by := metric.WithAttributes(attribute.String("rpc.method", rpc))
 	m.open.Add(ctx, 1, by)

@@ -19,7 +19,7 @@ type pumping struct {
 	by metric.MeasurementOption
 }
 
-// run writes what arrives. Its error is the writer's.
+// run writes what arrives. It returns the writer's error.
 func (p *pumping) run(ctx context.Context, src *source) error {
 	if src.first != nil {
 		over := p.collect(ctx, *src.first, true, src.in)
@@ -55,13 +55,13 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 	}
 }
 
-// collect takes a message and those that are ready behind it, so that a replay does not cost a system call for each
-// event. It says whether the stream is over.
+// collect takes a message and those that are ready behind it, so that a replay does not need a system call
+// for each event. It reports whether the stream is over.
 func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan received) (over bool) {
 	for {
 		switch {
 		case (!ok || r.err != nil) && ctx.Err() != nil:
-			return false // why ctx has ended says more than what it did to the stream
+			return false // the cause of ctx says more than the stream's error
 		case !ok || errors.Is(r.err, io.EOF):
 			return true
 		case r.err != nil:

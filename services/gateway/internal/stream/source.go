@@ -12,31 +12,31 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// source is a stream of the service that was opened. Its owner closes it.
+// source is an open stream of the service. Its owner closes it.
 type source struct {
 	rpc    string
 	header metadata.MD
-	// first is what came before the stream was taken for open; nil when nothing did.
+	// first is what came before the stream counted as open, or nil.
 	first *received
-	// in brings the rest, unbuffered. It is closed after an error.
+	// in has the rest, unbuffered. It is closed after an error.
 	in     <-chan received
 	cancel context.CancelCauseFunc
 }
 
-// received is what one call of Recv brought.
+// received is the result of one call of Recv.
 type received struct {
 	message Message
 	err     error
 }
 
-// close ends the stream, and waits until nothing of it runs any more.
+// close ends the stream, and waits for its goroutine.
 func (s *source) close() {
 	s.cancel(nil)
-	for range s.in { // until the goroutine that receives has seen the end
+	for range s.in { // until the receiving goroutine has seen the end
 	}
 }
 
-// piece is what pointers to the messages of our streams are.
+// piece is a pointer to a message of our streams.
 type piece[T any] interface {
 	*T
 	Message
@@ -48,13 +48,14 @@ type incoming[T any] interface {
 	Recv() (*T, error)
 }
 
-// verdict is how long the service may take, after the headers, to say that it refuses the stream after all. A refusal
-// comes together with headers, and a session that has anything to say says it at once, so this time passes for quiet
-// sessions alone.
+// verdict is how long the service may take, after the headers, to refuse the stream after all. A refusal
+// comes together with headers, and a session with pending events sends them at once, so only quiet sessions
+// wait this long.
 const verdict = 250 * time.Millisecond
 
-// open waits until the service has accepted a stream, so that its errors keep their HTTP status. st was started with
-// ctx, which cancel ends. The caller closes the source on success; on failure it is closed and has its headers only.
+// open waits until the service has accepted a stream, so that its errors keep their HTTP status. st was
+// started with ctx, which cancel ends. On success the caller closes the source; on failure the source is
+// closed and has only its headers.
 func open[T any, P piece[T]](ctx context.Context, cancel context.CancelCauseFunc, method string, timeout time.Duration, st incoming[T]) (*source, error) {
 	late := problem.ServiceTimeout(timeout)
 	timer := time.AfterFunc(timeout, func() { cancel(late) })
@@ -74,7 +75,7 @@ func open[T any, P piece[T]](ctx context.Context, cancel context.CancelCauseFunc
 	return s, err
 }
 
-// key returns the request's idempotency key, as the service tells it; nothing before it has told anything.
+// key returns the request's idempotency key from the service's headers; "" before they have come.
 func (s *source) key() string {
 	if s == nil {
 		return ""
@@ -85,13 +86,13 @@ func (s *source) key() string {
 	return ""
 }
 
-// await waits for the first message, for a moment. Its error is the service's refusal.
+// await waits a moment for the first message. Its error is the service's refusal.
 func (s *source) await(ctx context.Context) error {
 	wait := time.NewTimer(verdict)
 	defer wait.Stop()
 	select {
 	case r, ok := <-s.in:
-		if !ok { // ctx ended, and the receiver gave up what it had
+		if !ok { // ctx ended, and the receiver dropped what it had
 			return ctx.Err()
 		}
 		s.first = &r
@@ -105,7 +106,7 @@ func (s *source) await(ctx context.Context) error {
 	return nil
 }
 
-// receive hands over what st brings until it fails or ctx ends.
+// receive passes on what st receives until it fails or ctx ends.
 func receive[T any, P piece[T]](ctx context.Context, st incoming[T]) <-chan received {
 	out := make(chan received)
 	go func() {

@@ -1,5 +1,6 @@
-// Package transfer moves sessions over HTTP as files: `GET /v1/sessions/{session}:export` answers with one, and the body of
-// `POST /v1/sessions:import` is one. Both are streamed, a piece at a time; nothing of a file stays here.
+// Package transfer moves sessions over HTTP as files: `GET /v1/sessions/{session}:export` answers with one,
+// and the body of `POST /v1/sessions:import` is one. Both are streamed in pieces; the gateway stores no part
+// of a file.
 package transfer
 
 import (
@@ -25,11 +26,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// Server answers the requests that move files. It is safe for concurrent use.
+// Server serves requests with files. It is safe for concurrent use.
 type Server struct {
 	Client  sessionv1.SessionServiceClient
-	Streams *limit.Streams // a file counts as a stream for as long as it is on its way
-	// WriteTimeout is how long a reader may take nothing, and BodyTimeout how long a sender may send nothing.
+	Streams *limit.Streams // a file counts as a stream while it is transferred
+	// WriteTimeout bounds how long a reader may take nothing, and BodyTimeout how long a sender may send
+	// nothing.
 	WriteTimeout, BodyTimeout time.Duration
 	Log                       *slog.Logger
 }
@@ -42,7 +44,7 @@ const (
 
 var exportPath = regexp.MustCompile(`^/v1/(sessions/[a-z0-9][a-z0-9-]{0,62}):export$`)
 
-// Match returns the template of a path of this package and the one method that it takes; nothing for other paths.
+// Match returns the template of a path of this package and its only method; "" for other paths.
 func Match(path string) (method, template string) {
 	switch {
 	case path == ImportTemplate:
@@ -53,8 +55,8 @@ func Match(path string) (method, template string) {
 	return "", ""
 }
 
-// Serve answers a request on a path and with the method that Match knows. An answer that breaks off is cut, so that
-// nobody takes it for a whole file.
+// Serve serves a request whose path and method Match knows. It cuts off a broken answer, so that it does not
+// look like a whole file.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 	release, err := s.Streams.Acquire(limit.Client(r))
 	if err != nil {
@@ -76,7 +78,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, err)
 }
 
-// parameters reads the query. Names are given in either of two forms.
+// parameters reads the query. Names may have either of two forms.
 func parameters(raw string, names ...string) (map[string]string, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -94,7 +96,7 @@ func parameters(raw string, names ...string) (map[string]string, error) {
 			return nil, problem.BadParameter(given, "is not one of this path's")
 		case len(all) != 1 || twice:
 			return nil, problem.BadParameter(given, "is given more than once")
-		case !utf8.ValidString(all[0]): // gRPC could not carry it
+		case !utf8.ValidString(all[0]): // gRPC cannot transport it
 			return nil, problem.BadParameter(given, "is not UTF-8")
 		}
 		known[name] = all[0]
@@ -102,7 +104,7 @@ func parameters(raw string, names ...string) (map[string]string, error) {
 	return known, nil
 }
 
-// form is what a format is called over HTTP.
+// form is the name of a format in HTTP.
 type form struct {
 	format             sessionv1.ExportFormat
 	mediaType, fileEnd string
@@ -114,7 +116,8 @@ var forms = map[string]form{
 	"archive": {sessionv1.ExportFormat_EXPORT_FORMAT_ARCHIVE, "application/gzip", ".tar.gz"},
 }
 
-// send answers with a session's file. Its error comes before anything was written.
+// send answers with a session's file. It returns an error only before it has
+// written anything.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) error {
 	query, err := parameters(r.URL.RawQuery, "format")
 	if err != nil {
@@ -128,7 +131,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) er
 	if err != nil {
 		return err
 	}
-	piece, err := stream.Recv() // the service says no before its first piece
+	piece, err := stream.Recv() // the service refuses before its first piece
 	if errors.Is(err, io.EOF) {
 		return problem.Internal() // no file is empty
 	}
@@ -139,7 +142,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) er
 	w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ReplaceAll(session, "/", "-")+as.fileEnd+`"`)
 	control := http.NewResponseController(w)
 	for ; err == nil; piece, err = stream.Recv() {
-		// Without effect on writers that know no deadlines, as in tests of handlers alone.
+		// Writers without deadlines, as in tests of handlers alone, ignore it.
 		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
 		if _, err = w.Write(piece.GetData()); err != nil {
 			break
@@ -152,10 +155,10 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) er
 	return nil
 }
 
-// pieceBytes is how much of a file goes into one message.
+// pieceBytes is the size of the part of a file in one message.
 const pieceBytes = 256 << 10
 
-// keyHeader carries the request's idempotency key, in both directions.
+// keyHeader has the request's idempotency key, in both directions.
 const keyHeader = "Idempotency-Key"
 
 // receive makes a session from the body.
@@ -165,7 +168,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel() // a stream that was not closed must not be taken for whole
+	defer cancel() // a stream that was not closed must not count as complete
 	stream, err := s.Client.ImportSession(ctx)
 	if err != nil {
 		return err
@@ -184,7 +187,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 	}
-	resp, err := stream.CloseAndRecv() // tells why a Send failed, too
+	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
 	if md, headerErr := stream.Header(); headerErr == nil && len(md.Get(strings.ToLower(keyHeader))) > 0 {
 		w.Header().Set(keyHeader, md.Get(strings.ToLower(keyHeader))[0])
 	}
@@ -200,7 +203,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// opened reads what the request says beside the file.
+// opened reads the parameters beside the file.
 func opened(r *http.Request) (*sessionv1.ImportOpen, error) {
 	if err := codec.CheckContentType(r.Header, "application/jsonl", codec.NDJSON, "application/gzip", "application/x-gzip", "application/octet-stream"); err != nil {
 		return nil, err
@@ -219,16 +222,16 @@ func opened(r *http.Request) (*sessionv1.ImportOpen, error) {
 	return &sessionv1.ImportOpen{SessionId: query["session_id"], Agent: query["agent"], RequestId: strings.Join(keys, "")}, nil
 }
 
-// patient reads a body whose sender may take long, but may not stop.
+// patient reads a body whose sender may be slow, but may not stop.
 type patient struct {
 	from    io.Reader
 	control *http.ResponseController
 	timeout time.Duration
-	ended   bool // the body, and not only reading it
+	ended   bool // the body has ended, not only its reading
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	// Without effect on writers that know no deadlines, as in tests of handlers alone.
+	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
 	n, err := p.from.Read(b)
 	if errors.Is(err, io.EOF) {

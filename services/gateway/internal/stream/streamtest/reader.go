@@ -10,9 +10,9 @@ import (
 
 // Frame is one dispatched event, or one comment.
 type Frame struct {
-	// ID is the last id that the stream has set up to here.
+	// ID is the last id that the stream has set so far.
 	ID string
-	// Event is the event's name, "message" if the stream gave none.
+	// Event is the event's name; by default "message".
 	Event string
 	// Data is the event's data.
 	Data string
@@ -20,7 +20,7 @@ type Frame struct {
 	Comment string
 }
 
-// Reader takes a stream apart, following "9.2.6 Interpreting an event stream" of the HTML standard.
+// Reader parses a stream according to "9.2.6 Interpreting an event stream" of the HTML standard.
 type Reader struct {
 	in    *bufio.Reader
 	id    string
@@ -33,8 +33,8 @@ type Reader struct {
 // NewReader reads from r.
 func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReader(r)} }
 
-// Next returns the next event or comment. At the end of the stream it returns io.EOF; an event that is not complete
-// then is dropped.
+// Next returns the next event or comment. At the end of the stream it returns io.EOF and drops an incomplete
+// event.
 func (r *Reader) Next() (Frame, error) {
 	for {
 		line, err := r.line()
@@ -81,7 +81,7 @@ func (r *Reader) field(line string) {
 	}
 }
 
-// line returns the next line, which CR, LF or both end.
+// line returns the next line, which ends with CR, LF or both.
 func (r *Reader) line() (string, error) {
 	var b strings.Builder
 	for {
