@@ -21,8 +21,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgserver"
 )
 
-// bench is what the parts share: a Postgres that syncs, a model server, and a
-// directory on the disk that is measured.
+// bench is the common state of the parts: a Postgres that syncs, a model
+// server, and a directory on the measured disk.
 type bench struct {
 	out                                  io.Writer
 	programs                             string
@@ -36,7 +36,7 @@ type bench struct {
 
 func (b *bench) printf(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
 
-// row prints a figure with what it is compared with.
+// row prints a figure with its baseline.
 func (b *bench) row(name, format string, args ...any) {
 	b.printf("   %-44s %s\n", name, fmt.Sprintf(format, args...))
 }
@@ -84,7 +84,7 @@ func (b *bench) close() {
 	_ = os.RemoveAll(b.dir)
 }
 
-// database makes an empty database on the server and returns its URL.
+// database creates an empty database on the server and returns its URL.
 func (b *bench) database(ctx context.Context) (_ string, err error) {
 	conn, err := pgx.Connect(ctx, b.postgres.URL())
 	if err != nil {
@@ -98,15 +98,15 @@ func (b *bench) database(ctx context.Context) (_ string, err error) {
 	return strings.Replace(b.postgres.URL(), "/postgres?", "/"+name+"?", 1), nil
 }
 
-// data makes a directory for a Fairlead's data.
+// data returns a directory for a Fairlead's data.
 func (b *bench) data() string { return filepath.Join(b.dir, id.New()) }
 
-// fairlead runs an all-in-one Fairlead on SQLite, or on Postgres.
+// shape returns an all-in-one Fairlead on SQLite, or on Postgres.
 func (b *bench) shape(database string, four bool) fleet.Shape {
 	return fleet.Shape{Programs: b.programs, Data: b.data(), Four: four, Database: database, Model: b.modelURL}
 }
 
-// storebench runs the store's own measurements and reads what it prints.
+// storebench runs the store's own measurements and parses their output.
 func (b *bench) storebench(ctx context.Context, result any, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(b.programs, "storebench"), args...) //nolint:gosec // it is ours
 	cmd.Stderr = os.Stderr
@@ -117,7 +117,7 @@ func (b *bench) storebench(ctx context.Context, result any, args ...string) erro
 	return json.Unmarshal(out, result)
 }
 
-// conditions prints under which the rest was measured.
+// conditions prints the conditions of the measurements.
 func (b *bench) conditions(ctx context.Context) {
 	b.printf("conditions\n")
 	b.row("machine", "%d CPUs, %s, load %s", runtime.NumCPU(), cpuModel(), load())

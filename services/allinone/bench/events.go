@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// throughput is what storebench prints.
+// throughput is the output of storebench.
 type throughput struct {
 	Seconds                      float64
 	Events, Rows, Bytes, Commits int64
@@ -10,8 +10,8 @@ type throughput struct {
 	CopySeconds                  float64
 }
 
-// measureEvents lets many sessions of one committer append as fast as their logs
-// take it, and copies the rows that came of it into the same Postgres.
+// measureEvents has many sessions of one committer append as fast as their logs
+// take it, and copies the resulting rows into the same Postgres.
 func measureEvents(ctx context.Context, b *bench) error {
 	for _, k := range []struct {
 		name string

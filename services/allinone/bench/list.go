@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/bench/internal/stat"
 )
 
-// measureList lists sessions of a tenant that has very many, over REST: the first
-// page again and again, and every page of a walk.
+// measureList lists sessions of a tenant with very many, over REST: the first
+// page repeatedly, and every page of a walk.
 func measureList(ctx context.Context, b *bench) error {
 	const goal = 10 * time.Millisecond
 	for _, store := range stores {

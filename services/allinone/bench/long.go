@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/bench/internal/stat"
 )
 
-// stores are the two stores, on each of which an all-in-one Fairlead is run.
+// stores are the two stores that an all-in-one Fairlead runs on.
 var stores = []string{"SQLite", "Postgres"}
 
 // filled runs an all-in-one Fairlead whose store storebench has filled, with a
@@ -44,8 +44,8 @@ func (b *bench) filled(ctx context.Context, store, command string, count int) (f
 	return f, session, err
 }
 
-// measureLong submits messages to a long session. Between two of them nobody holds
-// the session, so each of them loads it.
+// measureLong submits messages to a long session. Between two messages the session
+// is not held, so each of them loads it.
 func measureLong(ctx context.Context, b *bench) error {
 	const goal = 50 * time.Millisecond
 	for _, store := range stores {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// measureSandbox has the sandbox service measure itself, and prints what it says.
+// measureSandbox has the sandbox service measure itself, and prints its output.
 func measureSandbox(ctx context.Context, b *bench) error {
 	if os.Getuid() != 0 {
 		b.row("not measured", "the level full needs root")

@@ -29,9 +29,9 @@ const (
 	lead   = 6 * time.Second
 )
 
-// measureStreams runs an all-in-one Fairlead on Postgres with many turns at once,
-// as fast as they go within the goal; then lets clients follow without anything
-// to see.
+// measureStreams runs an all-in-one Fairlead on Postgres with many concurrent
+// turns, as fast as possible within the goal. Then it has clients follow idle
+// sessions.
 func measureStreams(ctx context.Context, b *bench) error {
 	database, err := b.database(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func measureStreams(ctx context.Context, b *bench) error {
 // restless is how many cores Fairlead and Postgres may use while they rest.
 const restless = 0.1
 
-// rest waits until what a load left behind is done: ended turns are folded and
-// indexed.
+// rest waits until the work that follows a load is done: ended turns are folded
+// and indexed.
 func (b *bench) rest(ctx context.Context, f *fleet.Fairlead) error {
 	const look = time.Second
 	for ctx.Err() == nil {
@@ -87,7 +87,7 @@ func (b *bench) rest(ctx context.Context, f *fleet.Fairlead) error {
 	return ctx.Err()
 }
 
-// loaded is what a load came to.
+// loaded is the result of a load.
 type loaded struct {
 	times          stat.Times
 	asked          float64    // tokens that the model was to send in the window
@@ -135,7 +135,8 @@ func (b *bench) load(ctx context.Context, f *fleet.Fairlead, sessions []string, 
 	return l, g.Wait()
 }
 
-// cpu is the processor time of Fairlead, Postgres, the model server and ourselves.
+// cpu returns the processor time of Fairlead, Postgres, the model server and this
+// process.
 func (b *bench) cpu(f *fleet.Fairlead) [4]time.Duration {
 	return [4]time.Duration{f.CPU(), fleet.CPU(b.postgres.PID()), fleet.CPU(b.model.PID()), ownCPU()}
 }
@@ -149,7 +150,7 @@ func sleepUntil(ctx context.Context, t time.Time) {
 	}
 }
 
-// idle lets clients follow new sessions, in which nothing happens.
+// idle has clients follow new sessions without events.
 func (b *bench) idle(ctx context.Context, f *fleet.Fairlead) error {
 	sessions := make([]string, 500)
 	for i := range sessions {

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/bench/internal/stat"
 )
 
-// plan is how the model answers while single turns are measured: a first token
-// soon, and then as many a second as a fast model sends.
+// plan is how the model answers during the measurement of single turns: a first
+// token soon, and then as many a second as a fast model sends.
 var plan = provider.Plan{Tokens: 25, Every: 12 * time.Millisecond, First: 40 * time.Millisecond}
 
 // rounds is how many turns of each kind are measured.
@@ -29,7 +29,7 @@ type route struct {
 	before, first, rest stat.Times // until the model is asked; the first token; the others
 }
 
-// measureTokens runs turns over every route in turn, so that all of them meet the
+// measureTokens runs turns over every route in turn, so that all of them have the
 // same noise.
 func measureTokens(ctx context.Context, b *bench) error {
 	routes, stop, err := b.routes(ctx)
@@ -93,13 +93,13 @@ func (b *bench) reportRoute(ctx context.Context, direct, r *route) error {
 	return nil
 }
 
-// times is what storebench prints, in microseconds.
+// times is the output of storebench, in microseconds.
 type times struct {
 	Count         int
 	P50, P90, P99 float64
 }
 
-// routes starts what is measured. stop ends it, also after an error.
+// routes starts the measured programs. stop ends them, also after an error.
 func (b *bench) routes(ctx context.Context) (_ []*route, stop func(), err error) {
 	var running []*fleet.Fairlead
 	stop = func() {

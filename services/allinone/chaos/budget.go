@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// The tenant whose money is short, and those who work in it. Their budgets are spent within each window, so that turns end
-// there PARTIAL; everybody else works in the default tenant, which has none.
+// A tenant with a short budget, and its users. Their budgets are spent within each window, so that turns end
+// there PARTIAL; all other users work in the default tenant, which has no budget.
 const (
 	smallTenant  = "small"
 	smallWindow  = 20 * time.Second
@@ -21,7 +21,7 @@ var smallUsers = []string{"ann", "ben"}
 // prices are those of the scripted model, in billionths of a US dollar for a token.
 var prices = record.Prices{Input: 3000, Output: 15000}
 
-// budgets are those of the small tenant and of its users.
+// budgets returns the budgets of the small tenant and of its users.
 func budgets() []record.Budget {
 	all := []record.Budget{{Tenant: smallTenant, NanoUSD: tenantBudget, Window: smallWindow}}
 	for _, u := range smallUsers {
@@ -30,7 +30,8 @@ func budgets() []record.Budget {
 	return all
 }
 
-// budgetConfig says the same to the session service. Answers are short enough for a few to be reserved at once.
+// budgetConfig returns the same budgets for the session service. Answers are short enough for several
+// concurrent reservations.
 func budgetConfig(model string) string {
 	usd := func(nano int64) string { return fmt.Sprintf("%.3f", float64(nano)/1e9) }
 	perMillion := func(nano int64) string { return fmt.Sprintf("%.3f", float64(nano)/1e3) }

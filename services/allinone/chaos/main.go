@@ -22,7 +22,8 @@ func main() {
 	os.Exit(code)
 }
 
-// program runs once and returns the exit code: 1 for a violation, 2 when nothing could be judged.
+// program runs once and returns the exit code: 1 for a violation, 2 when the run could not be
+// judged.
 func program(ctx context.Context, args []string) int {
 	var o options
 	var only string
@@ -54,7 +55,7 @@ func program(ctx context.Context, args []string) int {
 	return judge(ctx, o, *keep)
 }
 
-// judge runs and shows what came of it.
+// judge runs the test and shows the result.
 func judge(ctx context.Context, o options, keep bool) int {
 	dir, err := os.MkdirTemp("", "fairlead-chaos-")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// reader reads what is there at the end.
+// reader reads the final state.
 type reader struct {
 	cluster  *cluster.Cluster
 	load     *load.Load
@@ -52,7 +52,7 @@ func (r *reader) close() {
 	}
 }
 
-// owner is who reads a session.
+// owner returns the principal that reads a session.
 func owner(s *record.Session) principal.Principal {
 	if s.Tenant == "" {
 		return principal.Default()
@@ -99,8 +99,8 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 	return err
 }
 
-// quiet reads the log once all turns in it have ended, or as it is when ctx is about to end: a schedule may have sent a turn
-// in the moment in which it was stopped.
+// quiet reads the log once all turns in it have ended, or when ctx is about to end: a schedule may have sent
+// a turn at the moment when it was stopped.
 func (r *reader) quiet(ctx context.Context, session string) ([]*sessionv1.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -131,7 +131,8 @@ func (r *reader) quiet(ctx context.Context, session string) ([]*sessionv1.Event,
 	}
 }
 
-// tree reads all messages of a session, also those that were left behind, from an export.
+// tree reads all messages of a session, including those that were left behind, from an
+// export.
 func tree(ctx context.Context, c sessionv1.SessionServiceClient, session string) ([]*sessionv1.Message, error) {
 	stream, err := c.ExportSession(ctx, &sessionv1.ExportSessionRequest{Name: session, Format: sessionv1.ExportFormat_EXPORT_FORMAT_JSONL})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// options say how a run goes.
+// options configure a run.
 type options struct {
 	dir      string // of data, logs and recordings
 	seed     uint64
@@ -30,7 +30,7 @@ type options struct {
 	log      func(format string, args ...any)
 }
 
-// run makes load and faults, reads what is there at the end, and judges it. With an error there is nothing to judge.
+// run makes load and faults, reads the final state, and judges it. After an error there is nothing to judge.
 func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err error) {
 	s := script.New(o.seed)
 	o.log("building and starting the programs in %s", o.dir)
@@ -85,7 +85,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	return rec, rep, faulty
 }
 
-// revive starts the programs again that have ended by themselves, and returns their names.
+// revive restarts the programs that have ended by themselves, and returns their names.
 func revive(ctx context.Context, c *cluster.Cluster) (fallen []string, err error) {
 	for _, p := range c.Processes() {
 		if p.Ended() {
@@ -96,7 +96,7 @@ func revive(ctx context.Context, c *cluster.Cluster) (fallen []string, err error
 	return fallen, err
 }
 
-// violations are those of a report, for people.
+// violations formats those of a report for people.
 func violations(rep check.Report, most int) string {
 	var b strings.Builder
 	for i, v := range rep.Violations {

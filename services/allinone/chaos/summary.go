@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// summarize writes what a run came to.
+// summarize writes the result of a run.
 func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	counts := map[string]int{}
 	kills := 0

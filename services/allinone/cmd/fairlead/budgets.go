@@ -59,7 +59,7 @@ func listBudgets(w io.Writer, all []*sessionv1.BudgetStatus) error {
 	return columns(w, rows)
 }
 
-// of is what was used, and of how much if that is bounded.
+// of formats the used amount and the limit, if there is one.
 func of(used, limit string, bounded bool) string {
 	if bounded {
 		return used + " of " + limit

@@ -36,7 +36,7 @@ func (c chatCommand) Run(ctx context.Context, s stdio) error {
 	if c.Agent != "" && c.Session != "" {
 		return usage("--agent is for new sessions; the session %s has its agent already", c.Session)
 	}
-	// Ctrl-C is for turns here. Main ends ctx at the first signal, and only then.
+	// Ctrl-C stops turns here. Main ends ctx at the first signal, and only then.
 	interrupts, stop := interruptions()
 	defer stop()
 	ctx, cancel := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
@@ -73,7 +73,7 @@ func interruptions() (<-chan struct{}, func()) {
 	}
 }
 
-// greet shows what the agent says before anybody else.
+// greet shows the agent's greeting.
 func (b *backend) greet(ctx context.Context, s stdio, session string) error {
 	resp, err := b.sessions.ListEvents(ctx, &sessionv1.ListEventsRequest{Parent: session, PageSize: 1})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 )
 
-// target is which server a command talks to: a running one, or one that it
+// target is the server of a command: a running one, or one that the command
 // starts in this process, without listeners.
 type target struct {
 	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server. Without one, a server runs inside this command for as long as it takes."`
@@ -42,7 +42,7 @@ type backend struct {
 	scripted  bool   // known only of a server in this process
 }
 
-// newBackend is the server at the other end of a connection.
+// newBackend returns the server at the other end of a connection.
 func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
@@ -70,7 +70,7 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	return errors.Join(t.unreachable(err), conn.Close())
 }
 
-// unreachable says what to do about a server that is not there.
+// unreachable says what to do about a server that cannot be reached.
 func (t target) unreachable(err error) error {
 	var exit *program.ExitError
 	if err == nil || errors.As(err, &exit) && exit.Err == nil || apierr.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
@@ -155,7 +155,7 @@ func usage(format string, args ...any) error {
 	return &program.ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// sessionName is the resource name of a session that a person named.
+// sessionName returns the resource name of a session that a person named.
 func sessionName(given string) string {
 	return "sessions/" + strings.TrimPrefix(given, "sessions/")
 }

@@ -25,12 +25,12 @@ type conversation struct {
 	sessions   sessionv1.SessionServiceClient
 	session    string
 	view       view
-	notices    io.Writer       // for what is not part of the turn
-	answers    <-chan string   // lines of a person; nil when there is none to ask
+	notices    io.Writer       // for messages outside of the turn
+	answers    <-chan string   // lines of a person; nil without one
 	interrupts <-chan struct{} // asks to stop the turn; a closed one asks once
 	backoff    client.Backoff
 	told       bool // that the model is a script
-	alone      bool // nobody else can reach the server: it ends with this command
+	alone      bool // no other client can reach the server: it ends with this command
 
 	started   bool                           // the turn runs
 	asked     bool                           // it was asked to stop
@@ -115,8 +115,8 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 	return nil
 }
 
-// ask asks about the oldest approval, or says how to answer it. Where nobody
-// can, it stops the turn, which would wait for ever.
+// ask asks about the oldest approval, or says how to answer it. If no person
+// can answer, it stops the turn, which would wait for ever.
 func (c *conversation) ask(ctx context.Context) error {
 	if len(c.approvals) == 0 {
 		return nil
@@ -155,7 +155,7 @@ func (c *conversation) resolved(ctx context.Context, call string) error {
 
 // answer takes a person's line as the answer to the oldest approval.
 func (c *conversation) answer(ctx context.Context, line string, more bool) error {
-	if !more { // nobody is there any more
+	if !more { // the input has ended
 		c.answers = nil
 		return c.ask(ctx)
 	}
@@ -174,7 +174,7 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 		_, err := c.sessions.ResolveApproval(ctx, req)
 		return err
 	})
-	if err != nil && ctx.Err() == nil { // somebody else may have answered: the events tell
+	if err != nil && ctx.Err() == nil { // another client may have answered: the events say so
 		c.notice("the answer was not accepted: %s", client.Explain(err))
 		err = nil
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// nodesCommand is for who operates several sandbox nodes.
+// nodesCommand is for operators of several sandbox nodes.
 type nodesCommand struct {
 	List    listNodesCommand `cmd:"" default:"withargs" help:"Show how the nodes stand."`
 	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move those that it has."`
 	Undrain undrainCommand   `cmd:"" help:"Use a node again."`
 }
 
-// peerTarget is the peer listener of a session replica: nodes are no matter of
-// clients.
+// peerTarget is the peer listener of a session replica: clients have no access
+// to nodes.
 type peerTarget struct {
 	Peer string `placeholder:"HOST:PORT" env:"FAIRLEAD_SESSION_PEER" default:"127.0.0.1:9190" help:"Address of the session service's peer listener."`
 }

@@ -22,7 +22,7 @@ type exportCommand struct {
 	target
 }
 
-// Run exports. A file is there when all of it is.
+// Run exports. The file appears only when it is complete.
 func (c exportCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) (err error) {
 		if c.Output == "" {

@@ -18,15 +18,15 @@ type variablesCommand struct {
 	Delete deleteVariableCommand `cmd:"" help:"Delete a variable."`
 }
 
-// owner is whose variables they are.
+// owner is the user of the variables.
 type owner struct {
 	User string `default:"default" help:"The user who calls: yourself."`
 }
 
 func (o owner) parent() string { return "users/" + strings.TrimPrefix(o.User, "users/") }
 
-// maxVariable is more than any value may have, so that the server tells of one that is
-// too large.
+// maxVariable is above the server's limit of a value, so that the server reports one
+// that is too large.
 const maxVariable = 1 << 20
 
 type setVariableCommand struct {
@@ -35,8 +35,8 @@ type setVariableCommand struct {
 	target
 }
 
-// Run sets a variable. Its value is no argument: those can be seen by others on the
-// machine, and stay in the shell's history.
+// Run sets a variable. Its value is not an argument, because other users of the
+// machine can see arguments, and the shell's history keeps them.
 func (c setVariableCommand) Run(ctx context.Context, s stdio) error {
 	raw, err := io.ReadAll(io.LimitReader(s.in, maxVariable))
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// Explain says what an error of the server means, for a person: its message,
-// what is wrong with which field, and the reason for programs. Other errors are
-// said as they are. The result may be shown on a terminal.
+// Explain formats an error of the server for a person: its message, the wrong
+// fields, and the reason for programs. It returns the text of other errors. The
+// result may be shown on a terminal.
 func Explain(err error) string {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() == codes.OK {
@@ -40,7 +40,7 @@ func Explain(err error) string {
 	return terminal.Clean(strings.Join(lines, "\n"))
 }
 
-// Error is an error of the server that explains itself.
+// Error is an error of the server with the text of Explain.
 type Error struct{ err error }
 
 // Explained wraps err so that its text is that of Explain.
@@ -51,7 +51,7 @@ func Explained(err error) error {
 	return &Error{err}
 }
 
-// Error is what Explain says.
+// Error returns the text of Explain.
 func (e *Error) Error() string { return Explain(e.err) }
 
 // Unwrap returns the error within.

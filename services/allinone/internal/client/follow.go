@@ -13,11 +13,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
-// ErrCut is the end of a stream that had not come to its end.
+// ErrCut says that a stream ended too early.
 var ErrCut = errors.New("the server ended the stream before its end")
 
-// Follower receives the events of a session or a turn. It comes back after the
-// last event it has seen when the connection is lost. Close it.
+// Follower receives the events of a session or a turn. When the connection is
+// lost, it reconnects after the last event it has seen. The caller must close
+// it.
 type Follower struct {
 	events chan *sessionv1.Event
 	cancel context.CancelFunc
@@ -25,14 +26,15 @@ type Follower struct {
 	err    error // valid when events is closed
 }
 
-// Events is closed at the end: of the turn, of the context, or when coming back
-// has failed; Err says which.
+// Events returns the channel of events. It is closed at the end of the turn or
+// the context, or when reconnecting has failed; Err returns the cause.
 func (f *Follower) Events() <-chan *sessionv1.Event { return f.events }
 
-// Err is why Events was closed, nil for the turn's end. Call it after that.
+// Err returns why Events was closed, nil for the turn's end. Call it after
+// that.
 func (f *Follower) Err() error { return f.err }
 
-// Close ends following, not the turn, and waits for it.
+// Close ends the following, not the turn, and waits for it.
 func (f *Follower) Close() {
 	f.once.Do(func() {
 		f.cancel()
@@ -53,13 +55,13 @@ type opener func(ctx context.Context, afterSeq int64) (func() (piece, error), er
 // Options of a Follower.
 type Options struct {
 	Backoff Backoff
-	// Lost is told of a lost connection before each attempt to come back. It is
-	// called from another goroutine.
+	// Lost is called before each attempt to reconnect. It is called from
+	// another goroutine.
 	Lost func(err error)
 }
 
-// RunTurn runs a turn and follows it to its end. A request without an id gets
-// one, so that coming back never runs the turn again.
+// RunTurn runs a turn and follows it to its end. It sets the id of a request
+// without one, so that reconnecting never runs the turn again.
 func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *sessionv1.RunTurnRequest, o Options) *Follower {
 	req = proto.CloneOf(req)
 	if req.GetRequestId() == "" {

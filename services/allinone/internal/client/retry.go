@@ -1,5 +1,5 @@
-// Package client follows sessions for the command line: it runs turns, comes
-// back when a connection is lost, and says what errors mean.
+// Package client follows sessions for the command line: it runs turns,
+// reconnects when a connection is lost, and explains errors.
 package client
 
 import (
@@ -41,8 +41,8 @@ func (b Backoff) wait(ctx context.Context, attempt int) bool {
 	}
 }
 
-// again says whether a request that ended with err may succeed if it is
-// repeated: the server was not there, or is stopping.
+// again reports whether a repeated request may succeed after err: the server
+// was not reachable, or is stopping.
 func again(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -55,8 +55,8 @@ func again(ctx context.Context, err error) bool {
 	}
 }
 
-// Retry calls f until it succeeds, fails for good, or b gives up. What f does
-// must be safe to repeat: carry a request id.
+// Retry calls f until it succeeds, fails for good, or b gives up. f must be
+// safe to repeat: its requests have a request id.
 func Retry(ctx context.Context, b Backoff, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()

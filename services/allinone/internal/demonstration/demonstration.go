@@ -1,6 +1,6 @@
-// Package demonstration shows what Fairlead does on a small real program whose
-// test fails: a turn of the agent coder, over the REST API, in the sandbox. It
-// checks by itself that the test is green in the end.
+// Package demonstration shows Fairlead on a small real program whose test
+// fails: a turn of the agent coder, over the REST API, in the sandbox. It
+// checks that the test succeeds in the end.
 package demonstration
 
 import (
@@ -36,8 +36,8 @@ type Demonstration struct {
 	View *terminal.Renderer
 }
 
-// Run shows everything. It fails unless the turn ends COMPLETE and the test is
-// green.
+// Run shows everything. It fails unless the turn ends COMPLETE and the test
+// succeeds.
 func (d Demonstration) Run(ctx context.Context) error {
 	if err := d.introduce(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (d Demonstration) after(ctx context.Context, w workspace, end *sessionv1.Tu
 	return nil
 }
 
-// changes are the lines that only one of two texts has.
+// changes returns the lines that only one of two texts has.
 func changes(before, after string) string {
 	old, current := strings.Split(before, "\n"), strings.Split(after, "\n")
 	for len(old) > 0 && len(current) > 0 && old[0] == current[0] {

@@ -19,8 +19,8 @@ import (
 // maxAnswer bounds what is read of an answer, and of one event, in bytes.
 const maxAnswer = 32 << 20
 
-// rest is a client of the REST API, without anything of ours: as anybody would
-// write it.
+// rest is a client of the REST API that uses none of our packages, like any
+// user's client.
 type rest struct {
 	client *http.Client
 	url    string

@@ -15,14 +15,15 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 )
 
-// The epochs under which the demonstration acts: before the turn, when nobody
-// has worked on the session, and after it, when nobody will any more.
+// Epochs of the demonstration's requests: before the turn, when no worker has
+// held the session, and after it, when none will any more.
 const (
 	epochBefore = 1
 	epochAfter  = math.MaxInt64
 )
 
-// workspace is the session's, by the sandbox's internal services.
+// workspace is the session's workspace, through the sandbox's internal
+// services.
 type workspace struct {
 	peers   grpc.ClientConnInterface
 	session string

@@ -1,6 +1,5 @@
-// Package host runs the four services in one process. They meet on an in-memory
-// listener, through the same code as over the network: there is no second
-// wiring, and nothing that differs.
+// Package host runs the four services in one process. They call each other over
+// an in-memory listener, with the same code as over the network.
 package host
 
 import (
@@ -43,7 +42,7 @@ type Config struct {
 // they follow it wherever it is said to be, unless they are set themselves.
 const inData = "{data}"
 
-// Defaults is the configuration where nothing is said. dataDir is the user's.
+// Defaults returns the default configuration. dataDir is the user's.
 func Defaults(dataDir string) Config {
 	c := Config{
 		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Peer: "127.0.0.1:0", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(),
@@ -75,8 +74,8 @@ func (c *Config) place() error {
 	return nil
 }
 
-// Scripted says whether a model, as `provider:model`, plays a script instead of
-// asking anybody.
+// Scripted reports whether a model, as `provider:model`, plays a script and
+// calls no provider.
 func (c Config) Scripted(model string) bool {
 	provider, _, _ := strings.Cut(model, ":")
 	if p, ok := c.Session.Models.Providers[provider]; ok && p.Kind != "" {
@@ -89,7 +88,7 @@ func (c Config) Scripted(model string) bool {
 // scripts.
 const kindScripted = "scripted"
 
-// Validate checks what is not one service's alone.
+// Validate checks settings that concern several services.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Data == "" {
@@ -101,7 +100,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults, c.server().Validate())...)
 }
 
-// Faces returns how many listeners there are.
+// Faces returns the number of listeners.
 func (c Config) Faces() int {
 	n := 0
 	for _, address := range []string{c.GRPC, c.HTTP, c.Ops, c.server().Peer} {
@@ -131,7 +130,7 @@ type Host struct {
 	Data string
 	// Model is the default agent's, as `provider:model`.
 	Model string
-	// Scripted says that the model plays a script and asks nobody.
+	// Scripted says that the model plays a script and calls no provider.
 	Scripted bool
 
 	config     Config
@@ -141,7 +140,7 @@ type Host struct {
 	components []rpc.Component
 }
 
-// New puts the services together. Run, or Close, must follow.
+// New builds the services. The caller must call Run or Close.
 func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string) (h *Host, err error) {
 	if err := c.place(); err != nil {
 		return nil, err
@@ -212,7 +211,7 @@ func (h *Host) Run(ctx context.Context, listening func(face, address string)) er
 	return errors.Join(rpc.Serve(ctx, c, h.tel, local, components...), shared.nodes.Close())
 }
 
-// Close gives back what New took, if Run was never called.
+// Close frees the resources of New, if Run was never called.
 func (h *Host) Close() error {
 	var errs []error
 	for i := len(h.components) - 1; i >= 0; i-- {

@@ -22,9 +22,9 @@ import (
 	"github.com/fairlead/fairlead/services/session"
 )
 
-// shared is what a server needs besides whose database others may use at the same time.
-// Its workspaces are on its own disk, so it is a named sandbox node, which the others
-// reach at its peer listener.
+// shared is the additional state of a server that shares its database with others. Its
+// workspaces are on its own disk, so it is a named sandbox node, which the others reach
+// at its peer listener.
 type shared struct {
 	name     string
 	listener net.Listener
@@ -56,7 +56,7 @@ func unspecified(host string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// share prepares a server for sharing its database: it takes the name and the address by
+// share prepares a server for sharing its database: it sets the name and the address by
 // which the others know it.
 func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, error) {
 	name, err := c.nodeName()
@@ -95,8 +95,8 @@ func ask(ctx context.Context, address string) (string, error) {
 // nodeFile has the node's name, beside the workspaces that belong to it.
 const nodeFile = ".node"
 
-// nodeName is the name of this server's sandbox node: the configured one, or that which
-// its data directory got at its first start.
+// nodeName returns the name of this server's sandbox node: the configured one, or the
+// one that its data directory got at the first start.
 func (c *Config) nodeName() (string, error) {
 	if c.Sandbox.Node != "" {
 		return c.Sandbox.Node, nil

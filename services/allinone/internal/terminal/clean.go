@@ -1,6 +1,6 @@
-// Package terminal shows events and errors to people. What models and tools say
-// is not trusted: nothing of it can move the cursor, change colors or titles,
-// or turn the reading direction.
+// Package terminal shows events and errors to people. The output of models and
+// tools is not trusted: it cannot move the cursor, change colors or titles, or
+// turn the reading direction.
 package terminal
 
 import (
@@ -27,8 +27,8 @@ func Line(text string, width int) string {
 	return string(all[:max(width-3, 0)]) + "..."
 }
 
-// Exact is text with every character that Clean would drop written as an
-// escape: for what a person is asked to judge, where dropping would mislead.
+// Exact returns text in which every character that Clean would drop is written
+// as an escape: a person who judges the text must see all of it.
 func Exact(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
@@ -70,7 +70,7 @@ func (c *Cleaner) Clean(text string) string {
 	return b.String()
 }
 
-// shows says whether a character is text, not part of a sequence.
+// shows reports whether a character is text, not part of a sequence.
 func (c *Cleaner) shows(r rune) bool {
 	if r == '\n' {
 		c.in = plainText

@@ -10,7 +10,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Options say how a turn is shown.
+// Options configure how a turn is shown.
 type Options struct {
 	Colors   bool
 	Thinking bool // show the model's thinking
@@ -37,12 +37,12 @@ type piece struct {
 	length int
 }
 
-// NewRenderer makes a Renderer that writes to w.
+// NewRenderer returns a Renderer that writes to w.
 func NewRenderer(w io.Writer, o Options) *Renderer {
 	return &Renderer{w: w, options: o, calls: map[string]string{}}
 }
 
-// Err is the first error of the writer; nothing is written after it.
+// Err returns the first error of the writer; nothing is written after it.
 func (r *Renderer) Err() error { return r.err }
 
 // Event shows an event.
@@ -182,12 +182,12 @@ func (r *Renderer) finished(e *sessionv1.Event, f *sessionv1.TurnFinished) {
 	}
 }
 
-// State is a turn's state without its prefix.
+// State returns a turn's state without its prefix.
 func State(s sessionv1.TurnState) string {
 	return strings.TrimPrefix(s.String(), "TURN_STATE_")
 }
 
-// Used says what was used, in tokens and US dollars.
+// Used formats the use, in tokens and US dollars.
 func Used(u *sessionv1.Usage) string {
 	s := fmt.Sprintf("%d tokens in", u.GetInputTokens())
 	if u.GetCacheReadTokens() > 0 || u.GetCacheWriteTokens() > 0 {
@@ -196,7 +196,7 @@ func Used(u *sessionv1.Usage) string {
 	return s + fmt.Sprintf(", %d out, %s", u.GetOutputTokens(), Cost(u))
 }
 
-// Cost is in US dollars.
+// Cost formats the cost in US dollars.
 func Cost(u *sessionv1.Usage) string {
 	if u.GetCostNanoUsd() == 0 {
 		return "no cost"
@@ -204,7 +204,7 @@ func Cost(u *sessionv1.Usage) string {
 	return fmt.Sprintf("$%.4f", float64(u.GetCostNanoUsd())/1e9)
 }
 
-// Duration is rounded for people.
+// Duration formats a duration, rounded for people.
 func Duration(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

@@ -13,7 +13,7 @@ func IsTerminal(v any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Colors says whether to use colors on w: it is a terminal, and neither
+// Colors reports whether to use colors on w: it is a terminal, and neither
 // NO_COLOR nor TERM=dumb is set.
 func Colors(w io.Writer, getenv func(string) string) bool {
 	return IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"

@@ -10,7 +10,7 @@ import (
 // summaryWidth is how many characters a summary has at most.
 const summaryWidth = 100
 
-// Summary says on one line what an event brings.
+// Summary describes an event on one line.
 func Summary(e *sessionv1.Event) string { return Line(summary(e), summaryWidth) }
 
 func summary(e *sessionv1.Event) string {

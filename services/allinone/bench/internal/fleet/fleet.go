@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Shape says which Fairlead to run.
+// Shape selects the Fairlead to run.
 type Shape struct {
 	Programs string // the directory of the programs
 	Data     string // the data directory; it may hold the data of an earlier run
@@ -30,8 +30,8 @@ type Fairlead struct {
 // model is what the model server is asked for.
 const model = "anthropic:claude-sonnet-4-6"
 
-// Run starts a Fairlead and waits until it is ready. Its limits are raised to what
-// is measured; all else is as configured by default.
+// Run starts a Fairlead and waits until it is ready. Its limits are raised for the
+// measurement; everything else has its default.
 func Run(ctx context.Context, s Shape) (*Fairlead, error) {
 	if err := os.MkdirAll(s.Data, 0o755); err != nil { // sandboxes of other users pass through
 		return nil, err
@@ -110,7 +110,7 @@ func (f *Fairlead) startFour(s Shape) error {
 	return nil
 }
 
-// ready waits until the gateway says that all is ready.
+// ready waits until the gateway reports that all services are ready.
 func (f *Fairlead) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -134,7 +134,7 @@ func (f *Fairlead) ready(ctx context.Context) error {
 	}
 }
 
-// CPU is the processor time of all its processes.
+// CPU returns the processor time of all its processes.
 func (f *Fairlead) CPU() time.Duration {
 	total := time.Duration(0)
 	for _, p := range f.Processes {
@@ -143,7 +143,7 @@ func (f *Fairlead) CPU() time.Duration {
 	return total
 }
 
-// RSS is the resident memory of all its processes, in bytes.
+// RSS returns the resident memory of all its processes, in bytes.
 func (f *Fairlead) RSS() int64 {
 	total := int64(0)
 	for _, p := range f.Processes {
@@ -152,7 +152,7 @@ func (f *Fairlead) RSS() int64 {
 	return total
 }
 
-// Session makes a session and returns its name.
+// Session creates a session and returns its name.
 func (f *Fairlead) Session(ctx context.Context) (string, error) {
 	body, err := do(ctx, http.MethodPost, f.URL+"/v1/sessions", `{"agent":"coder"}`)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *Fairlead) Session(ctx context.Context) (string, error) {
 // Get makes a GET request and returns the body of a 200.
 func Get(ctx context.Context, url string) ([]byte, error) { return do(ctx, http.MethodGet, url, "") }
 
-// client makes the requests; each has a context with its own end.
+// client makes the requests; each has a context with its own deadline.
 var client = &http.Client{}
 
 func do(ctx context.Context, method, url, body string) ([]byte, error) {

@@ -1,5 +1,5 @@
-// Package fleet runs the programs that are measured, as their users do, and says
-// what they cost.
+// Package fleet runs the measured programs like their users do, and measures
+// their resources.
 package fleet
 
 import (
@@ -24,7 +24,7 @@ type Process struct {
 	err  error // how it ended; read it after done
 }
 
-// stopTimeout is how long a program may take to end when it is told to.
+// stopTimeout is how long a program may take to end after its signal.
 const stopTimeout = 15 * time.Second
 
 // Start runs a program with a log file in dir. It dies with this process.
@@ -48,7 +48,7 @@ func Start(dir, name, path string, env []string, args ...string) (*Process, erro
 	return p, nil
 }
 
-// PID is the program's process id.
+// PID returns the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stop ends the program as an operator would.
@@ -74,8 +74,8 @@ func (p *Process) failed() error {
 	}
 }
 
-// CPU is the processor time that a process and its children have used: for
-// Postgres the children are its connections, those that have ended included.
+// CPU returns the processor time of a process and its children. The children of
+// Postgres are its connections, including those that have ended.
 func CPU(pid int) time.Duration {
 	total := time.Duration(0)
 	for _, s := range family(pid) {
@@ -84,8 +84,8 @@ func CPU(pid int) time.Duration {
 	return total
 }
 
-// RSS is the resident memory of a process and its children, in bytes. Memory that
-// they share counts for each.
+// RSS returns the resident memory of a process and its children, in bytes. Shared
+// memory counts for each.
 func RSS(pid int) int64 {
 	total := int64(0)
 	for _, s := range family(pid) {
@@ -94,7 +94,7 @@ func RSS(pid int) int64 {
 	return total
 }
 
-// stat is what /proc says of a process.
+// stat has the values of a process in /proc.
 type stat struct {
 	pid, parent int
 	cpu         time.Duration
@@ -120,7 +120,7 @@ func readStat(pid string) (stat, bool) {
 	return stat{id, int(number(1)), time.Duration(number(11)+number(12)+number(13)+number(14)) * tick, number(21) * int64(os.Getpagesize())}, true
 }
 
-// family is a process and its children.
+// family returns a process and its children.
 func family(pid int) []stat {
 	var all []stat
 	entries, _ := filepath.Glob("/proc/[0-9]*")
@@ -132,7 +132,7 @@ func family(pid int) []stat {
 	return all
 }
 
-// FreeAddress is a loopback address on which nothing listens.
+// FreeAddress returns a free loopback address.
 func FreeAddress() (string, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package provider is a model server for measurements. It speaks the wire format
-// of Anthropic's Messages API, as services/session/modeltest does; unlike that
-// one it checks nothing and keeps nothing, so that a thousand streams at once
-// cost it little. Every token carries the time at which it was sent, so that
-// whoever reads it on the same machine knows how long it took.
+// Package provider is a model server for measurements. It uses the wire format
+// of Anthropic's Messages API, like services/session/modeltest. Unlike that
+// package it checks and stores nothing, so that a thousand concurrent streams
+// cost little. Every token contains the time at which it was sent, so that a
+// reader on the same machine can compute how long it took.
 package provider
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Plan says how a model answers. It travels in the text of the message that asks.
+// Plan is how a model answers. It is in the text of the requesting message.
 type Plan struct {
 	Tokens int
 	Every  time.Duration // between two tokens
@@ -25,7 +25,7 @@ type Plan struct {
 
 const mark = "bench plan "
 
-// Prompt is a message that makes the model follow the plan.
+// Prompt returns a message that makes the model follow the plan.
 func (p Plan) Prompt() string {
 	start := int64(0)
 	if !p.Start.IsZero() {
@@ -80,7 +80,7 @@ func Handler() http.Handler {
 	return mux
 }
 
-// answering is one answer on its way.
+// answering is one answer in progress.
 type answering struct {
 	w       io.Writer
 	control *http.ResponseController
@@ -114,8 +114,8 @@ data: {"type":"message_stop"}
 `
 )
 
-// stream sends the headers at once, the first token with the begin of its block
-// in one write, as real servers do, and the rest at the plan's pace.
+// stream sends the headers at once, the first token in one write with the start
+// of its block, as real servers do, and the rest at the plan's pace.
 func (a *answering) stream(ctx context.Context, p Plan) {
 	a.buf = append(a.buf, messageStart...)
 	if !a.flush() || !wait(ctx, max(p.First, time.Until(p.Start))) {
@@ -137,8 +137,8 @@ func (a *answering) stream(ctx context.Context, p Plan) {
 	a.flush()
 }
 
-// token appends a token: the time, and before the first one also when the
-// request had arrived.
+// token appends a token: the time and, in the first one, also the arrival time
+// of the request.
 func (a *answering) token(first bool) {
 	a.buf = append(a.buf, deltaStart...)
 	if first {
@@ -151,7 +151,7 @@ func (a *answering) token(first bool) {
 	a.buf = append(a.buf, deltaEnd...)
 }
 
-// flush tells whether the client still takes what is sent.
+// flush reports whether the client still reads.
 func (a *answering) flush() bool {
 	_, err := a.w.Write(a.buf)
 	a.buf = a.buf[:0]

@@ -1,4 +1,4 @@
-// Package sse reads streams of tokens that carry the time at which they were
+// Package sse reads streams of tokens that contain the time at which they were
 // sent: those of package provider, directly or through Fairlead.
 package sse
 
@@ -28,10 +28,10 @@ type Stream struct {
 	Last    string // the name of the last event
 }
 
-// client makes every connection that it is asked for and keeps them.
+// client opens as many connections as requested and keeps them.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 20_000, DisableCompression: true}}
 
-// Open makes a request for a stream, and returns when its headers are there.
+// Open makes a request for a stream, and returns when its headers have come.
 func Open(ctx context.Context, method, url, body string, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -56,8 +56,8 @@ func Open(ctx context.Context, method, url, body string, header ...string) (*htt
 	return resp, nil
 }
 
-// Read makes a request and reads the stream to its end. on, if not nil, is told
-// of every token; otherwise they are kept.
+// Read makes a request and reads the stream to its end. It passes every token
+// to on or, if on is nil, stores it.
 func Read(ctx context.Context, method, url, body string, on func(Token), header ...string) (*Stream, error) {
 	s := &Stream{Begun: time.Now()}
 	resp, err := Open(ctx, method, url, body, header...)

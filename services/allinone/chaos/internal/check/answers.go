@@ -10,10 +10,10 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
-// denied says whether a person refused a call.
+// denied reports whether a person refused a call.
 func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
 
-// answers checks that the accepted answers about a call say the same, and that the log tells it once.
+// answers checks that the accepted answers about a call agree, and that the log has the answer once.
 func (c *checker) answers(s *record.Session, state *reduce.State) {
 	accepted, late := map[string][]record.Answer{}, map[string][]record.Answer{}
 	for _, a := range s.Answers {
@@ -43,7 +43,8 @@ func (c *checker) answers(s *record.Session, state *reduce.State) {
 	}
 }
 
-// answer checks what was said about a call. A turn that was interrupted may have ended before it heard the answer.
+// answer checks the answers about a call. A turn that was interrupted may have ended before it got the
+// answer.
 func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted, late []record.Answer) {
 	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
 	if call.Asked != 1 || len(call.Answers) > 1 || len(call.Answers) == 0 && !interrupted {
@@ -68,7 +69,8 @@ func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, a
 	}
 }
 
-// allowedArguments are the arguments of all calls that a person let run, also of turns that were undone.
+// allowedArguments returns the arguments of all calls that a person allowed, including those of undone
+// turns.
 func allowedArguments(s *record.Session) string {
 	arguments := map[string]string{}
 	var allowed strings.Builder

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// course is what the model plays in a turn: its own plan up to where a message joined it, and then the plan of that
-// message, from its beginning.
+// course returns what the model plays in a turn: its own plan up to the step where a message joined it, and
+// then the plan of that message, from its beginning.
 func (c *checker) course(s *record.Session, t *reduce.Turn) script.Expected {
 	said := map[string]string{}
 	plan, _ := c.script.Expect(t.Said)
@@ -33,7 +33,8 @@ func (c *checker) course(s *record.Session, t *reduce.Turn) script.Expected {
 	return out
 }
 
-// joined checks a turn whose message was put into another: it ends as that one does, and has no steps of its own.
+// joined checks a turn whose message was put into another: it ends like the other one, and has no steps of
+// its own.
 func (c *checker) joined(s *record.Session, t *reduce.Turn, state *reduce.State) {
 	c.report.Stats.Joined++
 	into := state.Turn(t.Into)
@@ -42,7 +43,8 @@ func (c *checker) joined(s *record.Session, t *reduce.Turn, state *reduce.State)
 	}
 }
 
-// interrupted checks what a turn did until somebody or a budget stopped it. What was undone has nothing that counts.
+// interrupted checks the steps of a turn until a message or a budget stopped it. An undone turn has nothing
+// that counts.
 func (c *checker) interrupted(s *record.Session, t *reduce.Turn, want script.Expected) {
 	switch t.Reason {
 	case exhausted:
@@ -95,19 +97,19 @@ func (c *checker) brokenStep(s *record.Session, t *reduce.Turn, got *reduce.Step
 	}
 }
 
-// place is where the log tells of a turn.
+// place is the position of a turn in the log.
 type place struct {
 	turn                      string
 	on                        sessionv1.OnActive
 	queued, started, finished int64
 }
 
-// urgent says whether the message goes before those that only wait.
+// urgent reports whether the message goes before those that only wait.
 func (p *place) urgent() bool {
 	return p.on == sessionv1.OnActive_ON_ACTIVE_INTERRUPT || p.on == sessionv1.OnActive_ON_ACTIVE_ROLLBACK
 }
 
-// arrivals checks the order of the turns, and that none was interrupted without a message that asked for it.
+// arrivals checks the order of the turns, and that each interrupted one has a message that requested it.
 func (c *checker) arrivals(s *record.Session, state *reduce.State) {
 	at := map[string]*place{}
 	var order []*place
@@ -142,8 +144,8 @@ func (c *checker) arrivals(s *record.Session, state *reduce.State) {
 	}
 }
 
-// order checks that of two turns, the first of which was accepted first, the right one began first. Those that joined
-// another turn did not begin.
+// order checks that of two turns in the order of acceptance, the right one began first. Turns that joined
+// another one did not begin.
 func (c *checker) order(s *record.Session, first, second *place) {
 	if first.started == 0 || second.started == 0 {
 		return
@@ -154,8 +156,8 @@ func (c *checker) order(s *record.Session, first, second *place) {
 	}
 }
 
-// cause checks that a message is there that stopped a turn: it was accepted meanwhile, and nothing began between the
-// turn's end and a message that goes first.
+// cause checks that a turn was stopped by a message: the message was accepted meanwhile, and no turn began
+// between the stopped turn's end and a message that goes first.
 func (c *checker) cause(s *record.Session, t *reduce.Turn, p *place, order []*place) {
 	stops := func(q *place) bool {
 		undoes := q.on == sessionv1.OnActive_ON_ACTIVE_ROLLBACK
@@ -175,8 +177,8 @@ func (c *checker) cause(s *record.Session, t *reduce.Turn, p *place, order []*pl
 	}
 }
 
-// voids checks the ranges of what no longer counts: they lie before the event that names them, and begin and end with
-// events. What a rollback undoes is all from the undone turn's beginning on.
+// voids checks the ranges that no longer count: they are before the event that names them, and begin and end
+// with events. A rollback undoes everything from the undone turn's beginning on.
 func (c *checker) voids(s *record.Session) {
 	begins, ends, started := map[int64]bool{}, map[int64]bool{}, map[string]int64{}
 	for _, e := range s.Log {

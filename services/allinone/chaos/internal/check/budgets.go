@@ -12,16 +12,16 @@ import (
 // exhausted is why a budget ends a turn.
 const exhausted = "BUDGET_EXHAUSTED"
 
-// spent is what a model call cost, and when it was under way.
+// spent is the cost and the time of a model call.
 type spent struct {
 	session    *record.Session
 	began, end time.Time
 	nano       int64
 }
 
-// budgets adds up what model calls cost by the price table, also those of turns that were undone: no more than a budget
-// within any of its windows. A call that lay in two of them belongs to one, and is counted in none here, but all are counted
-// against all windows together.
+// budgets checks the cost of model calls by the price table, including those of undone turns: at most a
+// budget within any of its windows. A call in two windows belongs to one of them, so it does not count for a
+// single window here, but all calls count against all windows together.
 func (c *checker) budgets() {
 	var all []spent
 	for _, s := range c.run.Sessions {
@@ -55,7 +55,7 @@ func (c *checker) budgets() {
 	}
 }
 
-// costs are those of a session's model calls, as its log tells them; each must be what the price table says.
+// costs returns the costs of a session's model calls in its log; each must match the price table.
 func (c *checker) costs(s *record.Session) []spent {
 	var all []spent
 	began := map[string]time.Time{} // the step under way, by turn
@@ -77,7 +77,7 @@ func (c *checker) costs(s *record.Session) []spent {
 	return all
 }
 
-// stopped says whether a turn may have ended as it did because somebody stopped it, or a budget that there is.
+// stopped reports whether a message or a budget may have ended a turn as it ended.
 func (c *checker) stopped(s *record.Session, t *reduce.Turn) bool {
 	if t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED {
 		return true

@@ -1,5 +1,5 @@
-// Package check judges a chaos run. It knows the contract that docs/architecture.md gives to clients and the script that
-// the model played, and nothing of how the servers are made: it reads recordings alone.
+// Package check judges a chaos run. It knows the contract that docs/architecture.md gives to clients and the
+// script that the model played, and nothing about the servers: its only input are recordings.
 package check
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// Rule names what was broken.
+// Rule is the name of a rule.
 type Rule string
 
 // The rules.
@@ -50,18 +50,19 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Session, v.Text) }
 
-// Limits bound what is not a breach in itself.
+// Limits bound effects that are not breaches by themselves.
 type Limits struct {
-	// Takeover is the longest time from the kill of a session's holder to the session's next event, or from the end of
-	// whatever else was out of order meanwhile.
+	// Takeover is the longest time from the kill of a session's holder to the session's next event, or from
+	// the end of the last other disturbance meanwhile.
 	Takeover time.Duration
-	// Restarts is how many steps of a session may be restarted because of one fault.
+	// Restarts bounds how many steps of a session one fault may restart.
 	Restarts int
-	// Slack is how far the clocks of two observations may be apart, and how long a fault may take to show.
+	// Slack is the allowed difference between the clocks of two observations, and the time until a fault
+	// shows.
 	Slack time.Duration
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Violations []Violation
 	Stats      Stats
@@ -114,7 +115,7 @@ func (c *checker) fault(r Rule, session *record.Session, format string, args ...
 	c.report.Violations = append(c.report.Violations, Violation{r, session.Name, fmt.Sprintf(format, args...)})
 }
 
-// faultOf notes a fault that is not of one session.
+// faultOf records a breach that does not belong to one session.
 func (c *checker) faultOf(r Rule, of, format string, args ...any) {
 	c.report.Violations = append(c.report.Violations, Violation{r, of, fmt.Sprintf(format, args...)})
 }

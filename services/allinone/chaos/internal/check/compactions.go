@@ -8,9 +8,9 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// compactions checks that each wish to shorten what the model sees came to something, once: the view got shorter, and a
-// message of the conversation stands for what was left out; or the log says that there was nothing to win. That the
-// conversation itself is kept is checked elsewhere.
+// compactions checks that each request to compact had one result: the view got shorter, and a message of the
+// conversation stands for the part that was left out; or the log says that compaction was not possible. Other
+// checks ensure that the conversation itself is kept.
 func (c *checker) compactions(s *record.Session) {
 	answers := 0
 	for _, e := range s.Log {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// told is what a log tells of a line that a command is to append.
+// told is what a log says about a line that a command appends.
 type told struct {
 	line    string
 	asked   time.Time // when its call was there last
@@ -19,7 +19,7 @@ type told struct {
 	certain bool      // its call ended well, and nothing goes on that could append it later
 }
 
-// tellEffects reads a log for the lines that commands are to append: they stand in single quotes before ">>".
+// tellEffects finds in a log the lines that commands append: they are in single quotes before ">>".
 func tellEffects(s *record.Session) []*told {
 	var all []*told
 	byCall, byLine := map[string][]*told{}, map[string]*told{}
@@ -52,7 +52,8 @@ func tellEffects(s *record.Session) []*told {
 	return all
 }
 
-// quoted are the parts of a command in single quotes that are lines of effects: they name a turn and a call.
+// quoted returns the parts of a command in single quotes that are lines of effects: they name a turn and a
+// call.
 func quoted(command string) []string {
 	var lines []string
 	for i, part := range strings.Split(command, "'") {
@@ -63,8 +64,8 @@ func quoted(command string) []string {
 	return lines
 }
 
-// filesBack says whether a session went back together with its files, in the log from that event on: always to a
-// checkpoint; when a turn was undone, unless a warning beside it says otherwise.
+// filesBack reports whether a session went back together with its files, in the log from that event on:
+// always to a checkpoint; after an undone turn, unless a warning beside it says otherwise.
 func filesBack(log []*event) bool {
 	if log[0].GetSessionRewound().GetCheckpoint() != "" {
 		return true
@@ -80,7 +81,7 @@ func filesBack(log []*event) bool {
 	return true
 }
 
-// undone checks the effect of a call that was undone. Operations go on, and may write afterwards.
+// undone checks the effect of an undone call. Operations go on, and may write later.
 func (c *checker) undone(s *record.Session, call script.Call, n int) {
 	c.report.Stats.FilesBack++
 	if n > 1 || n > 0 && call.Last == "" {
@@ -88,7 +89,7 @@ func (c *checker) undone(s *record.Session, call script.Call, n int) {
 	}
 }
 
-// rewinds checks that the log tells of each return to a checkpoint that was acknowledged, once, and of no other.
+// rewinds checks that the log has each acknowledged rewind once, and no other.
 func (c *checker) rewinds(s *record.Session) {
 	told := map[string]int{}
 	for _, e := range s.Log {

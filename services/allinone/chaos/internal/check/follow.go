@@ -12,7 +12,7 @@ import (
 
 type event = sessionv1.Event
 
-// difference tells how two states differ; nothing when they do not.
+// difference returns how two states differ, or "".
 func difference(a, b *reduce.State) string {
 	d := cmp.Diff(a, b)
 	if len(d) > 2000 {
@@ -21,7 +21,7 @@ func difference(a, b *reduce.State) string {
 	return d
 }
 
-// follower checks what a client received, over all its streams.
+// follower checks the events that a client received, over all its streams.
 func (c *checker) follower(s *record.Session, f *record.Follower, log *reduce.Log, state *reduce.State) {
 	own := &reduce.Log{}
 	for _, stream := range f.Streams {
@@ -51,7 +51,8 @@ func (c *checker) follower(s *record.Session, f *record.Follower, log *reduce.Lo
 	}
 }
 
-// contained checks that every event that a client received is in the log: as it is, or merged into a larger one.
+// contained checks that the log has every event that a client received: unchanged, or merged into a larger
+// one.
 func (c *checker) contained(s *record.Session, f *record.Follower, own, log *reduce.Log) {
 	events, i := log.Events(), 0
 	for _, e := range own.Events() {

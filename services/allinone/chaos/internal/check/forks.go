@@ -48,8 +48,8 @@ func turnOf(s *record.Session, name string) *sessionv1.Turn {
 	return nil
 }
 
-// prefix checks that a fork begins with the conversation of its source up to the end of the turn from which it was made,
-// also when that was undone or left behind.
+// prefix checks that a fork begins with the conversation of its source up to the end of the turn that it was
+// made from, even if that was undone or left behind.
 func (c *checker) prefix(s, source *record.Session) {
 	if len(s.Log) == 0 || s.Log[0].GetSessionCreated().GetForkedFrom() != source.Name {
 		c.fault(Forks, s, "its log does not begin with that it was made from %s", source.Name)
@@ -76,7 +76,8 @@ func (c *checker) prefix(s, source *record.Session) {
 	}
 }
 
-// inherited is how many messages a session has from another one: they belong to no turn.
+// inherited returns how many messages a session has from another one: they belong to no
+// turn.
 func inherited(s *record.Session) int {
 	if s.Fork == nil {
 		return 0
@@ -88,9 +89,9 @@ func inherited(s *record.Session) int {
 	return n
 }
 
-// copied checks the lines that a fork has from its source: the files are copied as they were at some time between the
-// request and its answer. A command that had ended before and was never undone has left its line, once; one that began
-// after, or was undone before, has not.
+// copied checks the lines that a fork has from its source. The files are copied at some time between the
+// request and its answer. A command that had ended before and was never undone has left its line once; one
+// that began after, or was undone before, has not.
 func (c *checker) copied(s, source *record.Session) {
 	left := map[string]int{}
 	for _, line := range s.Effects {
@@ -111,7 +112,8 @@ func (c *checker) copied(s, source *record.Session) {
 	}
 }
 
-// inheritedEffects are the lines in a fork's files that calls of its source may have left.
+// inheritedEffects returns the lines in a fork's files that calls of its source may have
+// left.
 func (c *checker) inheritedEffects(s *record.Session) map[string]bool {
 	all := map[string]bool{}
 	for _, source := range c.run.Sessions {

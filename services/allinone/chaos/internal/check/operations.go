@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
-// operations checks that each operation that a call handed back ended once, with what its command printed.
+// operations checks that each operation ended once, with its command's output.
 func (c *checker) operations(s *record.Session, state *reduce.State) {
 	asked := map[string]bool{}
 	for _, t := range state.Turns {
@@ -40,8 +40,8 @@ func (c *checker) operations(s *record.Session, state *reduce.State) {
 	}
 }
 
-// looks checks what a turn's own looks at an operation showed: the one that the step before has handed back, each look once;
-// and when it had ended, how it did.
+// looks checks the results of a turn's calls that look at operations. Each call looks once at the operation
+// that the step before has handed back; if it had ended, the result says how.
 func (c *checker) looks(s *record.Session, t *reduce.Turn, course script.Expected) {
 	for i, step := range t.Steps {
 		if i >= len(course.Steps) || i == 0 {
@@ -69,7 +69,7 @@ func (c *checker) looks(s *record.Session, t *reduce.Turn, course script.Expecte
 	}
 }
 
-// handedBack is the operation that a step of a turn, counted from 1, has handed back; empty if it has none.
+// handedBack returns the operation that a step of a turn, counted from 1, has handed back, or "".
 func handedBack(t *reduce.Turn, step int) string {
 	if step < 1 || step > len(t.Steps) {
 		return ""
@@ -82,7 +82,8 @@ func handedBack(t *reduce.Turn, step int) string {
 	return ""
 }
 
-// operation checks how one ended: well, unless the sandbox died meanwhile.
+// operation checks how an operation ended: successfully, unless the sandbox
+// died meanwhile.
 func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
 	c.report.Stats.Operations++
 	o := s.Operations[call.ID]
@@ -117,7 +118,7 @@ func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
 	}
 }
 
-// stable checks that all tell the same end of an operation, once it has ended.
+// stable checks that all replicas report the same end of an ended operation.
 func (c *checker) stable(s *record.Session, id string, o *record.Operation) {
 	var end *record.Look
 	for _, l := range append(append([]record.Look{}, o.Looks...), o.End, o.Again) {
@@ -143,8 +144,8 @@ func (c *checker) last(s *record.Session, left map[string]int, line string) {
 	}
 }
 
-// restored says whether files went back after the command of a line had been asked for: to before what an operation that
-// goes on may have changed.
+// restored reports whether files were restored after the command of a line was requested, to a time before
+// changes that an operation may still make.
 func restored(s *record.Session, line string) bool {
 	asked := false
 	for _, e := range s.Log {
@@ -156,7 +157,7 @@ func restored(s *record.Session, line string) bool {
 	return false
 }
 
-// succeeded says whether an operation ended well that was to end with a line.
+// succeeded reports whether the operation that ends with a line succeeded.
 func succeeded(s *record.Session, line string) bool {
 	for _, o := range s.Operations {
 		if o.End.State == toolsv1.OperationState_OPERATION_STATE_SUCCEEDED && strings.Contains(o.End.Output, line+"\n") {
@@ -166,7 +167,7 @@ func succeeded(s *record.Session, line string) bool {
 	return false
 }
 
-// sandboxDies says whether a fault ends the commands that run.
+// sandboxDies reports whether a fault ends the running commands.
 func sandboxDies(x record.Fault) bool {
 	return x.Service == record.SandboxService && (x.Kind == record.Kill || x.Kind == record.Terminate)
 }

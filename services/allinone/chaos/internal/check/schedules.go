@@ -9,11 +9,11 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// period is how far the times of all schedules in a run are apart.
+// period is the interval between the times of all schedules in a run.
 const period = time.Minute
 
-// schedules checks that each time of a schedule made a turn, and no time two. Times that passed make one turn together, and
-// one is left out while the turn of the time before still waits.
+// schedules checks that each time of a schedule made exactly one turn. Missed times make one turn together,
+// and a time is left out while the turn of the time before still waits.
 func (c *checker) schedules(s *record.Session) {
 	for _, sched := range s.Schedules {
 		turns := sentBy(s, sched)
@@ -31,7 +31,8 @@ func (c *checker) schedules(s *record.Session) {
 	}
 }
 
-// due checks that a time has made a turn before the time after the next one came, unless the turn before still waited.
+// due checks that a time has made a turn before the time after the next one came, unless the turn before
+// still waited.
 func (c *checker) due(s *record.Session, sched record.Schedule, due time.Time, turns []*sessionv1.Turn) {
 	end := due.Add(2 * period)
 	if end.After(sched.Stopped) || due.Before(sched.Made.Add(c.limits.Slack)) {
@@ -55,7 +56,7 @@ func (c *checker) due(s *record.Session, sched record.Schedule, due time.Time, t
 	c.fault(Schedules, s, "the time %s of %s made no turn", due.Format(time.TimeOnly), sched.Name)
 }
 
-// waited says whether a turn was still in the queue at a time.
+// waited reports whether a turn was still in the queue at a time.
 func waited(t *sessionv1.Turn, at time.Time) bool {
 	if t.GetStartTime() != nil {
 		return t.GetStartTime().AsTime().After(at)
@@ -63,7 +64,7 @@ func waited(t *sessionv1.Turn, at time.Time) bool {
 	return t.GetEndTime() == nil || t.GetEndTime().AsTime().After(at)
 }
 
-// sentBy are the turns that a schedule has sent, in their order.
+// sentBy returns the turns that a schedule has sent, in their order.
 func sentBy(s *record.Session, sched record.Schedule) []*sessionv1.Turn {
 	var all []*sessionv1.Turn
 	for _, t := range s.Turns {
@@ -77,7 +78,7 @@ func sentBy(s *record.Session, sched record.Schedule) []*sessionv1.Turn {
 	return all
 }
 
-// dues are the times of a schedule until an end.
+// dues returns the times of a schedule until an end.
 func dues(sched record.Schedule, end time.Time) []time.Time {
 	first := sched.Made.Add(period)
 	if sched.Cron == "* * * * *" {
@@ -90,7 +91,7 @@ func dues(sched record.Schedule, end time.Time) []time.Time {
 	return all
 }
 
-// scheduled is what the turns of a session's schedules say, by the turn.
+// scheduled returns the messages of a session's schedules, by turn.
 func scheduled(s *record.Session) map[string]string {
 	says := map[string]string{}
 	for _, t := range s.Turns {

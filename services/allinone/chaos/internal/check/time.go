@@ -6,13 +6,13 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// breaksSteps says whether a fault may make a replica begin a step anew.
+// breaksSteps reports whether a fault may make a replica restart a step.
 func breaksSteps(f record.Fault) bool {
 	return f.Service == record.SessionService || f.Service == record.Postgres
 }
 
-// restarts checks that steps were restarted only when something had happened, and that one fault did not do it again and
-// again: each restart is put down to the fault that explains the fewest so far.
+// restarts checks that steps were restarted only after a fault, and that one fault did not restart many: each
+// restart is attributed to the fault that explains the fewest so far.
 func (c *checker) restarts(s *record.Session) {
 	began, explained := map[int32]time.Time{}, make([]int, len(c.run.Faults))
 	for _, e := range s.Log {
@@ -88,7 +88,7 @@ func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
 	}
 }
 
-// disturbed says whether anything else was out of order until a session went on, and when the last of it was over.
+// disturbed reports whether another fault was active before a session went on, and when the last one ended.
 func (c *checker) disturbed(f record.Fault, until time.Time, index int) (end time.Time, disturbed bool) {
 	end = f.Begin
 	for i, o := range c.run.Faults {

@@ -7,10 +7,10 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
 )
 
-// transcript checks the conversation as a model's API would: the user begins, roles alternate, no message is empty, and
-// every tool use has its one result in the very next message. The user may also speak where nobody has answered: when a
-// message joins a turn, or comes after one that was interrupted. An answer that was cut off may have left no message. What a
-// fork has from another session is checked there.
+// transcript checks the conversation like a model's API: the user begins, roles alternate, no message is
+// empty, and every tool use has one result in the very next message. The user may also speak without an
+// answer in between: when a message joins a turn, or comes after an interrupted one. A cut answer may have
+// left no message. The messages that a fork has from another session are checked there.
 func (c *checker) transcript(s *record.Session, state *reduce.State) {
 	steps, cut := 0, 0
 	for _, t := range state.Turns {

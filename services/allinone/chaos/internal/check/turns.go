@@ -13,7 +13,7 @@ import (
 
 const outcomeOK = sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 
-// accepted checks that what was acknowledged is there, once, and nothing else.
+// accepted checks that every acknowledged turn exists once, and no other turn.
 func (c *checker) accepted(s *record.Session, state *reduce.State) {
 	listed := map[string]int{}
 	for _, t := range s.Turns {
@@ -57,7 +57,7 @@ func (c *checker) accepted(s *record.Session, state *reduce.State) {
 	}
 }
 
-// turns checks that every turn came to what the script says.
+// turns checks that every turn had the result of the script.
 func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State) {
 	for _, t := range s.Turns {
 		if told := state.Turn(t.GetName()); told == nil || told.State != t.GetState() || told.Final != t.GetFinalText() {
@@ -74,7 +74,8 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 	c.unknown(s, log)
 }
 
-// turn checks a turn's steps against its course: all of them if it is COMPLETE, those that there are if it was stopped.
+// turn checks a turn's steps against its course: all of them if it is COMPLETE, the existing ones if it was
+// stopped.
 func (c *checker) turn(s *record.Session, t *reduce.Turn, state *reduce.State) {
 	want := c.course(s, t)
 	switch {
@@ -139,7 +140,7 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 	}
 }
 
-// unknown checks that every call whose end is not known was under way while the sandbox died.
+// unknown checks that every call with an unknown end was running while the sandbox died.
 func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 	asked := map[string]time.Time{}
 	for _, e := range log.Counting() {
@@ -157,7 +158,7 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 	}
 }
 
-// lasted says whether a fault began or lasted in a span of time.
+// lasted reports whether a fault began or lasted in a span of time.
 func (c *checker) lasted(f record.Fault, from, to time.Time) bool {
 	end := f.End
 	if end.IsZero() {
@@ -166,7 +167,8 @@ func (c *checker) lasted(f record.Fault, from, to time.Time) bool {
 	return !f.Begin.After(to.Add(c.limits.Slack)) && !end.Before(from.Add(-c.limits.Slack))
 }
 
-// died says whether a sandbox died in a span of time. What began while it was away was not under way when it died.
+// died reports whether a sandbox died in a span of time. A command that began while it was away was not
+// running when it died.
 func (c *checker) died(from, to time.Time) bool {
 	for _, f := range c.run.Faults {
 		if sandboxDies(f) && !f.Begin.After(to.Add(c.limits.Slack)) && !f.Begin.Before(from.Add(-c.limits.Slack)) {
@@ -176,7 +178,7 @@ func (c *checker) died(from, to time.Time) bool {
 	return false
 }
 
-// effects compares what commands have left behind with what their calls' results say.
+// effects compares the effects of commands with the results of their calls.
 func (c *checker) effects(s *record.Session, state *reduce.State) {
 	c.report.Stats.Effects += len(s.Effects)
 	left := map[string]int{}

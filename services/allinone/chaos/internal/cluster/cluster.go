@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// Options say how the cluster is set up.
+// Options configure the cluster.
 type Options struct {
 	Dir      string // of binaries, data and logs
 	Scenario string // the scripted model's, as YAML
@@ -32,8 +32,9 @@ type Options struct {
 	LeaseTTL time.Duration
 }
 
-// maxClaims is how often a turn may be taken up without getting further. Programs die here a thousand times as often as
-// they do elsewhere: a turn may see its holder killed several times before it has made a step, through no fault of its own.
+// maxClaims is how often a turn may be claimed without progress. Programs die here a thousand times as often
+// as in production, so a turn may lose its holder several times before it has made a step, without being at
+// fault.
 const maxClaims = 40
 
 // Cluster is a running Fairlead.
@@ -49,7 +50,7 @@ type Cluster struct {
 	HTTP     string
 	// ToolsPublic are the public gRPC addresses of tools.
 	ToolsPublic []string
-	// Links are the proxies between the programs, by what they lead to.
+	// Links are the proxies between the programs, by target.
 	Links map[string]*Proxy
 
 	options Options
@@ -84,7 +85,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// Processes are all programs, those first on which the others depend.
+// Processes returns all programs, dependencies first.
 func (c *Cluster) Processes() []*Process {
 	all := append([]*Process{c.Sandbox}, c.Tools...)
 	return append(append(all, c.Sessions...), c.Gateway)
@@ -158,7 +159,8 @@ func (c *Cluster) configure(ctx context.Context) error {
 	return nil
 }
 
-// files writes the programs' configuration files: an agent whose calls are allowed, but for those that a person decides.
+// files writes the programs' configuration files: an agent whose calls are allowed, except those that a
+// person decides.
 func (c *Cluster) files() error {
 	const tools = "[Bash, Glob, LS, check_operation]"
 	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s}\n",
@@ -196,8 +198,8 @@ func (c *Cluster) process(name, service, address string, args ...string) *Proces
 	}
 }
 
-// address is a free loopback address below the range from which the kernel takes the ports of clients, so that a program
-// that is down finds it free when it comes back.
+// address returns a free loopback address below the range of the kernel's client ports, so that it is still
+// free when a stopped program comes back.
 func (c *Cluster) address(ctx context.Context) (string, error) {
 	for port := 20000; port < 32000; port++ {
 		a := fmt.Sprintf("127.0.0.1:%d", port)
@@ -214,12 +216,14 @@ func (c *Cluster) address(ctx context.Context) (string, error) {
 	return "", errors.New("no free port between 20000 and 32000")
 }
 
-// Peers are the addresses of the peer faces of a service's replicas, through the links.
+// Peers returns the addresses of the peer faces of a service's replicas, through the
+// links.
 func (c *Cluster) Peers(service string) []string {
 	return []string{c.Links[service+"-1"].Address(), c.Links[service+"-2"].Address()}
 }
 
-// Effects reads what the commands of a session have appended to a file of its workspace.
+// Effects reads the lines that a session's commands have appended to a file of its
+// workspace.
 func (c *Cluster) Effects(tenant, session, file string) ([]string, error) {
 	text, err := os.ReadFile(c.path("data", "sandbox", tenant, session, "workspace", file))
 	if errors.Is(err, os.ErrNotExist) {
@@ -235,7 +239,7 @@ func (c *Cluster) Effects(tenant, session, file string) ([]string, error) {
 	return lines, nil
 }
 
-// Logged are the programs of which something holds, each with its log.
+// Logged returns the programs for which holds returns true, each with its log.
 func (c *Cluster) Logged(holds func(*Process) bool) []string {
 	var names []string
 	for _, p := range c.Processes() {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Held are the sessions that a session replica holds now, for the measure of takeovers; nothing when the database cannot
-// be asked.
+// Held returns the sessions that a session replica holds now, to measure takeovers; nil when the database
+// cannot be asked.
 func (c *Cluster) Held(ctx context.Context, p *Process) []string {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
@@ -31,7 +31,8 @@ func (c *Cluster) Held(ctx context.Context, p *Process) []string {
 	return held
 }
 
-// replica is the name under which a session replica takes leases; it writes it into its log when it starts.
+// replica returns the name under which a session replica takes leases; it writes it into its log when it
+// starts.
 func (p *Process) replica() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {

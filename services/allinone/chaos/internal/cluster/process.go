@@ -61,8 +61,8 @@ func (p *Process) spawn() error {
 	return <-started
 }
 
-// Start starts the program and returns when it serves. A program that ends before, as one does whose database is away,
-// is started again.
+// Start starts the program and returns when it serves. It restarts a program that ends before, for example
+// because its database is away.
 func (p *Process) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
@@ -131,7 +131,7 @@ func (p *Process) End(s syscall.Signal, grace time.Duration) error {
 	return fmt.Errorf("%s did not end within %s of %v", p.Name, grace, s)
 }
 
-// Ended says whether the program has ended by itself.
+// Ended reports whether the program has ended by itself.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.exited:
@@ -141,10 +141,10 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Panicked says whether the program's log tells of a panic.
+// Panicked reports whether the program's log contains a panic.
 func (p *Process) Panicked() bool { return p.logged("\npanic:", `"panic`, "\nfatal error:") }
 
-// Raced says whether the program's log tells of a data race.
+// Raced reports whether the program's log contains a data race.
 func (p *Process) Raced() bool { return p.logged("WARNING: DATA RACE") }
 
 func (p *Process) logged(words ...string) bool {

@@ -33,7 +33,7 @@ func newProxy(ctx context.Context, network, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where the proxy listens.
+// Address returns the address of the proxy.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 func (p *Proxy) accept(ctx context.Context) {
@@ -112,7 +112,7 @@ func (g gated) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Stall passes no bytes on any more, over connections old and new, until Flow. Nobody is told.
+// Stall stops passing bytes on, over connections old and new, until Flow. Neither end is told.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *Proxy) Flow() {
 	}
 }
 
-// Close cuts everything and waits for what runs.
+// Close cuts everything and waits for the goroutines.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.ended = true

@@ -1,4 +1,4 @@
-// Package faults does to a cluster what happens to machines: it kills programs, stops them for a while, restarts the
+// Package faults injects faults into a cluster: it kills programs, stops them for a while, restarts the
 // database and cuts connections, by a seeded schedule.
 package faults
 
@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// Options say what is done.
+// Options configure the faults.
 type Options struct {
 	Seed     uint64
 	Kills    int           // programs that are killed or, Postgres, shut down at once; other faults come besides
@@ -30,14 +30,14 @@ type Options struct {
 // restartDelay is the longest time that a killed program stays away.
 const restartDelay = 1200 * time.Millisecond
 
-// calm is how long nothing else happens, besides the lease's time, after some of the kills of a session replica: their
-// takeovers are measured alone.
+// calm is how long, besides the lease's time, no other fault happens after some of the kills of a session
+// replica: their takeovers are measured alone.
 const calm = 2 * time.Second
 
 // grace is how long a program may take to end when it is told to.
 const grace = 15 * time.Second
 
-// action is one fault that can be done.
+// action is one possible fault.
 type action struct {
 	kind    record.Kind
 	service string
@@ -46,7 +46,7 @@ type action struct {
 	do      func(ctx context.Context, f *record.Fault) error
 }
 
-// Runner does the faults.
+// Runner injects the faults.
 type Runner struct {
 	options Options
 	cluster *cluster.Cluster
@@ -60,7 +60,7 @@ type Runner struct {
 	work   sync.WaitGroup
 }
 
-// New makes a runner.
+// New returns a runner.
 func New(c *cluster.Cluster, o Options) *Runner {
 	r := &Runner{options: o, cluster: c, busy: map[string]bool{}, rand: rand.New(rand.NewPCG(o.Seed, 2))} //nolint:gosec // a schedule, not a secret
 	for _, p := range c.Sessions {
@@ -132,7 +132,7 @@ func (r *Runner) crash(s syscall.Signal) func(context.Context, *record.Fault) er
 	}
 }
 
-// hang lets Postgres answer nobody for longer than a lease lasts.
+// hang stops Postgres for longer than a lease lasts.
 func (r *Runner) hang(ctx context.Context, _ *record.Fault) error {
 	if err := r.cluster.Postgres.Suspend(); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *Runner) hang(ctx context.Context, _ *record.Fault) error {
 	return r.cluster.Postgres.Resume()
 }
 
-// links lets the connections to a program be cut, and stalled.
+// links adds the faults that cut and stall the connections to a program.
 func (r *Runner) links(name string, link *cluster.Proxy) {
 	service := name
 	for _, p := range r.cluster.Processes() {
@@ -161,7 +161,8 @@ func (r *Runner) links(name string, link *cluster.Proxy) {
 	}})
 }
 
-// random is a time up to most. It is drawn apart from the schedule, which must not depend on what takes how long.
+// random returns a time up to most. It is drawn apart from the schedule, which must not depend on the
+// duration of faults.
 func (r *Runner) random(most time.Duration) time.Duration {
 	return rand.N(most) //nolint:gosec // a schedule, not a secret
 }
@@ -177,10 +178,11 @@ func (r *Runner) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// killing says whether a fault counts as a kill.
+// killing reports whether a fault counts as a kill.
 func killing(k record.Kind) bool { return k == record.Kill || k == record.Immediate }
 
-// Run does faults until there were enough kills or ctx ends, and returns when all programs run again.
+// Run injects faults until there were enough kills or ctx ends, and returns when all programs run
+// again.
 func (r *Runner) Run(ctx context.Context) ([]record.Fault, error) {
 	for kills := 0; kills < r.options.Kills && ctx.Err() == nil && r.failed() == nil; {
 		r.pause(ctx, time.Duration(r.rand.ExpFloat64()*float64(r.options.Interval)))
@@ -228,7 +230,7 @@ func (r *Runner) pick() action {
 	panic("the weights of the faults do not add up to their sum")
 }
 
-// begin does a fault in the background, unless something is being done to its target.
+// begin injects a fault in the background, unless another one affects its target.
 func (r *Runner) begin(ctx context.Context, a action) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

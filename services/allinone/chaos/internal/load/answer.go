@@ -26,7 +26,7 @@ func (c *client) asked(ctx context.Context, a *sessionv1.ApprovalRequested, seed
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a schedule, not a secret
 	think, approved := time.Duration(r.IntN(1500))*time.Millisecond, r.IntN(4) > 0
 	c.people.Go(func() { c.answer(ctx, q, approved, think, r) })
-	if r.IntN(3) == 0 { // somebody else says the opposite at about the same time: one of the two counts
+	if r.IntN(3) == 0 { // another person says the opposite at about the same time: one of the two counts
 		other := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
 		c.people.Go(func() { c.answer(ctx, q, !approved, think, other) })
 	}

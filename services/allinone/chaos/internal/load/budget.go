@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// scrimp works with a short budget until the load stops: in one short session after the other, for each step of a long one
-// would cost more than the one before.
+// scrimp works with a short budget until the load stops. It uses one short session after the other, because
+// each step of a long one would cost more than the one before.
 func (l *Load) scrimp(ctx context.Context, user string) {
 	for r := rand.New(rand.NewPCG(l.options.Seed, uint64(user[0]))); ctx.Err() == nil; { //nolint:gosec // a schedule, not a secret
 		select {

@@ -22,8 +22,8 @@ func (r rest) compact(ctx context.Context, session, key string) error {
 	return r.post(ctx, "/v1/"+session+":compact", fmt.Sprintf(`{"instructions":%q}`, "Keep names."), key, func([]byte) error { return nil })
 }
 
-// compact shortens what the model sees, and waits until the log tells what came of it. It does so only where nobody else
-// begins a turn meanwhile: the scripted model has to see the message that it plays.
+// compact requests a compaction, and waits until the log has the result. It does so only where no other
+// client begins a turn meanwhile: the scripted model must see the message that it plays.
 func (c *client) compact(ctx context.Context, session string) {
 	if c.record.Fork != nil || len(c.record.Schedules) > 0 {
 		return
@@ -55,7 +55,7 @@ func (c *client) compact(ctx context.Context, session string) {
 	}
 }
 
-// shortened notes what came of a wish to shorten what the model sees.
+// shortened records the result of a compaction.
 func (c *client) shortened() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

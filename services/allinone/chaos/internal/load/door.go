@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// connect makes the ways into Fairlead.
+// connect opens the connections to Fairlead.
 func (l *Load) connect() (err error) {
 	o := l.options
 	if l.public, err = l.open(o.Replicas, o.Tools); err != nil {
@@ -55,7 +55,8 @@ func (l *Load) dial(address string) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// Operation asks a tools replica, by its number, for an operation of a session.
+// Operation reads an operation of a session from a tools replica, by its
+// number.
 func (l *Load) Operation(ctx context.Context, s *record.Session, replica int, call string) (record.Look, error) {
 	d := l.public
 	if s.Tenant != "" {

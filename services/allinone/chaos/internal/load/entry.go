@@ -15,35 +15,37 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// errAgain is an answer after which the same request shall be made again.
+// errAgain says that the same request must be repeated.
 var errAgain = errors.New("try again")
 
-// errRefused is an answer that says that what was asked for does not fit what there is.
+// errRefused says that the request does not fit the current state.
 var errRefused = errors.New("refused")
 
-// refusals are the reasons of such answers: a call has another answer, or is over; a session that is at work cannot be rewound; a checkpoint has made room for others; a turn never began.
+// refusals are the reasons of such answers: a call has another answer, or is over; a session with active
+// turns cannot be rewound; a checkpoint has made room for others; a turn never began.
 var refusals = []string{"CALL_ANSWERED", "CALL_ENDED", "CALL_NOT_WAITING", "TURN_ACTIVE", "CHECKPOINT_NOT_FOUND", "TURN_NOT_ENDED"}
 
-// rewinding is the reason of an answer that asks to wait.
+// rewinding is the reason of an answer that asks the client to wait.
 const rewinding = "SESSION_REWINDING"
 
-// entry is a way into Fairlead: a session replica, or the gateway. Mutations may be repeated with the same key at any
-// entry. Their errors are errAgain, or what no client should get.
+// entry is an entry to Fairlead: a session replica, or the gateway. Mutations may be repeated with the same
+// key at any entry. Their errors are errAgain, or errors that no client should get.
 type entry interface {
 	name() string
 	createSession(ctx context.Context, key string) (string, error)
 	createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error)
 	// runTurn accepts a turn and follows it until its first event.
 	runTurn(ctx context.Context, session, text, key string) (string, error)
-	// approve brings a person's answer; errRefused.
+	// approve sends a person's answer; errRefused.
 	approve(ctx context.Context, session string, q question, approved bool, key string) error
-	// fork makes a session from the end of a turn, and answers its name; errRefused.
+	// fork creates a session from the end of a turn, and returns its name;
+	// errRefused.
 	fork(ctx context.Context, session, turn, key string) (string, error)
 	// checkpoints are the names of a session's checkpoints.
 	checkpoints(ctx context.Context, session string) ([]string, error)
 	// rewind returns to a checkpoint; errRefused.
 	rewind(ctx context.Context, session, checkpoint, key string) error
-	// compact asks to shorten what the model sees.
+	// compact requests a compaction.
 	compact(ctx context.Context, session, key string) error
 	createSchedule(ctx context.Context, session string, s *sessionv1.Schedule, key string) (*sessionv1.Schedule, error)
 	pauseSchedule(ctx context.Context, name, key string) error
@@ -106,7 +108,7 @@ func (r replica) follow(ctx context.Context, session string, after int64, see fu
 	return judge("StreamEvents", err)
 }
 
-// judge sorts an error of gRPC.
+// judge classifies an error of gRPC.
 func judge(method string, err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
-// saw notes that a turn has ended.
+// saw records that a turn has ended.
 func (c *client) saw(e *sessionv1.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

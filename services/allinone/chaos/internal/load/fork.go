@@ -31,8 +31,8 @@ func (r rest) fork(ctx context.Context, session, turn, key string) (string, erro
 	return s.GetName(), err
 }
 
-// branch lets somebody fork the session from any of its turns that have ended, while others go on in it, and talk in the
-// fork for a while.
+// branch has another client fork the session from any of its ended turns, while others go on in it, and talk
+// in the fork for a while.
 func (c *client) branch(ctx context.Context, session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

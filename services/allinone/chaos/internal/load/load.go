@@ -1,5 +1,5 @@
-// Package load is the clients of a chaos run: they open sessions, send messages, follow what happens, lose and drop their
-// connections, come back at any entry, and write down all that they see.
+// Package load is the clients of a chaos run: they open sessions, send messages, follow events, lose and drop
+// their connections, reconnect at any entry, and record everything that they see.
 package load
 
 import (
@@ -30,7 +30,7 @@ const (
 	followers = 2
 )
 
-// Options say how much load there is.
+// Options configure the amount of load.
 type Options struct {
 	Replicas []string // public addresses of session
 	Tools    []string // public addresses of tools
@@ -38,8 +38,8 @@ type Options struct {
 	Sessions int
 	Seed     uint64
 	Script   *script.Script
-	// Tenant is one whose Users work with short budgets. There is no public way into it: they come as a gateway does that
-	// knows who they are, at the peer addresses of session and tools.
+	// Tenant has Users with short budgets. It cannot be reached from the public side: its clients connect
+	// like an authenticating gateway, at the peer addresses of session and tools.
 	Tenant                  string
 	Users                   []string
 	SessionPeers, ToolPeers []string
@@ -48,7 +48,7 @@ type Options struct {
 // Load is the clients.
 type Load struct {
 	options  Options
-	public   door // for everybody
+	public   door // for all other clients
 	peers    door // for the users of the tenant
 	conns    []*grpc.ClientConn
 	stop     chan struct{}
@@ -63,7 +63,7 @@ type Load struct {
 	sessions []*client
 }
 
-// door is all ways into Fairlead for somebody.
+// door has all entries to Fairlead for one kind of client.
 type door struct {
 	entries []entry
 	lookers []looker
@@ -75,7 +75,7 @@ type client struct {
 	door   door
 	number int
 	rand   *rand.Rand
-	gone   chan struct{} // closed when nobody says anything any more
+	gone   chan struct{} // closed when no more messages are sent
 
 	mu     sync.Mutex // guards what follows
 	record *record.Session
@@ -84,11 +84,11 @@ type client struct {
 	target int64           // the end of the log, once it is known
 	// scheduled are turns that schedules have sent.
 	scheduled []string
-	compacted int  // how often the log told what came of a wish to shorten what the model sees
-	partial   bool // a budget has ended a turn since somebody last looked
+	compacted int  // number of compactions whose result is in the log
+	partial   bool // a budget has ended a turn since the flag was last read
 
-	people sync.WaitGroup // who answer questions, look at operations and fork
-	left   bool           // nobody does so any more
+	people sync.WaitGroup // goroutines that answer questions, look at operations and fork
+	left   bool           // no such goroutine starts any more
 }
 
 // Start begins to make load, until Stop.
@@ -125,18 +125,18 @@ func (l *Load) client(s *record.Session) *client {
 	return c
 }
 
-// all are the clients so far.
+// all returns the clients so far.
 func (l *Load) all() []*client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.sessions)
 }
 
-// Finished is how many turns the clients have seen end.
+// Finished returns how many turns the clients have seen end.
 func (l *Load) Finished() int64 { return l.finished.Load() }
 
-// Stop lets no new turn begin, and returns when all have ended, or with an error that says how many have not when ctx
-// ends.
+// Stop starts no new turns, and returns when all have ended. When ctx ends, it returns an error with the
+// number of the others.
 func (l *Load) Stop(ctx context.Context) error {
 	close(l.stop)
 	done := make(chan struct{})
@@ -155,8 +155,8 @@ func (l *Load) Stop(ctx context.Context) error {
 	}
 }
 
-// Close lets followers come to the end of their logs and returns what the clients have recorded. read completes the
-// record of a session with what is there at the end.
+// Close has followers read to the end of their logs and returns the clients' records. read completes the
+// record of a session with its final state.
 func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *record.Session) error) ([]*record.Session, error) {
 	var all []*record.Session
 	var errs error
@@ -185,7 +185,7 @@ func (l *Load) Close(ctx context.Context, read func(ctx context.Context, s *reco
 	return all, errs
 }
 
-// drive opens the session and talks in it for so many rounds.
+// drive opens the session and talks in it for this many rounds.
 func (c *client) drive(ctx context.Context, rounds int) {
 	name, _, ok := c.mutate(ctx, c.rand, func(ctx context.Context, e entry, key string) (string, error) { return e.createSession(ctx, key) })
 	if !ok {

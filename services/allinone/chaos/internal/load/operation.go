@@ -51,7 +51,8 @@ func seen(via string, o *toolsv1.Operation) record.Look {
 	return l
 }
 
-// began lets somebody look at an operation until it has ended, unless the clients have left.
+// began looks at an operation in the background until it has ended, unless the clients have
+// left.
 func (c *client) began(ctx context.Context, call, operation string, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

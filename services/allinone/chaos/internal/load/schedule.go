@@ -61,7 +61,7 @@ func (c *client) plan(ctx context.Context, session string) {
 
 // hush stops the session's schedules, and waits for the turns that they have sent.
 func (c *client) hush(ctx context.Context) {
-	for i := range c.record.Schedules { // nobody else changes them
+	for i := range c.record.Schedules { // no other goroutine changes them
 		s := &c.record.Schedules[i]
 		s.Stopped = time.Now()
 		if _, _, ok := c.mutate(ctx, c.rand, func(ctx context.Context, e entry, key string) (string, error) {

@@ -1,5 +1,5 @@
-// Package record holds what a chaos run has seen: what clients sent and received, what was done to the servers, and what
-// was there at the end. It is all that the checker gets.
+// Package record has the observations of a chaos run: what clients sent and received, the faults, and the
+// final state. It is the only input of the checker.
 package record
 
 import (
@@ -141,7 +141,8 @@ type Answer struct {
 	RequestID string
 	CallID    string
 	Approved  bool
-	// TooLate is what a server said when nobody waited for the answer any more; empty when it was accepted.
+	// TooLate is the server's answer when the call no longer waited for an answer; empty when the answer
+	// was accepted.
 	TooLate string `json:",omitempty"`
 	Time    time.Time
 }
@@ -162,7 +163,7 @@ type Look struct {
 	Output string
 }
 
-// Ended says whether the operation had ended.
+// Ended reports whether the operation had ended.
 func (l Look) Ended() bool {
 	return l.State != toolsv1.OperationState_OPERATION_STATE_UNSPECIFIED && l.State != toolsv1.OperationState_OPERATION_STATE_RUNNING
 }

@@ -51,7 +51,7 @@ func messages[M proto.Message](ms []M) []json.RawMessage {
 	for _, m := range ms {
 		text, err := protojson.Marshal(m)
 		if err != nil {
-			text = []byte("null") // text that is not UTF-8, which nobody could have sent
+			text = []byte("null") // text that is not UTF-8, which no client can have sent
 		}
 		out = append(out, text)
 	}

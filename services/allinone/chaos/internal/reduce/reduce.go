@@ -1,6 +1,7 @@
-// Package reduce is the client's side of a session's log, as docs/architecture.md describes it: it takes events as they
-// come, over any number of streams, and makes the session's state of them. It knows the contract and nothing of the
-// servers, so that what it makes of a client's recording and of the log itself can be compared.
+// Package reduce is the client's side of a session's log, as docs/architecture.md describes it: it takes
+// events as they come, over any number of streams, and computes the session's state. It knows the contract
+// and nothing about the servers, so that the states of a client's recording and of the log itself can be
+// compared.
 package reduce
 
 import (
@@ -13,9 +14,9 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// What is wrong with an event that does not fit behind those before it.
+// Faults of an event that does not follow the ones before it.
 var (
-	// ErrRange is a range that is none: it begins below 1, or after its end.
+	// ErrRange is a malformed range: it begins below 1, or after its end.
 	ErrRange = errors.New("the range is malformed")
 	// ErrRepeated is an event whose numbers have all been seen.
 	ErrRepeated = errors.New("the event was there already")
@@ -25,10 +26,12 @@ var (
 	ErrOverlap = errors.New("the event covers a part of another")
 )
 
-// Log is what a client has of a session's log: events whose ranges tile the numbers from 1. The zero value is empty.
+// Log is a client's copy of a session's log: events whose ranges tile the numbers from 1. The zero value is
+// empty.
 type Log struct{ events []*sessionv1.Event }
 
-// Last is the highest number that the log covers: what a client resumes after.
+// Last returns the highest number that the log covers: a client resumes after
+// it.
 func (l *Log) Last() int64 {
 	if len(l.events) == 0 {
 		return 0
@@ -36,11 +39,11 @@ func (l *Log) Last() int64 {
 	return l.events[len(l.events)-1].GetSeq()
 }
 
-// Events are the events, in order. They are the log's own.
+// Events returns the events, in order. The log owns them.
 func (l *Log) Events() []*sessionv1.Event { return l.events }
 
-// Add appends an event, or says why it does not fit; then the log stays as it was. An event that begins earlier takes
-// the place of the events that it covers: the server has merged them since.
+// Add appends an event, or returns why it does not fit, without changing the log. An event that begins
+// earlier replaces the events that it covers: the server has merged them since.
 func (l *Log) Add(e *sessionv1.Event) error {
 	first, seq, last := e.GetFirstSeq(), e.GetSeq(), l.Last()
 	switch {
@@ -70,8 +73,8 @@ func (v void) covers(e *sessionv1.Event) bool {
 	return (v.turns == nil || v.turns[e.GetTurn()]) && v.first <= e.GetFirstSeq() && e.GetSeq() <= v.last
 }
 
-// voids are the ranges that restarted steps and rewinds name. A rewind takes the turns along that were steered into the
-// one that it undoes.
+// voids returns the ranges of restarted steps and rewinds. The rewind of a turn includes the turns that were
+// steered into it.
 func (l *Log) voids() []void {
 	var all []void
 	steered := map[string][]string{} // into which turn: which
@@ -96,10 +99,11 @@ func (l *Log) voids() []void {
 	return all
 }
 
-// Counting are the events that count, in order: those that no void range covers, and all that tell of a turn as a whole.
+// Counting returns the events that count, in order: those outside of void ranges, and all events about a turn
+// as a whole.
 func (l *Log) Counting() []*sessionv1.Event { return l.without(l.voids()) }
 
-// without are the events that none of the ranges covers, and all that tell of a turn as a whole.
+// without returns the events outside of the ranges, and all events about a turn as a whole.
 func (l *Log) without(void []void) []*sessionv1.Event {
 	var out []*sessionv1.Event
 	for _, e := range l.events {
@@ -114,5 +118,5 @@ func (l *Log) without(void []void) []*sessionv1.Event {
 	return out
 }
 
-// ofTurn says whether an event tells of a turn as a whole.
+// ofTurn reports whether an event is about a turn as a whole.
 func ofTurn(e *sessionv1.Event) bool { return strings.HasPrefix(sessionv1.EventName(e), "turn.") }

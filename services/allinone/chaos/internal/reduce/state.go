@@ -8,7 +8,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// State is what a client shows of a session.
+// State is a client's view of a session.
 type State struct {
 	Agent string
 	Turns []*Turn // in the order in which the log tells of them
@@ -67,10 +67,10 @@ type Call struct {
 	Operation string // that it handed back
 }
 
-// State is the state that the log amounts to.
+// State returns the state of the log.
 func (l *Log) State() *State { return state(l.Counting()) }
 
-// Past is what the log tells of turns as they ended: also what a return to a checkpoint has left behind since.
+// Past returns the state of ended turns, including those that a rewind has left behind since.
 func (l *Log) Past() *State {
 	return state(l.without(slices.DeleteFunc(l.voids(), func(v void) bool { return v.turns == nil })))
 }
@@ -180,7 +180,7 @@ func (s *Step) apply(e *sessionv1.Event) {
 	}
 }
 
-// Text is what the step said, and what it thought.
+// Text returns the text of the step, and its thinking.
 func (s *Step) Text() (said, thought string) {
 	var texts, thoughts strings.Builder
 	for _, b := range s.Blocks {
@@ -215,7 +215,7 @@ func (s *Step) call(id string) *Call {
 	return c
 }
 
-// Text is the text in a content.
+// Text returns the text of a content.
 func Text(contents []*commonv1.Content) string {
 	var parts []string
 	for _, c := range contents {

@@ -1,7 +1,8 @@
-// Package script makes the scenario that the scripted model plays in a chaos run, and knows what must come of it.
+// Package script makes the scenario that the scripted model plays in a chaos run, and knows the expected
+// results.
 //
-// A turn's text names its plan and is unlike that of every other turn, such as `p07-s012-t0003`. Every command appends
-// a line of its own to the file Effects, so that a command that ran twice is seen, and one that never ran as well.
+// A turn's text names its plan and is unique, such as `p07-s012-t0003`. Every command appends a line of its
+// own to the file Effects, so that the checker notices a command that ran twice or never.
 package script
 
 import (
@@ -33,7 +34,8 @@ type Call struct {
 	Looks  bool   // it looks at the operation that a call of the step before has handed back
 }
 
-// HandsBack is the index of the call that hands back an operation; -1 if none does.
+// HandsBack returns the index of the call that hands back an operation; -1 without
+// one.
 func (s Step) HandsBack() int {
 	return slices.IndexFunc(s.Calls, func(c Call) bool { return c.Last != "" })
 }
@@ -51,10 +53,11 @@ type Plan struct{ Steps []Step }
 // Script is a scenario. The last of its plans changes nothing.
 type Script struct{ Plans []Plan }
 
-// Quiet is the plan that changes nothing: for messages that are sent more than once. Those before it have effects.
+// Quiet returns the index of the plan that changes nothing: for messages that are sent more than once. The
+// plans before it have effects.
 func (s *Script) Quiet() int { return len(s.Plans) - 1 }
 
-// New makes the scenario of a seed.
+// New returns the scenario of a seed.
 func New(seed uint64) *Script {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
 	s := &Script{}
@@ -167,7 +170,8 @@ func look(r *rand.Rand) Call {
 	return Call{Tool: "Glob", Input: map[string]any{"pattern": "**/*.sh"}}
 }
 
-// YAML is the scenario as the scripted model reads it. JSON is YAML, and quotes itself.
+// YAML returns the scenario in the format of the scripted model. JSON is YAML, and
+// quotes itself.
 func (s *Script) YAML() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nturns:\n", Name)
@@ -202,10 +206,10 @@ func quote(v any) string {
 
 func prefix(plan int) string { return fmt.Sprintf("p%02d-", plan) }
 
-// Text is what the user says for a plan; rest makes it unlike all others.
+// Text returns the user's message for a plan; rest makes it unique.
 func Text(plan int, rest string) string { return prefix(plan) + rest }
 
-// Expected is what a turn must come to.
+// Expected is the expected result of a turn.
 type Expected struct {
 	Final string
 	Steps []Step // with the user's text in the place of the placeholder

@@ -1,6 +1,6 @@
 // Package clienttest is a session service for tests of clients: it plays a
-// script of events, breaks streams where a test wants it, and notes what it is
-// asked.
+// script of events, breaks streams where a test wants it, and records its
+// requests.
 package clienttest
 
 import (
@@ -77,7 +77,7 @@ func (s *Server) Start(t *testing.T) *Server {
 // Release lets streams go on that Hold has stopped.
 func (s *Server) Release() { s.once.Do(func() { close(s.released) }) }
 
-// Requests are all requests so far, in order.
+// Requests returns all requests so far, in order.
 func (s *Server) Requests() []proto.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Server) ResolveApproval(_ context.Context, req *sessionv1.ResolveApprov
 	return &sessionv1.ResolveApprovalResponse{}, nil
 }
 
-// Turn is a short turn that ends in state.
+// Turn returns a short turn that ends in state.
 func Turn(state sessionv1.TurnState) []*sessionv1.Event {
 	end := &sessionv1.TurnFinished{State: state, Steps: 1, FinalText: "Hello.", Usage: &sessionv1.Usage{InputTokens: 10, OutputTokens: 3, CostNanoUsd: 1_500_000}}
 	if state != sessionv1.TurnState_TURN_STATE_COMPLETE {
@@ -222,7 +222,7 @@ func Turn(state sessionv1.TurnState) []*sessionv1.Event {
 	}
 }
 
-// Text is an event with text.
+// Text returns an event with text.
 func Text(text string) *sessionv1.Event {
 	return &sessionv1.Event{Body: &sessionv1.Event_TextDelta{TextDelta: &sessionv1.TextDelta{Text: text}}}
 }
