@@ -32,6 +32,7 @@ const maxQuoted = 16 << 10
 // without the key, a part of it, or text that looks like another key.
 func Quote(message, key string) string {
 	message = strings.Map(printable, message[:min(len(message), maxQuoted)])
+	key = strings.ToValidUTF8(key, "")
 	if key != "" {
 		message = regexp.MustCompile("(?i)"+regexp.QuoteMeta(key)).ReplaceAllString(message, "[key]")
 	}

@@ -149,3 +149,9 @@ func TestQuoteKeepsTheWordsOfOrdinaryErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestQuoteTakesAKeyThatIsNoUTF8(t *testing.T) {
+	if got := Quote("bad abcdefgh", "abcdefgh\xff"); got != "bad [key]" {
+		t.Errorf("got %q", got)
+	}
+}
