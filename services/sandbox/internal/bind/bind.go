@@ -40,8 +40,8 @@ func Folder(path string) (*os.File, error) {
 	return openat2(unix.AT_FDCWD, path, &how)
 }
 
-// Own opens a folder of the service's own, by a path that it trusts but for the
-// last part, which may be no link.
+// Own opens a folder of the service's own. The path is trusted except for the last part, which must not be
+// a link.
 func Own(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -72,8 +72,8 @@ func openat2(dir int, path string, how *unix.OpenHow) (*os.File, error) {
 	}
 }
 
-// Clone makes such a mount of an open folder. It needs root. The mount ends with
-// its descriptor, if it was not put anywhere.
+// Clone makes such a mount of an open folder. It needs root. The mount ends with its descriptor unless it
+// was attached.
 func Clone(dir *os.File, o Options) (*os.File, error) {
 	fd, err := unix.OpenTree(int(dir.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
@@ -102,9 +102,8 @@ func Clone(dir *os.File, o Options) (*os.File, error) {
 	return tree, nil
 }
 
-// mapping is a user namespace in which disk is the host's seen, and maker itself, if there
-// is one. The kernel has them only with a process: it is stopped before its first
-// instruction, and ended.
+// mapping returns a user namespace that maps disk to the host's seen, and maker, if set, to itself. The
+// kernel needs a process for that: mapping stops one before its first instruction and ends it.
 func mapping(disk, seen IDs, maker *IDs) (*os.File, error) {
 	uids := []syscall.SysProcIDMap{{ContainerID: disk.UID, HostID: seen.UID, Size: 1}}
 	gids := []syscall.SysProcIDMap{{ContainerID: disk.GID, HostID: seen.GID, Size: 1}}
@@ -123,16 +122,15 @@ func mapping(disk, seen IDs, maker *IDs) (*os.File, error) {
 	}
 	space, err := os.Open("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/ns/user")
 	err = errors.Join(err, cmd.Process.Kill())
-	_ = cmd.Wait() // it says that it was killed
+	_ = cmd.Wait() // the error says that it was killed
 	if err != nil {
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
 	return space, nil
 }
 
-// As runs f with the rights that a user has to files, and no other: nothing of
-// root's, and of no further group. Only the thread that f runs on is concerned, so f
-// must not leave work to others. Ids below zero leave the rights as they are.
+// As runs f with only a user's rights to files: none of root's, and of no further group. Only f's thread
+// has these rights, so f must not pass work to other threads. Negative ids leave the rights unchanged.
 func As(who IDs, f func() error) error {
 	if who.UID < 0 {
 		return f()
@@ -144,9 +142,9 @@ func As(who IDs, f func() error) error {
 			if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
 				return fmt.Errorf("leave all groups: %w", e)
 			}
-			_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(who.GID), 0, 0) // these answer what was before, never an error
+			_, _, _ = unix.RawSyscall(unix.SYS_SETFSGID, uintptr(who.GID), 0, 0) // these return the previous value, never an error
 			_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, uintptr(who.UID), 0, 0)
-			if uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, ^uintptr(0), 0, 0); int(uid) != who.UID { // what it is now
+			if uid, _, _ := unix.RawSyscall(unix.SYS_SETFSUID, ^uintptr(0), 0, 0); int(uid) != who.UID { // the current value
 				return fmt.Errorf("take the rights of user %d", who.UID)
 			}
 			if gid, _, _ := unix.RawSyscall(unix.SYS_SETFSGID, ^uintptr(0), 0, 0); int(gid) != who.GID {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// In runs a function in the mount namespace of a process, of which it takes a
-// descriptor (pidfd): paths are what they are there. The thread that it runs on ends
-// with it, for there is no way back that could not fail. It needs root.
+// In runs a function in the mount namespace of a process, given by a descriptor (pidfd): paths are those of
+// that namespace. Its thread ends with it, because switching back could fail. It needs root.
 func In(process int, f func() error) error {
 	answer := make(chan error, 1)
 	go func() {
@@ -28,8 +27,8 @@ func In(process int, f func() error) error {
 	return <-answer
 }
 
-// Onto puts a mount that is nowhere yet over an open folder, for as long as the
-// folder's mount namespace lasts. Call it in that namespace.
+// Onto attaches a detached mount over an open folder, for as long as the folder's mount namespace lasts.
+// Call it in that namespace.
 func Onto(folder, tree *os.File) error {
 	err := unix.MoveMount(int(tree.Fd()), "", int(folder.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
@@ -39,7 +38,7 @@ func Onto(folder, tree *os.File) error {
 }
 
 // Make makes a mount of a new file system of a kind, with its options (key and value) and the mount's
-// attributes (MOUNT_ATTR_…). The caller has its descriptor.
+// attributes (MOUNT_ATTR_…). The caller owns the descriptor.
 func Make(kind string, options [][2]string, attributes int) (int, error) {
 	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -61,8 +60,7 @@ func Make(kind string, options [][2]string, attributes int) (int, error) {
 	return mount, nil
 }
 
-// Memory makes a mount of a new, empty file system in memory, whose root belongs to a
-// user.
+// Memory makes a mount of a new, empty file system in memory, whose root belongs to a user.
 func Memory(bytes int64, mode uint32, owner IDs) (*os.File, error) {
 	fd, err := Make("tmpfs", [][2]string{
 		{"size", strconv.FormatInt(bytes, 10)}, {"mode", strconv.FormatUint(uint64(mode), 8)},
