@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// Name is that of the file that an archive holds.
+// Name is the name of the file in an archive.
 const Name = "zeros"
 
-// Zip is a zip whose one entry unpacks to so many MiB of zeros.
+// Zip returns a zip whose only entry unpacks to the given MiB of zeros.
 func Zip(t testing.TB, megabytes int) []byte {
 	t.Helper()
 	body, sum := zeros(t, megabytes)
@@ -34,8 +34,8 @@ func Zip(t testing.TB, megabytes int) []byte {
 	return b.Bytes()
 }
 
-// TarGzip is a compressed tar whose one file unpacks to so many MiB of zeros: a
-// member of gzip for its header, one for its content, and one for its end.
+// TarGzip returns a compressed tar whose only file unpacks to the given MiB of zeros: one gzip member each
+// for its header, its content and its end.
 func TarGzip(t testing.TB, megabytes int) []byte {
 	t.Helper()
 	var header, b bytes.Buffer
@@ -61,8 +61,8 @@ func member(t testing.TB, to *bytes.Buffer, content []byte) {
 	}
 }
 
-// zeros are so many MiB of zeros, deflated, and their checksum. One of them is
-// deflated and repeated: all of them would take longer than every other attack.
+// zeros returns the given MiB of zeros, deflated, and their checksum. It deflates one MiB and repeats it:
+// deflating all would be too slow.
 func zeros(t testing.TB, megabytes int) (deflated []byte, sum uint32) {
 	t.Helper()
 	one := make([]byte, 1<<20)
@@ -72,7 +72,7 @@ func zeros(t testing.TB, megabytes int) (deflated []byte, sum uint32) {
 		_, err = w.Write(one)
 	}
 	if err == nil {
-		err = w.Flush() // which ends at a byte
+		err = w.Flush() // ends at a byte boundary
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +80,6 @@ func zeros(t testing.TB, megabytes int) (deflated []byte, sum uint32) {
 	for range megabytes {
 		sum = crc32.Update(sum, crc32.IEEETable, one)
 	}
-	last := []byte{1, 0, 0, 0xff, 0xff} // a block of nothing
+	last := []byte{1, 0, 0, 0xff, 0xff} // an empty last block
 	return append(bytes.Repeat(b.Bytes(), megabytes), last...), sum
 }
