@@ -1,10 +1,8 @@
-// Package cgroup bounds memory, processors and processes of a sandbox, and of a
-// single command in it, with control groups, in either version of the kernel's
-// interface.
+// Package cgroup limits memory, processors and processes of a sandbox, and of a single command in it, with
+// control groups, in either version of the kernel's interface.
 //
-// It makes groups only below one folder of its own, and touches no other group
-// of the machine. A group belongs to one sandbox or command: it is made for it,
-// and removed when nothing runs in it any more.
+// It makes groups only below one folder of its own and touches no other group of the machine. A group
+// belongs to one sandbox or command. It is removed when nothing runs in it any more.
 package cgroup
 
 import (
@@ -38,33 +36,32 @@ type Limits struct {
 // Usage is what a group has used.
 type Usage struct {
 	CPU            time.Duration
-	MaxMemoryBytes int64 // zero when the kernel does not tell
+	MaxMemoryBytes int64 // zero if the kernel does not report it
 	OOMKills       int64 // processes that were killed for want of memory
 }
 
-// Counts tell how often, or how long, a group met its limits.
+// Counts are how often, or how long, a group met its limits.
 type Counts struct {
-	OOMKills  int64         // processes killed for want of memory; in groups below left out
-	Refused   int64         // processes and threads that were not made for there being too many
+	OOMKills  int64         // processes killed for want of memory, without groups below
+	Refused   int64         // processes and threads that were not made because there were too many
 	Throttled time.Duration // that processes waited for processors beyond the group's share
 }
 
-// Since is what was counted after an earlier reading.
+// Since returns the difference to an earlier reading.
 func (c Counts) Since(before Counts) Counts {
 	return Counts{c.OOMKills - before.OOMKills, c.Refused - before.Refused, c.Throttled - before.Throttled}
 }
 
 // Hierarchy makes groups below one folder. It is safe for concurrent use.
 type Hierarchy interface {
-	// Name tells the version of the interface: `cgroup-v1` or `cgroup-v2`.
+	// Name returns the version of the interface: `cgroup-v1` or `cgroup-v2`.
 	Name() string
-	// Below is the group in which the hierarchy's folder is, as the kernel names it: `/`
-	// unless the service was given another one.
+	// Below returns the parent group of the hierarchy's folder, as the kernel names it: `/` unless another
+	// group was delegated to the service.
 	Below() string
 	// New makes a group with limits. An error leaves nothing behind.
 	New(name string, l Limits) (Group, error)
-	// Sweep kills what is left in this hierarchy's groups of an earlier process
-	// and removes them.
+	// Sweep kills the remains of an earlier process in this hierarchy's groups and removes the groups.
 	Sweep() error
 	// Close removes the hierarchy's own folder; its groups must be gone.
 	Close() error
@@ -75,35 +72,34 @@ type Hierarchy interface {
 type Group interface {
 	// Add moves a process into the group, with all children it makes later.
 	Add(pid int) error
-	// Below makes a group for one command of a sandbox. The command is bounded by
-	// both groups; without a limit of its own, processors are shared with the others
-	// in the sandbox.
+	// Below makes a group for one command of a sandbox. Both groups limit the command. Without its own
+	// limit, the command shares the sandbox's processors.
 	Below(name string, l Limits) (Group, error)
 	// Usage reads the counters; it may be called until Remove.
 	Usage() Usage
-	// Counts reads the counters of limits that were met. It is cheap.
+	// Counts reads the counters of the limits. It is cheap.
 	Counts() Counts
-	// Limit sets the group's limits anew. Zero leaves one as it is.
+	// Limit changes the group's limits. Zero leaves a limit unchanged.
 	Limit(l Limits) error
-	// Pids are the processes in the group, those in groups below left out.
+	// Pids returns the processes in the group, without groups below.
 	Pids() []int
-	// Freeze stops every process of a sandbox, those in groups below as well, and
-	// returns when all stand still. Thaw must be called afterwards, also on an error.
+	// Freeze stops all processes of a sandbox, also in groups below, and returns when all have stopped. The
+	// caller must call Thaw afterwards, also after an error.
 	Freeze(ctx context.Context) error
 	// Thaw undoes Freeze.
 	Thaw() error
-	// Kill kills all processes in a command's group. None of them can make another
-	// one in time. It does not wait for their end.
+	// Kill kills all processes in a command's group; none can escape by a fork. It does not wait for their
+	// end.
 	Kill() error
-	// Remove removes the group. It kills what is still in it.
+	// Remove removes the group and kills all processes that are still in it.
 	Remove() error
 }
 
-// Open finds the machine's control groups and makes the folder prefix in them,
-// such as `fairlead/3f2a`. It says what is missing when they cannot be used.
+// Open finds the machine's control groups and makes the folder prefix in them, such as `fairlead/3f2a`. The
+// error names what is missing.
 //
-// On version 2 the folder is in the group that was given to the service, if one was,
-// and this process may find itself moved into a group beside it.
+// On version 2 the folder is in the group that was delegated to the service, if there is one. Open may then
+// move this process into a group beside the folder.
 func Open(root, prefix string) (Hierarchy, error) {
 	if isV2(root) {
 		self, err := os.ReadFile("/proc/self/cgroup")
@@ -127,7 +123,7 @@ func write(dir, file, value string) error {
 	return nil
 }
 
-// readInt reads a file that holds one number; zero when it cannot.
+// readInt reads a file that holds one number; zero on failure.
 func readInt(path string) int64 {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -140,8 +136,7 @@ func readInt(path string) int64 {
 	return n
 }
 
-// readKey reads the number behind a key of a file of `key number` lines; zero
-// when it cannot.
+// readKey reads the number for a key in a file of `key number` lines; zero on failure.
 func readKey(path, key string) int64 {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -150,8 +145,8 @@ func readKey(path, key string) int64 {
 	return findKey(string(raw), key)
 }
 
-// counter is a number behind a key that is read often: its file stays open from
-// the first time on. It is read past the poller, which has nothing to wait for.
+// counter is a number for a key that is read often, so its file stays open. It is read without the poller,
+// which has nothing to wait for.
 type counter struct {
 	mu   sync.Mutex
 	open bool
@@ -169,7 +164,7 @@ func (c *counter) read(path, key string) int64 {
 		c.open, c.fd = true, fd
 	}
 	var raw [1024]byte
-	n, _ := unix.Pread(c.fd, raw[:], 0) // these files come whole
+	n, _ := unix.Pread(c.fd, raw[:], 0) // such a file is read at once
 	return findKey(string(raw[:max(n, 0)]), key)
 }
 
@@ -195,12 +190,12 @@ func findKey(text, key string) int64 {
 	return 0
 }
 
-// groupPids are the processes in a group of a sandbox.
+// groupPids returns the processes in a group of a sandbox.
 func groupPids(dir string) []int {
 	return slices.DeleteFunc(members(dir), func(pid int) bool { return pid <= 1 })
 }
 
-// members are the processes in a group; 0 stands for each that cannot be seen from here.
+// members returns the processes in a group; 0 stands for each that is not visible here.
 func members(dir string) []int {
 	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -215,7 +210,7 @@ func members(dir string) []int {
 	return pids
 }
 
-// await waits until something that the kernel has no event for is done.
+// await polls until a condition holds for which the kernel has no event.
 func await(ctx context.Context, what string, done func() bool) error {
 	for wait := 100 * time.Microsecond; !done(); wait = min(2*wait, 10*time.Millisecond) {
 		pause := time.NewTimer(wait)
@@ -229,9 +224,8 @@ func await(ctx context.Context, what string, done func() bool) error {
 	return nil
 }
 
-// removeGroup kills what is in a group and in those below, and removes them. A
-// process that was killed stays in its group until it has ended, so this tries for
-// a while.
+// removeGroup kills all processes in a group and in the groups below, and removes the groups. A killed
+// process stays in its group until it has ended, so removeGroup retries for a while.
 func removeGroup(dir string) error {
 	if unix.Rmdir(dir) == nil {
 		return nil
@@ -272,8 +266,7 @@ func sweep(dir string) error {
 	return errors.Join(faults...)
 }
 
-// removeFolder removes a hierarchy's own folder, and the folder above it when no
-// other instance has one there.
+// removeFolder removes a hierarchy's own folder, and the parent folder unless another instance uses it.
 func removeFolder(dir, prefix string) error {
 	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("remove control group %s: %w", dir, err)

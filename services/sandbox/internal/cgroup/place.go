@@ -13,24 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serviceGroup is where the service moves with all that is in the group that was
-// given to it: a group of version 2 that hands controllers on holds no processes.
+// serviceGroup is the group into which the service moves all processes of its delegated group: a group of
+// version 2 that delegates controllers must hold none.
 const serviceGroup = "fairlead-service"
 
-// place is the group of version 2 below which the service makes its own.
+// place is the group of version 2 below which the service makes its own groups.
 type place struct {
 	dir string
-	// given says that the group, with all in it, was given to the service: by systemd
-	// (`Delegate=yes`), or as the root of a container.
+	// given means that the group was delegated to the service: by systemd (`Delegate=yes`), or as the root
+	// of a container.
 	given bool
 }
 
-// findPlace finds the group that was given to the service: its own one, or the one above
-// when the service is in a group below it already (as by systemd's `DelegateSubgroup=`).
-// Otherwise it is the root of what is to be seen: the machine's, where every process may
-// be, or a container's, which is the container's to use.
+// findPlace finds the group that was delegated to the service: its own, or the parent if the service is in
+// a subgroup already (as by systemd's `DelegateSubgroup=`). Otherwise it is the visible root: the
+// machine's, where every process may be, or a container's, which the container may use.
 //
-// self is what /proc/self/cgroup says.
+// self is the content of /proc/self/cgroup.
 func findPlace(root, self string) place {
 	dir := ownGroup(root, self)
 	for range 2 {
@@ -42,11 +41,11 @@ func findPlace(root, self string) place {
 		}
 		dir = filepath.Dir(dir)
 	}
-	// The machine's own root alone has no type.
+	// Only the machine's own root has no type.
 	return place{root, unix.Access(filepath.Join(root, "cgroup.type"), unix.F_OK) == nil}
 }
 
-// ownGroup is the service's group; root when it cannot be seen.
+// ownGroup returns the service's group; root if it is not visible.
 func ownGroup(root, self string) string {
 	for line := range strings.Lines(self) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
@@ -75,12 +74,12 @@ func delegated(dir string) bool {
 	return false
 }
 
-// moveTries bounds how often processes are looked for that are still in a group: they
-// make others meanwhile, and the kernel may say that a group is busy a moment longer.
+// moveTries limits the search for processes that are still in a group. They may fork meanwhile, and the
+// kernel may report a group as busy a moment longer.
 const moveTries = 50
 
-// open has the group hand on the controllers. What is in a group that was given to the
-// service moves into one below it.
+// open makes the group delegate its controllers. It moves the processes of a delegated group into a group
+// below it.
 func (p place) open() error {
 	err := enable(p.dir)
 	if !occupied(err) {

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FavorMoves has the kernel make moves of processes between control groups quick,
-// at a little cost to every fork and exit on the machine, or not: its mount option
-// `favordynmods` (Linux 6.0). Without it a move waits for all processors, several
-// milliseconds. The setting is the whole machine's, in either version of control
-// groups, and stays until it is changed or the machine starts again.
+// FavorMoves makes the kernel move processes between control groups quickly, at a small cost to every fork
+// and exit on the machine, or undoes that: the mount option `favordynmods` (Linux 6.0). Without it a move
+// waits for all processors, several milliseconds. The setting is for the whole machine, in either version
+// of control groups, and lasts until it is changed or the machine restarts.
 func FavorMoves(on bool) error {
 	if err := favorMoves(on); err != nil {
 		return fmt.Errorf("set how quick moves between control groups are (the mount option favordynmods of cgroup2, which needs Linux 6.0 and root, outside of containers): %w", err)
@@ -22,8 +21,8 @@ func FavorMoves(on bool) error {
 	return nil
 }
 
-// favorMoves makes a mount with the option, or without, that appears nowhere. A mount sets
-// all options anew, for all mounts: the others are given as they are.
+// favorMoves makes a detached mount with or without the option. A mount sets all options for all mounts, so
+// the others are passed unchanged.
 func favorMoves(on bool) (err error) {
 	options, err := mountOptions()
 	if err != nil {
@@ -49,7 +48,7 @@ func favorMoves(on bool) (err error) {
 	if err := unix.FsconfigCreate(fd); err != nil {
 		return err
 	}
-	// In a control group namespace the kernel takes no notice.
+	// In a control group namespace the kernel ignores it.
 	after, err := mountOptions()
 	if err == nil && len(after) > 0 && slices.Contains(after, favor) != on {
 		err = errors.New("the kernel did not do it")
@@ -59,18 +58,16 @@ func favorMoves(on bool) (err error) {
 
 const favor = "favordynmods"
 
-// kept are the other options of cgroup2. nsdelegate keeps containers in their place.
+// kept are the other options of cgroup2. nsdelegate confines containers.
 var kept = []string{"nsdelegate", "memory_localevents", "memory_recursiveprot", "memory_hugetlb_accounting", "pids_localevents"}
 
-// MovesFavored tells how the machine is set; false, too, where no cgroup2 is
-// mounted that would show it.
+// MovesFavored reports the machine's setting; it is also false if no cgroup2 mount shows it.
 func MovesFavored() (bool, error) {
 	options, err := mountOptions()
 	return slices.Contains(options, favor), err
 }
 
-// mountOptions are those of cgroup2, which all its mounts have in common; none where it is
-// not mounted.
+// mountOptions returns the options of cgroup2, which all its mounts share; none if it is not mounted.
 func mountOptions() ([]string, error) {
 	raw, err := os.ReadFile("/proc/mounts")
 	if err != nil {

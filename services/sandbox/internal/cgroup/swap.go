@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swaps is where the kernel lists what it swaps to.
+// swaps is the kernel's list of swap areas.
 const swaps = "/proc/swaps"
 
-// closeSwap bounds a group's swap by a value in a file of it, without which it would have so much more memory than
-// its limit says. A kernel that does not account for swap has no such file: that is well as long as the
-// machine has no swap, and an error when the list of it says otherwise.
+// closeSwap limits a group's swap by writing value to file; otherwise the group could use more memory than
+// its limit. A kernel that does not account for swap has no such file. That is an error only if the
+// machine's list shows swap areas.
 func closeSwap(dir, file, value, list string) error {
 	if unix.Access(filepath.Join(dir, file), unix.F_OK) == nil {
 		return write(dir, file, value)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usable reports why Open cannot work, as far as that can be told without changing anything.
+// Usable returns why Open cannot work, as far as that is visible without changes.
 func Usable(root string) error {
 	if !isV2(root) {
 		for _, c := range controllers1 {
@@ -37,7 +37,7 @@ func Usable(root string) error {
 	return writable(dir, "cgroup.subtree_control")
 }
 
-// writable reports why groups cannot be made in a folder, which has a file if it is a group.
+// writable returns why groups cannot be made in a folder; a group contains file.
 func writable(dir, file string) error {
 	if err := unix.Access(filepath.Join(dir, file), unix.F_OK); err != nil {
 		return &os.PathError{Op: "find", Path: filepath.Join(dir, file), Err: err}

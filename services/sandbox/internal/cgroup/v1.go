@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controllers1 are the version 1 controllers that are needed, in the order in
-// which groups are joined. cpuacct only counts; freezer only freezes.
+// controllers1 are the required version 1 controllers, in the order in which groups are joined. cpuacct
+// only counts; freezer only freezes.
 var controllers1 = []string{"memory", "pids", "cpu", "cpuacct", "freezer"}
 
-// below1 are those in which a command has a group below its sandbox's.
+// below1 are the controllers in which a command has a group below its sandbox's.
 var below1 = []string{"memory", "pids"}
 
 type v1 struct {
@@ -75,8 +75,8 @@ func new1(above map[string]string, controllers []string, name string, l Limits) 
 	return g, nil
 }
 
-// Sweep thaws first: a process that stands still does not die, and a service may
-// have died while its sandboxes did.
+// Sweep thaws first: a frozen process does not die, and an earlier service may have died while its
+// sandboxes were frozen.
 func (h *v1) Sweep() error {
 	faults := []error{thawBelow(h.dirs["freezer"])}
 	for _, dir := range h.dirs {
@@ -85,7 +85,7 @@ func (h *v1) Sweep() error {
 	return errors.Join(faults...)
 }
 
-// thawBelow lets every process of the groups in a folder go on.
+// thawBelow thaws all groups in a folder.
 func thawBelow(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -147,9 +147,8 @@ func (g *group1) Limit(l Limits) error {
 	return nil
 }
 
-// socketBytes bounds the buffers of a group's TCP and UDP sockets. The kernel has so
-// many pages for those of the whole machine, and version 1 does not count them as
-// memory of the group.
+// socketBytes limits the buffers of a group's TCP and UDP sockets. The whole machine has a fixed number of
+// pages for these, and version 1 does not count them as memory of the group.
 const socketBytes = 64 << 20
 
 func (g *group1) limitSockets(memory int64) error {
@@ -160,8 +159,7 @@ func (g *group1) limitSockets(memory int64) error {
 	return write(g.dirs["memory"], file, strconv.FormatInt(min(memory/2, socketBytes), 10))
 }
 
-// quota is the time per period, in microseconds; the kernel wants at least one
-// millisecond.
+// quota returns the time per period, in microseconds; the kernel requires at least one millisecond.
 func quota(cpus float64) int { return max(1000, int(math.Round(cpus*period))) }
 
 func (g *group1) Add(pid int) error {
@@ -193,8 +191,7 @@ func (g *group1) Usage() Usage {
 	}
 }
 
-// Counts implements Group. A command's group has no processors of its own unless it
-// has a limit for them.
+// Counts implements Group. A command's group has a processor counter only if it has a limit for processors.
 func (g *group1) Counts() Counts {
 	c := Counts{
 		OOMKills: g.ooms.read(filepath.Join(g.dirs["memory"], "memory.oom_control"), "oom_kill"),
@@ -208,7 +205,7 @@ func (g *group1) Counts() Counts {
 
 func (g *group1) Pids() []int { return groupPids(g.dirs["pids"]) }
 
-// Freeze asks until all have stopped: a group that is being frozen says so.
+// Freeze polls until all have stopped: a group that is still freezing reports that.
 func (g *group1) Freeze(ctx context.Context) error {
 	dir := g.dirs["freezer"]
 	if err := write(dir, "freezer.state", "FROZEN"); err != nil {
@@ -217,7 +214,7 @@ func (g *group1) Freeze(ctx context.Context) error {
 	return await(ctx, "freeze", func() bool {
 		raw, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
 		if strings.TrimSpace(string(raw)) == "FREEZING" {
-			_ = write(dir, "freezer.state", "FROZEN") // some processes only hear it the second time
+			_ = write(dir, "freezer.state", "FROZEN") // some processes react only to the second write
 		}
 		return err == nil && strings.TrimSpace(string(raw)) == "FROZEN"
 	})
@@ -241,7 +238,7 @@ func (g *group1) Remove() error {
 	g.refused.close()
 	g.throttled.close()
 	if dir := g.dirs["freezer"]; dir != "" {
-		_ = thaw(dir) // what stands still does not die; removing says what does not work
+		_ = thaw(dir) // a frozen process does not die; removing the group reports errors
 	}
 	var faults []error
 	for _, dir := range g.dirs {

@@ -17,8 +17,7 @@ var controllers2 = []string{"memory", "pids", "cpu"}
 
 type v2 struct{ dir, below, prefix string }
 
-// openV2 makes the folder prefix below the service's place. self is what
-// /proc/self/cgroup says.
+// openV2 makes the folder prefix below the service's place. self is the content of /proc/self/cgroup.
 func openV2(root, self, prefix string) (*v2, error) {
 	p := findPlace(root, self)
 	if err := p.open(); err != nil {
@@ -34,8 +33,7 @@ func openV2(root, self, prefix string) (*v2, error) {
 	return &v2{dir: dir, below: "/" + strings.Trim(strings.TrimPrefix(p.dir, root), "/"), prefix: prefix}, nil
 }
 
-// enable hands the controllers on to the groups below dir, those that are not handed on
-// yet.
+// enable delegates the missing controllers to the groups below dir.
 func enable(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -88,12 +86,12 @@ func makeGroup(dir string) error {
 func (h *v2) Sweep() error { return sweep(h.dir) }
 func (h *v2) Close() error { return removeFolder(h.dir, h.prefix) }
 
-// group2 is a folder with the limits. Only groups without others below may hold
-// processes, so a sandbox's are in one named main.
+// group2 is a folder with the limits. Only groups without groups below may hold processes, so a sandbox's
+// processes are in one named main.
 type group2 struct {
 	dir, main                string
 	ooms, refused, throttled counter
-	refusedMain              counter // before Linux 6.11 the kernel counts where the process is that forks
+	refusedMain              counter // before Linux 6.11 the kernel counts in the group of the forking process
 }
 
 // Limit implements Group.
@@ -134,8 +132,8 @@ func (g *group2) Below(name string, l Limits) (Group, error) {
 	if err := makeGroup(dir); err != nil {
 		return nil, err
 	}
-	// For want of memory the kernel ends a process, not the command: as in the sandbox's own
-	// group, and as version 1 does.
+	// For want of memory the kernel kills one process, not the command, as in the sandbox's own group and
+	// in version 1.
 	if err := limit2(dir, l); err != nil {
 		return nil, errors.Join(err, below.Remove())
 	}
