@@ -1,5 +1,5 @@
-// Package cover makes folders with nothing but places for mounts. Who is shown one, closed to
-// changes, finds there the mounts that lie in it, and can give none of them another name.
+// Package cover makes folders that hold only places for mounts. In a sandbox that shows one read-only,
+// commands find the mounts in it and cannot rename them.
 package cover
 
 import (
@@ -12,12 +12,11 @@ import (
 	"strings"
 )
 
-// mode lets every command look.
+// mode lets all commands read.
 const mode = 0o755
 
-// Make returns the folder with some places, each a path in it, below a folder that is there. For
-// the same owner and the same places it is the same, and is made once; it may be made by several at
-// a time.
+// Make returns a folder with some places, each a path in it, below an existing folder. The same owner and
+// places give the same folder, which is made once. Concurrent calls are safe.
 func Make(in, owner string, places []string) (string, error) {
 	places = slices.Sorted(slices.Values(places))
 	id := sha256.Sum256([]byte(owner + "\x00" + strings.Join(places, "\x00")))
@@ -37,7 +36,7 @@ func Make(in, owner string, places []string) (string, error) {
 	return dir, nil
 }
 
-// makeOpen makes a folder that everybody may look into, if there is none.
+// makeOpen makes a folder that all users may read, unless it exists.
 func makeOpen(dir string) error {
 	if st, err := os.Lstat(dir); err == nil && st.Mode() == os.ModeDir|mode {
 		return nil
@@ -45,5 +44,5 @@ func makeOpen(dir string) error {
 	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.Chmod(dir, mode) // whatever the mask is with which the service was started
+	return os.Chmod(dir, mode) // regardless of the service's umask
 }
