@@ -1,5 +1,4 @@
-// Package durable writes files that are on the disk, whole, once a function has
-// returned.
+// Package durable writes files atomically; they are on disk when a function returns.
 package durable
 
 import (
@@ -9,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteFile replaces a file or makes it, for its owner's eyes only. After a crash
-// either the old content is there or the new one.
+// WriteFile replaces or makes a file that only its owner may read. After a crash it has the old content or
+// the new one.
 func WriteFile(path string, raw []byte) error {
 	temp := path + ".new"
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -38,7 +37,7 @@ func SyncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Boot tells one start of the machine from another; empty when that is not known.
+// Boot identifies a start of the machine; empty if unknown.
 func Boot() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
