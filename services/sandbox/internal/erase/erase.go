@@ -1,4 +1,4 @@
-// Package erase deletes what commands have made.
+// Package erase deletes trees that commands have made.
 package erase
 
 import (
@@ -24,9 +24,9 @@ func All(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// flatten deletes what is in a folder. What its folders have in them is brought up to it first,
-// one after the other: so no path is long, and few files are open, however deep they were. No
-// link is followed, for a command may change what it still sees.
+// flatten deletes the contents of a folder. It first moves the contents of subfolders up, one after the
+// other. So paths stay short and few files are open, however deep they were. It follows no link, because a
+// command may change what it still sees.
 func flatten(dir string) error {
 	top, err := open(unix.AT_FDCWD, dir)
 	if err != nil {
@@ -49,8 +49,8 @@ func flatten(dir string) error {
 	return nil
 }
 
-// raise deletes a file in top, or a folder but for the folders in it that are not empty: these
-// are put beside it. It returns their names.
+// raise deletes a file in top, or a folder except its non-empty subfolders, which it moves beside it. It
+// returns their names.
 func raise(top *os.File, name string, made *int) (raised []string, err error) {
 	to := int(top.Fd())
 	if removed(to, name) {
@@ -61,13 +61,13 @@ func raise(top *os.File, name string, made *int) (raised []string, err error) {
 		return nil, err
 	}
 	raised, err = empty(dir, to, made)
-	if err = errors.Join(err, dir.Close()); err != nil { // closed first: the end of an open folder takes long
+	if err = errors.Join(err, dir.Close()); err != nil { // close first: closing the deleted folder takes long
 		return nil, err
 	}
 	return raised, unix.Unlinkat(to, name, unix.AT_REMOVEDIR)
 }
 
-// empty is raise for what is in a folder.
+// empty is raise for the contents of a folder.
 func empty(dir *os.File, to int, made *int) (raised []string, err error) {
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
@@ -77,7 +77,7 @@ func empty(dir *os.File, to int, made *int) (raised []string, err error) {
 		if removed(int(dir.Fd()), last) {
 			continue
 		}
-		sub, err := open(int(dir.Fd()), last) // a folder that is closed cannot be moved either
+		sub, err := open(int(dir.Fd()), last) // a closed folder cannot be moved either
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func empty(dir *os.File, to int, made *int) (raised []string, err error) {
 	return raised, nil
 }
 
-// rename gives a folder a name in another one that nothing there has.
+// rename moves a folder into another one under a free name.
 func rename(dir int, name string, to int, made *int) (string, error) {
 	for {
 		*made++
@@ -120,7 +120,7 @@ func open(dir int, name string) (*os.File, error) {
 	}
 	defer func() { _ = unix.Close(at) }()
 	path := fmt.Sprintf("/proc/self/fd/%d", at)
-	_ = unix.Chmod(path, 0o700) // whether that was needed tells the next call
+	_ = unix.Chmod(path, 0o700) // the next call shows whether that was needed
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// Later deletes trees, and knows those that could not be deleted: some file systems have what not even root
-// can delete. It is safe for concurrent use.
+// Later deletes trees and tracks those that could not be deleted: on some file systems even root cannot
+// delete all files. It is safe for concurrent use.
 type Later struct {
 	log  *slog.Logger
 	mu   sync.Mutex // guards left
 	left map[string]bool
 }
 
-// NewLater returns one that has nothing left.
+// NewLater returns a Later that tracks nothing yet.
 func NewLater(log *slog.Logger) *Later { return &Later{log: log, left: map[string]bool{}} }
 
-// All deletes a tree that is out of everybody's reach. One that cannot be deleted is told of in the log, and left to Again.
+// All deletes an unreachable tree. It logs a tree that cannot be deleted, and leaves it to Again.
 func (l *Later) All(dir string) {
 	err := All(dir)
-	if _, gone := os.Lstat(dir); errors.Is(gone, fs.ErrNotExist) { // by another one, it may be
+	if _, gone := os.Lstat(dir); errors.Is(gone, fs.ErrNotExist) { // perhaps deleted concurrently
 		err = nil
 	}
 	l.mu.Lock()
@@ -37,7 +37,7 @@ func (l *Later) All(dir string) {
 	}
 }
 
-// Again deletes what could not be deleted, if that can be by now.
+// Again retries the deletion of the tracked trees.
 func (l *Later) Again() {
 	l.mu.Lock()
 	dirs := make([]string, 0, len(l.left))
@@ -50,7 +50,7 @@ func (l *Later) Again() {
 	}
 }
 
-// Left is how many trees could not be deleted.
+// Left returns how many trees could not be deleted.
 func (l *Later) Left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
