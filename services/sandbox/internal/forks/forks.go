@@ -1,8 +1,8 @@
-// Package forks knows of the moment in which a process that the service starts still has a copy of
-// every descriptor of the service: until it executes its program, which closes them.
+// Package forks handles the moment in which a new process of the service still has a copy of every
+// descriptor, until it executes its program, which closes them.
 //
-// The kernel executes no file that anybody has open for writing (ETXTBSY). A program that was
-// just written and closed could so be refused because of a process that has nothing to do with it.
+// The kernel does not execute a file that is open for writing in any process (ETXTBSY). So an unrelated new
+// process could make a just written and closed program fail.
 package forks
 
 import (
@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long the files of one change are waited for together. The last microseconds of a start last as long as
-// others have the processor: beside ten busy processes some lasted more than 10 ms, and none of two thousand as long as this.
+// Patience limits the common wait for the files of one change. The last microseconds of a start take as
+// long as other processes hold the processor: beside ten busy processes some took more than 10 ms, and none
+// of two thousand took this long.
 const Patience = 220 * time.Millisecond
 
 const pause = 50 * time.Microsecond
@@ -46,15 +47,15 @@ func Begin() Wait {
 	return Wait{time.Now().Add(Patience)}
 }
 
-// Over says that there is no time left to wait for further files.
+// Over reports whether no time is left to wait for further files.
 func (w Wait) Over() bool { return !time.Now().Before(w.end) }
 
-// Await waits for one of the files; the context ends it.
+// Await waits for one of the files, or until the context ends.
 func (w Wait) Await(ctx context.Context, f *os.File) {
 	w.await(f, func() bool { return ctx.Err() != nil })
 }
 
-// await waits for one of the files, unless it is called off.
+// await waits for one of the files until off returns true.
 func (w Wait) await(f *os.File, off func() bool) {
 	for tried := false; ; tried = true {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
