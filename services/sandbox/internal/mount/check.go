@@ -26,11 +26,10 @@ var (
 // maxParts is how many folders an alias may name.
 const maxParts = 8
 
-// maxLooked is how many files of a source are looked at for sockets.
+// maxLooked is how many files of a source are checked for sockets.
 const maxLooked = 20_000
 
-// sensitive are folders of the host through which commands would reach its kernel
-// or its services.
+// sensitive are folders of the host through which commands would reach its kernel or its services.
 var sensitive = []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot"}
 
 // system are folders that every sandbox has itself.
@@ -39,7 +38,7 @@ var system = []string{
 	box.WorkspacePath, box.HomePath,
 }
 
-// compile checks a mount of the operator's.
+// compile checks a mount of the operator.
 func (s *Set) compile(r Rule) (rule, error) {
 	made := rule{Mount: box.Mount{Name: r.Name, Source: r.Source, Alias: r.Alias, Original: r.Original}, whom: r.For, onRequest: r.OnRequest}
 	if !nameForm.MatchString(r.Name) {
@@ -109,7 +108,7 @@ func overlaps(name string, all []string) string {
 	return ""
 }
 
-// checkSource refuses what would show more than a folder of files.
+// checkSource refuses a source that would show more than a folder of files.
 func (s *Set) checkSource(source string) error {
 	if !filepath.IsAbs(source) || source != filepath.Clean(source) || source == "/" {
 		return fmt.Errorf("%q is not an absolute, clean path below /", source)
@@ -157,12 +156,12 @@ func noSockets(source string, most int) error {
 var errUnmapped = errors.New("this driver cannot have several users' commands write to the same files, and the service gives each workspace a user of its own: " +
 	"start the service as a plain user, or leave it out (of a mount: change the mode to ro)")
 
-// checkOwner finds out as whose files a writable mount's appear, and that it works.
+// checkOwner determines the owner of a writable mount's files as commands see them, and tests that mapping.
 func (s *Set) checkOwner(m *box.Mount) error {
 	if !m.Writable {
 		return nil
 	}
-	if s.o.Owners.Base < 0 { // commands are the service's own user
+	if s.o.Owners.Base < 0 { // commands run as the service's own user
 		if err := unix.Access(m.Source, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
 			return fmt.Errorf("%s cannot be written by the service's user, as which commands run: change its owner, or the mode to ro: %w", m.Source, err)
 		}
@@ -183,7 +182,7 @@ func (s *Set) checkOwner(m *box.Mount) error {
 	return tryMapping(*m, box.Owner{UID: s.o.Owners.Base, GID: s.o.Owners.Base})
 }
 
-// tryMapping shows a folder as it will be, to learn that the kernel can.
+// tryMapping shows a folder in its final form, to learn whether the kernel can.
 func tryMapping(m box.Mount, o box.Owner) error {
 	f, err := bind.Folder(m.Source)
 	if err != nil {
@@ -197,7 +196,7 @@ func tryMapping(m box.Mount, o box.Owner) error {
 	return tree.Close()
 }
 
-// checkSecrecy refuses mounts that are not for everybody and whose files others see elsewhere.
+// checkSecrecy refuses mounts for some users whose files other users see elsewhere.
 func (s *Set) checkSecrecy() error {
 	var faults []error
 	for i, r := range s.rules {
@@ -218,8 +217,7 @@ func (s *Set) checkSecrecy() error {
 	return errors.Join(faults...)
 }
 
-// common are folders of the host that others see whatever they may have: their links resolved, as
-// sources are.
+// common returns the folders of the host that all users see, with links resolved as for sources.
 func (s *Set) common() []string {
 	workflows, _, _ := strings.Cut(s.o.Workflows, tenantMark)
 	all := []string{"/usr", "/bin", "/sbin", "/lib"}

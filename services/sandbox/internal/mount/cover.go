@@ -35,7 +35,7 @@ func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 	return all, nil
 }
 
-// openCovers makes the folder of all covers, and finds the first parts over which one lies.
+// openCovers makes the folder of all covers, and finds the first parts that need a cover.
 func (s *Set) openCovers() error {
 	s.firsts = []string{PrivateFolder}
 	aliases := []string{s.o.Storage.Alias}
@@ -64,8 +64,8 @@ func (s *Set) Private(tenant string) bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.whom.concerns(tenant) })
 }
 
-// checkPrivate refuses an alias that others would see. A mount at its original place has no place
-// in the workspace.
+// checkPrivate refuses an alias that other users would see. A mount at its original place has no place in
+// the workspace.
 func (r rule) checkPrivate() error {
 	if len(r.whom) == 0 || r.Alias == "" || strings.HasPrefix(r.Alias, PrivateFolder+"/") {
 		return nil

@@ -27,7 +27,7 @@ func (v Variable) check() error {
 	return errors.Join(faults...)
 }
 
-// value reads the value. No error says anything of it.
+// value reads the value. Errors never contain any of it.
 func (v Variable) value() (string, error) {
 	if v.File == "" {
 		return string(v.Value), nil
@@ -40,8 +40,7 @@ func (v Variable) value() (string, error) {
 	return text, variable.Check(v.Name, text)
 }
 
-// Environment implements box.Mounts. What is for fewer wins, and among equals what
-// was named last.
+// Environment implements box.Mounts. The narrower audience wins, and the later entry among equals.
 func (s *Set) Environment(tenant, user string) ([]string, error) {
 	var env []string
 	for rank := range 3 {
@@ -59,8 +58,8 @@ func (s *Set) Environment(tenant, user string) ([]string, error) {
 	return env, nil
 }
 
-// rank says how narrow the audience is by which a user gets a variable; -1: it is
-// not meant for this one.
+// rank returns how narrow the audience is through which a user gets a variable; -1: the user does not get
+// it.
 func (v Variable) rank(tenant, user string) int {
 	switch {
 	case len(v.For) == 0:
@@ -74,7 +73,7 @@ func (v Variable) rank(tenant, user string) int {
 	return -1
 }
 
-// Names are the names of the variables that a user's commands get, each once.
+// Names returns the names of the variables that a user's commands get, without duplicates.
 func (s *Set) Names(tenant, user string) []string {
 	var names []string
 	for _, v := range s.o.Variables {

@@ -80,7 +80,7 @@ type Options struct {
 // WorkflowsFolder is the folder of the workflows that commands see and cannot change.
 const WorkflowsFolder = "workflows"
 
-// Set is what New has checked. It is a box.Mounts, and safe for concurrent use.
+// Set is a checked configuration. It is a box.Mounts and safe for concurrent use.
 type Set struct {
 	o      Options
 	rules  []rule
@@ -88,7 +88,7 @@ type Set struct {
 	mu     sync.Mutex // held while folders of users are made or removed
 }
 
-// rule is a Rule that was checked.
+// rule is a checked Rule.
 type rule struct {
 	box.Mount
 	whom      audience
@@ -121,7 +121,7 @@ func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
 	return append(covers, all...), err
 }
 
-// checkAsked refuses what was asked for by name and is not there.
+// checkAsked returns an error for a requested name that does not exist.
 func (s *Set) checkAsked(asked []string, all []box.Mount, user string) error {
 	for _, name := range asked {
 		if !slices.ContainsFunc(all, func(m box.Mount) bool { return m.Name == name }) && !s.isStorage(name, user) {
@@ -131,7 +131,7 @@ func (s *Set) checkAsked(asked []string, all []box.Mount, user string) error {
 	return nil
 }
 
-// Offer is a mount as it is told to who may have it.
+// Offer is a mount as shown to a user who may have it.
 type Offer struct {
 	Name      string
 	Paths     []string // where commands find it
@@ -139,7 +139,7 @@ type Offer struct {
 	OnRequest bool
 }
 
-// Offers are what a user's commands get, or may ask for.
+// Offers returns the mounts that a user's commands get or may ask for.
 func (s *Set) Offers(tenant, user string) []Offer {
 	if s.o.Hidden {
 		return nil
@@ -164,7 +164,7 @@ func (s *Set) Offers(tenant, user string) []Offer {
 	return all
 }
 
-// audience is who gets something; nil is everybody.
+// audience is the set of users that get something; nil means all users.
 type audience []string
 
 func (a audience) includes(tenant, user string) bool {

@@ -21,13 +21,13 @@ import (
 // StorageName is the name of the mount with a user's persistent files.
 const StorageName = "storage"
 
-// Storage says where each user has a folder that outlives sessions.
+// Storage defines where each user has a folder that outlives sessions.
 type Storage struct {
-	// Dir holds the folders of all users, closed to everybody else.
+	// Dir holds the folders of all users, closed to other programs.
 	Dir string
-	// Alias is where commands find theirs; empty: there are none.
+	// Alias is where commands find their user's; empty: users have none.
 	Alias string
-	// Bytes and Inodes bound one user's.
+	// Bytes and Inodes limit the folder of one user.
 	Bytes, Inodes int64
 }
 
@@ -98,15 +98,14 @@ func (s *Set) finishRemovals() error {
 
 func (s *Set) removed() string { return filepath.Join(s.o.Storage.Dir, ".removed") }
 
-// folder holds the one folder of a user's. Names of users may be anything, so it is
-// a digest.
+// folder returns the parent of a user's folder. Its name is a digest, because names of users may be
+// anything.
 func (s *Set) folder(tenant, user string) string {
 	sum := sha256.Sum256([]byte(tenant + "\x00" + user))
 	return filepath.Join(s.o.Storage.Dir, hex.EncodeToString(sum[:]))
 }
 
-// storage is a user's mount, whose folder is made if there is none; nil without a
-// user.
+// storage returns a user's mount, and makes its folder if that is missing; nil without a user.
 func (s *Set) storage(tenant, user string) (*box.Mount, error) {
 	if s.o.Storage.Alias == "" || user == "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -131,9 +130,9 @@ func (s *Set) storage(tenant, user string) (*box.Mount, error) {
 	}, nil
 }
 
-// makeStorage makes a folder under a name that none had before: a sandbox that
-// still shows a removed one is not taken for one that shows this. It comes with the
-// folder that holds it, so that of several nodes one makes it.
+// makeStorage makes a folder under a new name, so that a sandbox that still shows a removed one is not
+// mistaken for one that shows this. It moves the folder in place with its parent, so that only one of
+// several nodes succeeds.
 func (s *Set) makeStorage(dir string) error {
 	draft, err := os.MkdirTemp(s.removed(), drafts)
 	if err != nil {
@@ -156,8 +155,8 @@ func (s *Set) makeStorage(dir string) error {
 	return errors.Join(err, os.RemoveAll(draft))
 }
 
-// DeleteStorage deletes what a user has stored. Commands that run at the time find
-// it empty, and cannot write to it any more.
+// DeleteStorage deletes a user's stored files. Running commands find the folder empty and can no longer
+// write to it.
 func (s *Set) DeleteStorage(tenant, user string) error {
 	if s.o.Storage.Alias == "" {
 		return nil
@@ -180,8 +179,7 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 	return nil
 }
 
-// takeAway takes a user's folder out of everybody's sight, and finds what is left of those that were taken
-// away before.
+// takeAway hides a user's folder, and returns it with the remains of folders that were hidden earlier.
 func (s *Set) takeAway(tenant, user string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +191,7 @@ func (s *Set) takeAway(tenant, user string) ([]string, error) {
 	return withPrefix(prefix)
 }
 
-// withPrefix are the files and folders whose path begins so.
+// withPrefix returns the files and folders whose path has a prefix.
 func withPrefix(path string) (all []string, err error) {
 	dir, begin := filepath.Split(path)
 	entries, err := os.ReadDir(dir)

@@ -9,13 +9,13 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// tenantMark stands for the tenant in the path of workflows.
+// tenantMark is replaced by the tenant in the path of workflows.
 const tenantMark = "{tenant}"
 
-// plainTenant is a tenant that may be part of a path.
+// plainTenant matches a tenant that may be part of a path.
 var plainTenant = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// workflows is the mount that every sandbox has.
+// workflows returns the mount that every sandbox has.
 func (s *Set) workflows(tenant string) box.Mount {
 	own := box.Mount{Name: WorkflowsFolder, Alias: WorkflowsFolder}
 	source := s.o.Workflows
