@@ -11,36 +11,36 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
-// command is one that runs.
+// command is a running command.
 type command struct {
 	n     *Network
 	way   way
 	id    string
 	order int64                // of its start
 	note  func(int64, box.Use) // called for each use, with its number; may be nil
-	ctx   context.Context      //nolint:containedctx // of its call: spans of its connections hang below
+	ctx   context.Context      //nolint:containedctx // of its call: the parent of its connections' spans
 	cut   context.CancelFunc   // ends ctx, and with it the connections
-	texts map[string]string    // those of uses, which have them in common
+	texts map[string]string    // shared texts of uses
 	over  chan struct{}        // closed when all uses are known; nil: not asked for yet
 
 	// Guarded by the network's mu, as over and texts are.
-	at      *outlet           // its sandbox's; nil before that is known
-	ending  bool              // its processes have ended, and what they began is known
+	at      *outlet           // of its sandbox; nil until known
+	ending  bool              // its processes have ended, and all that they began is known
 	closed  bool              // nothing of it can begin any more
-	open    map[*use]struct{} // what has not ended
+	open    map[*use]struct{} // open uses
 	settled chan struct{}     // if not nil, closed when open is empty
 	begun   int64             // uses that began
-	taken   int               // uses, and those that are open and will be one
+	taken   int               // uses, and open ones that will become one
 	uses    []box.Use
-	beyond  box.Use // all that were refused because there may be no more
+	beyond  box.Use // all that were refused beyond the maximum number
 }
 
-// use is what is not over of a command: a request, a tunnel, or a connection that waits for one.
+// use is an open use of a command: a request, a tunnel, or a connection that waits for a request.
 type use struct {
 	c      *command
 	number int64
-	add    func(egress.Event) *box.Use // makes it one of the command's uses; nil once it is
-	known  egress.Event                // what is told of it if its end does not come
+	add    func(egress.Event) *box.Use // adds it to the command's uses; nil once added
+	known  egress.Event                // reported if its end does not come
 }
 
 // Follow implements box.Network.
@@ -76,13 +76,13 @@ func (c *command) Forget() {
 		}
 	}
 	c.n.mu.Unlock()
-	if !c.way.operator { // whose sandbox ends now, and its connections with it
+	if !c.way.operator { // an operator's sandbox ends now, and its connections with it
 		c.cut()
 	}
 }
 
-// Uses implements box.Followed. It waits a moment for connections that end with the command,
-// and cuts the others off, so that nothing of it goes on that is not told.
+// Uses implements box.Followed. It waits briefly for connections that end with the command, and cuts the
+// others, so that all of the command's network use is reported.
 func (c *command) Uses() []box.Use {
 	c.n.mu.Lock()
 	over, first := c.over, c.over == nil
@@ -106,7 +106,7 @@ func (c *command) Uses() []box.Use {
 	return uses
 }
 
-// takeStrays has the command tell of what was refused in its sandbox and is no command's.
+// takeStrays adds the strays of the command's sandbox to its uses.
 func (c *command) takeStrays() {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *command) takeStrays() {
 	}
 }
 
-// settle returns when nothing of the command is open, and nothing can begin.
+// settle returns when no use of the command is open, and none can begin.
 func (c *command) settle() {
 	c.n.mu.Lock()
 	at := c.at
@@ -135,15 +135,14 @@ func (c *command) settle() {
 	}
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	for u := range c.open { // whatever holds it up: it is told, and its end counts no more
+	for u := range c.open { // report it now; its end no longer counts
 		e := u.known
 		e.Outcome, e.Message = egress.Aborted, "it was still open when the command had ended"
 		c.finish(u, e)
 	}
 }
 
-// await waits until nothing of the command is open, but not for longer than late. Nothing of it
-// begins after that.
+// await waits until no use of the command is open, at most for late. No use begins after that.
 func (c *command) await(late time.Duration) bool {
 	timer := time.NewTimer(late)
 	defer timer.Stop()
@@ -170,8 +169,8 @@ func (c *command) await(late time.Duration) bool {
 	}
 }
 
-// dialed notes that a connection to the outside is there: should the service end while it is
-// open, that is all that is known of it.
+// dialed records a connection to the outside: if the service dies while it is open, that is all that is
+// known of it.
 func (u *use) dialed(e egress.Event) {
 	c := u.c
 	e.Outcome, e.Message = egress.Aborted, "the service ended while it was open"
@@ -184,7 +183,7 @@ func (u *use) dialed(e egress.Event) {
 	}
 }
 
-// ended has a use told.
+// ended reports the end of a use.
 func (u *use) ended(e egress.Event) {
 	c := u.c
 	c.n.mu.Lock()
@@ -202,7 +201,7 @@ func (u *use) ended(e egress.Event) {
 	}
 }
 
-// finish makes a use one of the command's, once. Nil: it is none, or was before. mu is held.
+// finish adds a use to the command's, once. It returns nil if it is none, or was added before. mu is held.
 func (c *command) finish(u *use, e egress.Event) *box.Use {
 	if u.add == nil {
 		return nil
@@ -212,8 +211,8 @@ func (c *command) finish(u *use, e egress.Event) *box.Use {
 	return add(e)
 }
 
-// add makes an event one of the command's uses, which it returns. Of TLS that was opened, the
-// requests inside are. mu is held.
+// add adds an event to the command's uses and returns it. For intercepted TLS, only the requests inside
+// count. mu is held.
 func (c *command) add(e egress.Event) *box.Use {
 	if e.Outcome == egress.Opened {
 		c.taken--
@@ -224,7 +223,7 @@ func (c *command) add(e egress.Event) *box.Use {
 	return &u
 }
 
-// addSilent is add for a connection, which is a use only when no request came. mu is held.
+// addSilent is add for a connection, which is a use only if no request came. mu is held.
 func (c *command) addSilent(e egress.Event) *box.Use {
 	switch {
 	case e.Outcome == egress.Opened:
@@ -236,7 +235,7 @@ func (c *command) addSilent(e egress.Event) *box.Use {
 	return c.add(e)
 }
 
-// addBeyond adds an event to those for which there was no room, which are one use. mu is held.
+// addBeyond adds an event to the single use for all events beyond the maximum. mu is held.
 func (c *command) addBeyond(e egress.Event) *box.Use {
 	u := &c.beyond
 	if u.Connections == 0 {
@@ -249,7 +248,7 @@ func (c *command) addBeyond(e egress.Event) *box.Use {
 	return nil
 }
 
-// make is an event as it is told, with texts that are kept once. mu is held.
+// make returns an event as a use, with shared texts. mu is held.
 func (c *command) make(e egress.Event) box.Use {
 	u := makeUse(e)
 	u.Host, u.Rule, u.Message = c.text(u.Host), c.text(u.Rule), c.text(u.Message)
@@ -263,12 +262,12 @@ func makeUse(e egress.Event) box.Use {
 	}
 }
 
-// text is a text that is kept once.
+// text returns the shared copy of a text.
 func (c *command) text(s string) string {
 	if kept, ok := c.texts[s]; ok {
 		return kept
 	}
-	s = strings.Clone(s) // it may be a part of a request, which is kept with it
+	s = strings.Clone(s) // it may be a part of a request, which it would keep in memory
 	c.texts[s] = s
 	return s
 }

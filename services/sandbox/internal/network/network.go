@@ -1,6 +1,5 @@
-// Package network ties the sandboxes' way out to the commands that use it: it
-// serves a sandbox's listener under its workspace's policy, and keeps count of what
-// each command did.
+// Package network connects the sandboxes' way out with the commands that use it. It serves a sandbox's
+// listener under its workspace's policy, and records each command's uses.
 package network
 
 import (
@@ -18,20 +17,20 @@ import (
 )
 
 const (
-	// maxMessage is how much is told of why one was refused or failed, in bytes.
+	// maxMessage is the maximum size of the reason for a refusal or failure, in bytes.
 	maxMessage = 256
-	// maxRule is how much is told of a rule's name, in bytes.
+	// maxRule is the maximum size of a rule's name, in bytes.
 	maxRule = 128
-	// settleTime is how long a command's end waits for that of its connections.
+	// settleTime is how long a command's end waits for its connections to end.
 	settleTime = 500 * time.Millisecond
-	// cutTime is how long it waits for those that it has cut off then.
+	// cutTime is how long it then waits for those that it has cut.
 	cutTime = 5 * time.Second
 )
 
-// Network is a node's. It is a box.Network, and safe for concurrent use.
+// Network is the network of a node. It is a box.Network and safe for concurrent use.
 type Network struct {
 	proxy *egress.Proxy
-	most  int // requests and tunnels of a command
+	most  int // most requests and tunnels of a command
 	log   *slog.Logger
 
 	mu      sync.Mutex // guards what follows, and all commands
@@ -39,7 +38,7 @@ type Network struct {
 	next    int64
 }
 
-// way is what sandboxes have in common whose commands may name each other.
+// way is the shared state of sandboxes whose commands may name each other.
 type way struct {
 	box.Key
 
@@ -51,14 +50,13 @@ func wayOf(s box.Sandbox) way {
 	return way{Key: box.Key{Tenant: s.Tenant, Session: s.Session}, network: s.Network, mounts: s.Mounts, user: s.User, operator: s.Operator}
 }
 
-// New returns the network that a proxy gives. A command may make so many requests and tunnels:
-// each is told.
+// New returns the network of a proxy. A command may make most requests and tunnels, each of which is
+// reported.
 func New(p *egress.Proxy, most int, log *slog.Logger) *Network {
 	return &Network{proxy: p, most: most, log: log, running: map[way]map[string]*command{}}
 }
 
-// Encode checks rules and brings them into the form that a workspace keeps. None is
-// the empty text.
+// Encode checks rules and returns the form that a workspace stores; without rules it is empty.
 func (n *Network) Encode(rules []egress.Rule) (string, error) {
 	if len(rules) == 0 {
 		return "", nil
@@ -70,8 +68,8 @@ func (n *Network) Encode(rules []egress.Rule) (string, error) {
 	return string(raw), err
 }
 
-// Serve serves a sandbox's listener until what it returns is closed, which is what commands of
-// the sandbox Enter. A policy that the operator allows no longer is an error.
+// Serve serves a sandbox's listener until the returned value, which commands of the sandbox Enter, is
+// closed. A policy that the operator no longer allows is an error.
 func (n *Network) Serve(s box.Sandbox, l net.Listener) (io.Closer, error) {
 	read := n.policy
 	if s.Operator {
@@ -95,14 +93,14 @@ type outlet struct {
 	strays strays // guarded by the network's mu
 }
 
-// Close implements io.Closer. What has come before is counted: it may be of a command whose
-// sandbox broke down.
+// Close implements io.Closer. It still counts earlier connections: they may belong to a command whose
+// sandbox crashed.
 func (o *outlet) Close() error {
 	o.server.CatchUp()
 	return o.server.Close()
 }
 
-// policy reads what Encode wrote.
+// policy decodes the output of Encode.
 func (n *Network) policy(kept string) (*egress.Policy, error) {
 	var rules []egress.Rule
 	if err := json.Unmarshal([]byte(kept), &rules); err != nil {
@@ -118,8 +116,8 @@ func (n *Network) policy(kept string) (*egress.Policy, error) {
 // Environment implements box.Network.
 func (n *Network) Environment(callID string) []string { return egress.Environment(callID) }
 
-// begin notes that a command opened a connection, or asked for something over one. A name that
-// is not a running command's, or none, stands for the one that was started last in the sandbox.
+// begin records that a command opened a connection, or made a request over one. A missing or unknown name
+// stands for the command that was started last in the sandbox.
 func (n *Network) begin(at *outlet, exec string, asked bool) (egress.Use, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,7 +161,7 @@ func (n *Network) find(at *outlet, exec string) *command {
 	return last
 }
 
-// enough is for what a command may not begin any more.
+// enough returns the refusal for a use beyond the maximum number.
 func (n *Network) enough() *egress.RefusalError {
 	return &egress.RefusalError{
 		Outcome: egress.Limited,

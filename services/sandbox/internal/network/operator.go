@@ -8,15 +8,14 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
-// Operator is a way out that the operator's configuration makes, which no ceiling
-// bounds.
+// Operator is a way out of the operator's configuration, which no ceiling limits.
 type Operator struct {
 	Rules []egress.Rule `json:"rules"`
-	// Ranges are special addresses that the rules' names may be at.
+	// Ranges are special addresses that the rules' names may resolve to.
 	Ranges []string `json:"ranges,omitempty"`
 }
 
-// EncodeOperator checks a way out and brings it into the form that a sandbox has.
+// EncodeOperator checks a way out and returns the form that a sandbox stores.
 func (n *Network) EncodeOperator(o Operator) (box.OperatorNetwork, error) {
 	if _, err := n.proxy.OperatorPolicy(o.Rules, o.Ranges); err != nil {
 		return "", err

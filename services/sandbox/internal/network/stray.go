@@ -9,28 +9,29 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
-// maxStrays is how many strays of a sandbox are told and logged one by one, until a command tells of them.
+// maxStrays is how many strays of a sandbox are reported and logged one by one, until a command reports
+// them.
 const maxStrays = 100
 
-// strays are what was refused in a sandbox because no command can have asked for it: what they
-// would be told with is told already. The next command that ends in the sandbox tells of them.
+// strays are refused uses in a sandbox that belong to no command: the command that they name has already
+// been reported. The next command that ends in the sandbox reports them.
 type strays struct {
 	uses   []box.Use
-	beyond box.Use // all that there was no room for
+	beyond box.Use // all beyond maxStrays
 }
 
-// stray refuses what no command can have asked for, and has it told all the same. It may name one
-// whose end was told just now: its span is below that one's call. mu is held.
+// stray refuses a use that belongs to no command, and still reports it. It may name a command whose end was
+// just reported: its span is below that call. mu is held.
 func (n *Network) stray(at *outlet, ended *command, asked bool) (egress.Use, error) {
 	why := "no command ran in the sandbox when it came"
 	var u egress.Use
 	if ended != nil {
 		why = fmt.Sprintf("it names the command %s, whose end was told before it came", ended.id)
-		u.Exec, u.Context = ended.id, context.WithoutCancel(ended.ctx) // which cuts nothing off: the refusal is to be read
+		u.Exec, u.Context = ended.id, context.WithoutCancel(ended.ctx) // does not cut the connection: the client is to read the refusal
 	}
 	u.Ended = func(e egress.Event) {
 		if e.Outcome == egress.Opened {
-			return // requests came, each of which is told
+			return // requests came, and each is reported
 		}
 		if !asked {
 			e.Message = why + ": " + e.Message
@@ -40,10 +41,10 @@ func (n *Network) stray(at *outlet, ended *command, asked bool) (egress.Use, err
 	return u, &egress.RefusalError{Outcome: egress.Aborted, Message: why}
 }
 
-// keep has a stray told with the next command.
+// keep records a stray for the next command.
 func (n *Network) keep(at *outlet, e egress.Event) {
 	u := makeUse(e)
-	u.Host = strings.Clone(u.Host) // of a request, which would be kept with it
+	u.Host = strings.Clone(u.Host) // part of a request, which it would keep in memory
 	n.mu.Lock()
 	s := &at.strays
 	room := len(s.uses) < maxStrays
@@ -66,7 +67,7 @@ func (n *Network) keep(at *outlet, e egress.Event) {
 	}
 }
 
-// take is what is to be told of strays. mu is held.
+// take returns and clears the strays. mu is held.
 func (s *strays) take() []box.Use {
 	uses := s.uses
 	if s.beyond.Connections > 0 {
