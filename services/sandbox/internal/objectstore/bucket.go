@@ -14,7 +14,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// attempts is how often a request is made that the service could not answer.
+// attempts is how often a failed request is made.
 const attempts = 5
 
 // bucket is a Store in a bucket of an S3-compatible service.
@@ -71,8 +71,8 @@ func (b *bucket) Put(ctx context.Context, key string, from io.Reader, size int64
 	if err := check(key); err != nil {
 		return err
 	}
-	// In one request: no part of an upload that broke off is left behind. And with
-	// the oldest of the checksums: there are services that know no other.
+	// One request, so that an interrupted upload leaves no part behind. The oldest checksum, because some
+	// services know no other.
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+key, from, size, minio.PutObjectOptions{
 		ContentType: "application/octet-stream", DisableMultipart: true, SendContentMd5: true,
 	})
@@ -97,7 +97,7 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	if err := check(prefix + "x"); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx) // ends the listing when it is left early
+	ctx, cancel := context.WithCancel(ctx) // ends the listing if the loop returns early
 	defer cancel()
 	var all []Object
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
@@ -121,7 +121,7 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// refine says what an answer of the service means for a key.
+// refine turns an error of the service into one of this package.
 func refine(key string, err error) error {
 	if err == nil {
 		return nil

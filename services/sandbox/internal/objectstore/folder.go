@@ -43,13 +43,13 @@ func (f *folder) Put(ctx context.Context, key string, from io.Reader, size int64
 	return f.sync(filepath.Dir(key))
 }
 
-// place writes a file, whole or not at all.
+// place writes a file atomically.
 func place(ctx context.Context, path string, from io.Reader, size int64) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), temporary)
 	if err != nil {
 		return err
 	}
-	_ = unix.Flock(int(temp.Fd()), unix.LOCK_EX) // where there are no locks, nothing is taken to be left over
+	_ = unix.Flock(int(temp.Fd()), unix.LOCK_EX) // without locks, no file counts as a leftover
 	n, err := io.Copy(temp, &reader{ctx: ctx, from: from})
 	if err == nil && n != size {
 		err = fmt.Errorf("it has %d bytes, not %d: %w", n, size, io.ErrUnexpectedEOF)
@@ -66,7 +66,7 @@ func place(ctx context.Context, path string, from io.Reader, size int64) error {
 	return errors.Join(err, temp.Close())
 }
 
-// prune removes a folder, and those that lead to it, as far as they are empty.
+// prune removes a folder and its parents, as far as they are empty.
 func (f *folder) prune(dir string) {
 	for dir != f.dir && os.Remove(dir) == nil {
 		dir = filepath.Dir(dir)
@@ -124,7 +124,7 @@ func (f *folder) Get(_ context.Context, key string) (io.ReadCloser, error) {
 }
 
 func (f *folder) List(ctx context.Context, prefix string) ([]Object, error) {
-	// The folder in which everything with the prefix lies.
+	// The folder that contains all objects with the prefix.
 	top := prefix[:strings.LastIndexByte(prefix, '/')+1]
 	if err := check(top + "x"); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (f *folder) List(ctx context.Context, prefix string) ([]Object, error) {
 			return err
 		}
 		st, err := d.Info()
-		if errors.Is(err, os.ErrNotExist) { // it was deleted meanwhile
+		if errors.Is(err, os.ErrNotExist) { // deleted meanwhile
 			return nil
 		}
 		if err == nil {
@@ -169,7 +169,7 @@ func (f *folder) Delete(_ context.Context, key string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	// Folders that are empty by now go, too; one that is not stays.
+	// Remove folders that are empty now.
 	f.prune(filepath.Dir(path))
 	return nil
 }

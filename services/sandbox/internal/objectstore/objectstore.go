@@ -1,6 +1,5 @@
-// Package objectstore keeps files that outlive the machine: in a local folder, or
-// in a bucket of an S3-compatible service. An object is written whole or not at
-// all, and is durable when Put returns.
+// Package objectstore stores files that outlive the machine: in a local folder, or in a bucket of an
+// S3-compatible service. An object is written atomically and is durable when Put returns.
 package objectstore
 
 import (
@@ -13,29 +12,27 @@ import (
 	"strings"
 )
 
-// Errors of this package. Everything else is a failure of the store.
+// Errors of this package. All other errors are failures of the store.
 var (
 	ErrNotFound = errors.New("there is no such object")
 	ErrKey      = errors.New("the key is not valid")
 )
 
-// Store holds objects by key: parts of letters, digits and `-_.%=`, with a slash
-// between two, none of which begins with a dot. Its methods may be called by
-// several goroutines.
+// Store holds objects by key: parts of letters, digits and `-_.%=`, separated by single slashes; no part
+// begins with a dot. Several goroutines may call its methods.
 type Store interface {
-	// Put writes an object of so many bytes, from one to 5 GiB, over one that is
-	// there.
+	// Put writes an object of size bytes, from one to 5 GiB, and replaces an existing one.
 	Put(ctx context.Context, key string, from io.Reader, size int64) error
-	// Get reads an object. The reader must be closed. ErrNotFound when there is
-	// none.
+	// Get reads an object. The caller must close the reader. It returns ErrNotFound if the object is
+	// missing.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// List returns the objects whose keys begin with a prefix, in the order of these.
 	List(ctx context.Context, prefix string) ([]Object, error)
-	// Delete removes an object. One that does not exist is removed already.
+	// Delete removes an object. A missing object is no error.
 	Delete(ctx context.Context, key string) error
 }
 
-// Object is what a store has under a key.
+// Object is an entry of a store.
 type Object struct {
 	Key  string
 	Size int64 // in bytes
@@ -43,13 +40,13 @@ type Object struct {
 
 func byKey(a, b Object) int { return strings.Compare(a.Key, b.Key) }
 
-// Credentials are the keys for an S3-compatible service; empty ones are looked for
-// where the tools of AWS do: the environment, their file, the machine's role.
+// Credentials are the keys for an S3-compatible service. Empty ones are searched for where the AWS tools
+// do: in the environment, their file and the machine's role.
 type Credentials struct{ AccessKey, SecretKey string }
 
 // Open returns the store of an address: `file:///folder` or
-// `s3://bucket/prefix?endpoint=https://host:port&region=name`. Nothing is reached
-// yet, but a local folder is made.
+// `s3://bucket/prefix?endpoint=https://host:port&region=name`. It makes no request yet, but makes a local
+// folder.
 func Open(address string, c Credentials) (Store, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -67,7 +64,7 @@ func Open(address string, c Credentials) (Store, error) {
 	return nil, fmt.Errorf("object store %s: the address must begin with file:// or s3://", address)
 }
 
-// check refuses a key that could name something else.
+// check refuses an ambiguous key.
 func check(key string) error {
 	if key == "" || len(key) > 900 {
 		return fmt.Errorf("%w: it has %d bytes", ErrKey, len(key))
