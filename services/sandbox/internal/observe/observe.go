@@ -17,8 +17,7 @@ import (
 
 const scope = "github.com/fairlead/fairlead/services/sandbox"
 
-// Observer is a box.Observer. Arguments of commands are in no span: they may hold
-// what the model wrote.
+// Observer is a box.Observer. Spans contain no arguments of commands, which may hold the model's output.
 type Observer struct {
 	tracer   trace.Tracer
 	started  metric.Int64Counter
@@ -53,7 +52,7 @@ func New(level string) (*Observer, error) {
 	return o, nil
 }
 
-// Leftovers has counted what could not be deleted.
+// Leftovers registers a gauge of the trees that could not be deleted.
 func Leftovers(count func() int) error {
 	_, err := otel.Meter(scope).Int64ObservableGauge("fairlead.sandbox.leftovers", metric.WithDescription("folders that nobody uses any more and that could not be deleted"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
