@@ -15,7 +15,7 @@ import (
 
 const nobody = 65534
 
-// Need leaves a test to Tests.
+// Need skips a test as root; Tests runs it again.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getuid() == 0 {
@@ -23,7 +23,7 @@ func Need(t testing.TB) {
 	}
 }
 
-// Folder makes a folder that belongs to the user, and can be reached.
+// Folder makes a folder that belongs to the user and is reachable.
 func Folder(t testing.TB) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -42,12 +42,13 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// Tests runs all tests of the package as the user, who works in a folder of Folder's, beside those
-// that have not run yet: the test is parallel from here on.
+// Tests runs all tests of the package as the user, in a folder of Folder, in parallel with the remaining
+// tests.
 func Tests(t *testing.T, dir string, environment []string, arguments ...string) {
 	t.Helper()
 	program := filepath.Join(filepath.Dir(dir), "package.test")
-	// Written by a process of its own: what other tests start at the same time would have the file open for writing, too.
+	// Written by a separate process: processes that other tests start at the same time would otherwise have
+	// the file open for writing.
 	cmd := exec.CommandContext(t.Context(), "cp", fmt.Sprintf("/proc/%d/exe", os.Getpid()), program) //nolint:gosec // the tests themselves
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
