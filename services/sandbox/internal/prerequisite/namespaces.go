@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// tryTimeout bounds one try of bubblewrap.
+// tryTimeout limits one try of bubblewrap.
 const tryTimeout = 10 * time.Second
 
-// adviseNamespaces tries what bubblewrap does, a little more each time. Where it cannot try, it
-// goes by what the machine says of itself.
+// adviseNamespaces tries the steps of bubblewrap, adding one at a time. If it cannot try, it relies on the
+// machine's settings.
 func (s Sandboxes) adviseNamespaces(ctx context.Context) []string {
 	_, tried := s.try(ctx, "--version")
 	if !tried {
@@ -33,7 +33,7 @@ func (s Sandboxes) adviseNamespaces(ctx context.Context) []string {
 	return nil
 }
 
-// adviseUserNamespaces is empty without a cause. said is what bubblewrap said, if it was tried.
+// adviseUserNamespaces returns no advice without a cause. said is bubblewrap's output, if it was tried.
 func adviseUserNamespaces(said string, causes []string) string {
 	if len(causes) == 0 {
 		return ""
@@ -44,7 +44,7 @@ func adviseUserNamespaces(said string, causes []string) string {
 	return fmt.Sprintf("Sandboxes need user namespaces, and cannot have any%s. %s.", said, strings.Join(causes, ". "))
 }
 
-// try runs bubblewrap as commands' user does. It returns the reason when that fails.
+// try runs bubblewrap as the commands' user. On failure it returns the reason.
 func (s Sandboxes) try(ctx context.Context, arguments ...string) (said string, ok bool) {
 	if s.Bubblewrap == "" {
 		return "", false
@@ -67,8 +67,8 @@ func (s Sandboxes) try(ctx context.Context, arguments ...string) (said string, o
 	return err.Error(), false
 }
 
-// adviseProc is about a container that covers parts of /proc: the kernel then mounts no new one in it. said
-// is what bubblewrap said; where it is empty and nothing is covered, there is no advice.
+// adviseProc is about a container that covers parts of /proc, where the kernel mounts no new one. said is
+// bubblewrap's output. If it is empty and nothing is covered, there is no advice.
 func adviseProc(said string) string {
 	raw, _ := os.ReadFile("/proc/self/mountinfo")
 	covered := covers(string(raw), "/proc")

@@ -1,5 +1,5 @@
-// Package prerequisite finds out what a machine or a container lacks for sandboxes, and says what to do about it.
-// It is asked when something has failed: what works is never refused on its word.
+// Package prerequisite finds out what a machine or a container lacks for sandboxes, and how to fix that. It
+// is used only after a failure: it never refuses a working configuration.
 package prerequisite
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 )
 
-// Sandboxes are what is to be made.
+// Sandboxes describes the sandboxes to make.
 type Sandboxes struct {
 	// Bubblewrap is the program that makes them; empty for another driver.
 	Bubblewrap string
-	// Groups is whether control groups bound them.
+	// Groups means that control groups limit them.
 	Groups bool
-	// OtherUsers is whether they belong to other users than the service's own, which
-	// takes root. Their ids begin at FirstUser, and are Users many.
+	// OtherUsers means that they run as other users than the service's own, which needs root. Their ids
+	// begin at FirstUser, and there are Users of them.
 	OtherUsers       bool
 	FirstUser, Users int
 }
 
-// Advice returns a paragraph for each thing that this machine lacks: what fails, why, and what to do.
-// It is empty when everything seems to be there.
+// Advice returns a paragraph for each thing that this machine lacks: what fails, why, and what to do. It is
+// empty if nothing seems to be missing.
 func Advice(ctx context.Context, s Sandboxes) string {
 	var all []string
 	if s.OtherUsers {
@@ -61,8 +61,8 @@ var needed = []struct {
 	{"CAP_SYS_CHROOT", unix.CAP_SYS_CHROOT},
 }
 
-// Capabilities returns an error when this process, which is root, lacks a capability that it needs. Without one
-// to end a sandbox, the first sandbox would stay for ever.
+// Capabilities returns an error if this process, which is root, lacks a required capability. Without the
+// capability to end a sandbox, the first sandbox would stay for ever.
 func Capabilities() error {
 	if len(lackingCapabilities()) > 0 {
 		return errors.New("the service is root without all of root's capabilities")
@@ -85,7 +85,7 @@ func lackingCapabilities() []string {
 	return lacking
 }
 
-// plainUser is the way without root.
+// plainUser is the alternative without root.
 const plainUser = "run the service as a user that is not root (`docker run --user 10001`; in Kubernetes `runAsUser: 10001`), which has the level `basic`"
 
 func adviseCapabilities() string {
@@ -131,7 +131,7 @@ func adviseGroups() string {
 		"Or choose the level `basic` (`--sandbox.level=basic`), which needs none and bounds less.", err)
 }
 
-// adviseMemoryFiles is about the file in memory that a sandbox's first program is in.
+// adviseMemoryFiles is about the memory file that holds a sandbox's first program.
 func adviseMemoryFiles() string {
 	const setting = "vm.memfd_noexec"
 	raw, err := os.ReadFile("/proc/sys/vm/memfd_noexec")
@@ -141,7 +141,7 @@ func adviseMemoryFiles() string {
 	return fmt.Sprintf("A sandbox's first program is a file in memory, which %s=2 forbids: run `sysctl -w %s=1`.", setting, setting)
 }
 
-// covers are the mounts below a folder, but for those that the kernel allows a new /proc beside.
+// covers returns the mounts below a folder, except those that do not prevent a new mount of /proc.
 func covers(mountinfo, folder string) []string {
 	var all []string
 	for line := range strings.Lines(mountinfo) {
