@@ -13,21 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnavailable says that the file system does not keep project quotas.
+// ErrUnavailable means that the file system does not enforce project quotas.
 var ErrUnavailable = errors.New("the file system keeps no project quota")
 
 // Limit is what a project may hold. Zero means no limit.
 type Limit struct{ Bytes, Inodes int64 }
 
-// kernel are the calls that are needed; tests have their own.
+// kernel is the set of required calls; tests replace it.
 type kernel struct {
 	mark  func(folder string, project uint32) error
 	limit func(folder string, project uint32, l Limit) error
 	read  func(folder string, project uint32) (limit, used Limit, err error)
 }
 
-// Projects gives folders of one file system to projects. It is safe for concurrent
-// use.
+// Projects assigns folders of one file system to projects. It is safe for concurrent use.
 type Projects struct {
 	dir    string
 	first  uint32
@@ -35,8 +34,7 @@ type Projects struct {
 	kernel kernel
 }
 
-// As runs something as a user without privileges: the kernel lets others write beyond
-// a quota.
+// As runs a function as a user without privileges: the kernel lets root exceed a quota.
 type As struct {
 	UID, GID int
 	Do       func(func() error) error
@@ -53,16 +51,16 @@ func Open(dir string, first uint32, as As) (*Projects, error) {
 	return p, nil
 }
 
-// The proof writes more than it may.
+// The proof writes more than its limits.
 const (
 	proofBytes  = 256 << 10
 	proofInodes = 8
 )
 
-// proof is the slot of the project that proves it.
+// proof is the slot of the project for the proof.
 const proof = -1
 
-// prove fills a folder beyond its limit of bytes, and of files.
+// prove fills a folder beyond its limits of bytes and of files.
 func (p *Projects) prove() (err error) {
 	dir, err := os.MkdirTemp(p.dir, ".quota-")
 	if err != nil {
@@ -95,7 +93,7 @@ func (p *Projects) prove() (err error) {
 
 func refused(err error) bool { return errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) }
 
-// fill writes a file to the disk: the file system may count only then.
+// fill writes a file to disk: the file system may count only then.
 func fill(dir int, name string, bytes int) error {
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -106,9 +104,8 @@ func fill(dir int, name string, bytes int) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Set makes empty folders a project's, with all that will be made in them, and
-// bounds them together. slot tells projects apart. Setting it again changes the
-// limit.
+// Set assigns empty folders, with all that will be made in them, to a project and limits them together.
+// slot identifies the project. A second call changes the limit.
 func (p *Projects) Set(slot int, l Limit, folders ...string) error {
 	project := p.project(slot)
 	for _, f := range folders {
@@ -122,17 +119,17 @@ func (p *Projects) Set(slot int, l Limit, folders ...string) error {
 	return nil
 }
 
-// Release takes a project's limit away, so that its slot may be another's.
+// Release removes a project's limit, so that its slot can be reused.
 func (p *Projects) Release(slot int) error {
 	return p.kernel.limit(p.dir, p.project(slot), Limit{})
 }
 
-// blockSlack is how many bytes may be left, at most, of what a project may hold when the
-// file system refuses more: it needs some for itself. Of a small limit, one part in 16.
+// blockSlack is the most of a project's limit, in bytes, that may be unused when the file system refuses
+// more: it needs some for itself. Of a small limit it is one part in 16.
 const blockSlack = 64 << 10
 
-// Left says how many bytes and files a project may hold besides those that it holds, less
-// what the file system may need for itself.
+// Left returns how many more bytes and files a project may hold, less what the file system may need for
+// itself.
 func (p *Projects) Left(slot int) (bytes, inodes int64, err error) {
 	limit, used, err := p.kernel.read(p.dir, p.project(slot))
 	if err != nil {
@@ -148,7 +145,7 @@ func (p *Projects) Left(slot int) (bytes, inodes int64, err error) {
 	return bytes, inodes, nil
 }
 
-// project is a slot's; the first one is that of the proof.
+// project returns the project of a slot; the first one is that of the proof.
 func (p *Projects) project(slot int) uint32 { return p.first + uint32(slot-proof) }
 
 // fsxattr is struct fsxattr of linux/fs.h.
@@ -167,7 +164,7 @@ const (
 	validLimits  = 1 | 4 // QIF_BLIMITS, QIF_ILIMITS
 )
 
-// mark makes a folder a project's, and what will be made in it.
+// mark assigns a folder, and all that will be made in it, to a project.
 func mark(folder string, project uint32) error {
 	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -193,12 +190,12 @@ type dqblk struct {
 	_                                                                                 uint32
 }
 
-// setLimit bounds a project of the file system that a folder is on.
+// setLimit limits a project of a folder's file system.
 func setLimit(folder string, project uint32, l Limit) error {
 	return quotactl(folder, setQuota, project, &dqblk{Bhardlimit: uint64(l.Bytes+1023) / 1024, Ihardlimit: uint64(l.Inodes), Valid: validLimits})
 }
 
-// readLimit reads what a project may hold, and holds.
+// readLimit reads a project's limit and usage.
 func readLimit(folder string, project uint32) (limit, used Limit, err error) {
 	var q dqblk
 	if err := quotactl(folder, getQuota, project, &q); err != nil {
