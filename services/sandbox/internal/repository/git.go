@@ -13,8 +13,8 @@ const (
 	pushDir  = "/workspace/push.git"
 )
 
-// options go before every command of Git: nothing that a repository says may run a
-// program of its own, and nothing runs besides what was asked for.
+// options precede every Git command: a repository cannot make Git run a program of its own, and Git runs
+// only what was asked for.
 var options = []string{
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true",
 	"-c", "core.pager=cat", "-c", "credential.helper=", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "submodule.recurse=false",
@@ -23,14 +23,13 @@ var options = []string{
 
 func git(args ...string) []string { return append(append([]string{"git"}, options...), args...) }
 
-// Environment is Git's, in every sandbox: no configuration but ours, HTTPS alone, no
-// question to anybody.
+// Environment returns Git's environment in every sandbox: only our configuration, only HTTPS, no prompts.
 func Environment(home string) []string {
 	return []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=", "GIT_ALLOW_PROTOCOL=https", "GIT_PROTOCOL_FROM_USER=0",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_LFS_SKIP_SMUDGE=1", "LC_ALL=C.UTF-8",
-		"NO_PROXY=", "no_proxy=", // whatever Git reaches, it reaches by the way out
+		"NO_PROXY=", "no_proxy=", // Git uses the way out for every host
 	}
 }
 
@@ -40,7 +39,7 @@ var (
 	nameForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 )
 
-// CheckRef refuses what is no name of a branch or a tag for Git, and a few that are.
+// CheckRef refuses names that Git does not allow for a branch or a tag, and a few others.
 func CheckRef(s string) error {
 	bad := !refForm.MatchString(s) || len(s) > 250 || strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.Contains(s, "//")
 	for part := range strings.SplitSeq(s, "/") {
@@ -52,7 +51,7 @@ func CheckRef(s string) error {
 	return nil
 }
 
-// CheckName refuses what is no directory of a repository.
+// CheckName refuses an invalid directory of a repository.
 func CheckName(s string) error {
 	if !nameForm.MatchString(s) {
 		return fmt.Errorf("the directory %q is %w: letters, digits, dots, dashes and underscores, at most 100", s, ErrInvalid)
@@ -81,13 +80,13 @@ func FetchCommit(commit string, depth int) []string {
 	return git(append(args, "--", "origin", commit)...)
 }
 
-// Resolve prints the commit that a full reference or a commit id leads to.
+// Resolve returns the command that prints the commit of a full reference or a commit id.
 func Resolve(dir, ref string) []string {
 	return git("-C", dir, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
 }
 
-// Checkout stands on a new branch at a reference, which it follows when it is a
-// remote's branch and track is set.
+// Checkout returns the command that switches to a new branch at a reference. The branch tracks the
+// reference if that is a remote's branch and track is set.
 func Checkout(branch, at string, track bool) []string {
 	how := "--no-track"
 	if track {
@@ -96,43 +95,43 @@ func Checkout(branch, at string, track bool) []string {
 	return git("-C", CloneDir, "checkout", "--progress", "--force", "--no-recurse-submodules", how, "-B", branch, at, "--")
 }
 
-// CheckoutHead stands on the remote's default branch.
+// CheckoutHead returns the command that switches to the remote's default branch.
 func CheckoutHead() []string {
 	return git("-C", CloneDir, "checkout", "--progress", "--force", "--no-recurse-submodules", "HEAD", "--")
 }
 
-// Detach stands on a commit.
+// Detach returns the command that checks out a commit.
 func Detach(at string) []string {
 	return git("-C", CloneDir, "checkout", "--progress", "--force", "--no-recurse-submodules", "--detach", at, "--")
 }
 
-// Init makes a repository out of a directory.
+// Init returns the command that makes a repository in a directory.
 func Init(dir, branch string) []string {
 	return git("init", "--quiet", "--template=", "--initial-branch="+branch, "--", dir)
 }
 
-// SetRemote names a new repository's remote.
+// SetRemote returns the command that sets a new repository's remote.
 func SetRemote(dir string, u URL) []string {
 	return git("-C", dir, "remote", "add", "origin", u.String())
 }
 
-// newBranch makes a branch, if there is a commit, and stands on it. It does not look at files, for
-// which Git runs filters that the repository names.
+// newBranch makes a branch, if there is a commit, and switches to it. It does not read files, for which Git
+// would run filters that the repository names.
 const newBranch = `branch=refs/heads/$1; shift
 if at=$("$@" rev-parse -q --verify HEAD); then "$@" update-ref "$branch" "$at" "" || exit; fi
 "$@" symbolic-ref HEAD "$branch"`
 
-// NewBranch makes a branch where a repository stands, and switches to it.
+// NewBranch returns the command that makes a branch at the current commit and switches to it.
 func NewBranch(dir, branch string) []string {
 	return append([]string{"sh", "-c", newBranch, "sh", branch}, git("-C", dir)...)
 }
 
-// Branch prints the commit of a branch.
+// Branch returns the command that prints the commit of a branch.
 func Branch(dir, branch string) []string {
 	return git("-C", dir, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/"+branch)
 }
 
-// Containing prints a branch that the remote had, if one holds a commit.
+// Containing returns the command that prints a branch of the remote that contains a commit.
 func Containing(dir, commit string) []string {
 	return git("-C", dir, "for-each-ref", "--count=1", "--contains="+commit, "--format=%(refname)", "refs/remotes/")
 }
@@ -151,22 +150,22 @@ func PreparePush(commit string) []string {
 // /workspace.
 const ShallowFile = "push.git/shallow"
 
-// Objects has the prepared repository find the objects in a directory.
+// Objects returns the variable that makes the prepared repository find the objects in a directory.
 func Objects(dir string) string { return "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + dir }
 
-// PushCommit brings a commit to a branch of the remote. It never forces.
+// PushCommit returns the command that pushes a commit to a branch of the remote, never by force.
 func PushCommit(u URL, commit, branch string) []string {
 	return git("-c", "core.abbrev=no", "-C", pushDir, "push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
 		"--", u.String(), commit+":refs/heads/"+branch)
 }
 
-// describe prints four fields for each directory, each ended by a zero byte. It reads no object:
-// for one that is missing Git would ask a remote, with helpers that the repository names.
+// describe prints four fields for each directory, each followed by a zero byte. It reads no object: for a
+// missing one Git would ask a remote, with helpers that the repository names.
 const describe = `for d in "$@"; do printf '%s\0%s\0%s\0%s\0' "$d" "$(git -C "$d" symbolic-ref -q --short HEAD)" ` +
 	`"$(git -C "$d" rev-parse -q --verify HEAD)" "$(git -C "$d" config --get remote.origin.url)"; done`
 
-// Describe prints what ParseDescription reads, of directories below the one in which
-// it runs.
+// Describe returns the command that prints the input of ParseDescription, for directories below its working
+// directory.
 func Describe(dirs []string) []string {
 	return append([]string{"sh", "-c", describe, "sh"}, dirs...)
 }

@@ -23,14 +23,14 @@ var harmless = regexp.MustCompile(`^(core\.(filemode|symlinks|ignorecase|autocrl
 // maxSettings is how many settings of a repository count.
 const maxSettings = 1000
 
-// Configuration is what counts of a repository's own.
+// Configuration is the used part of a repository's configuration.
 type Configuration struct {
 	environment []string
 	format      string // of its objects
 }
 
-// ParseConfiguration reads what ConfigurationCommand prints: a key, a line feed and the value, and
-// a zero byte after each.
+// ParseConfiguration decodes the output of ConfigurationCommand: a key, a line feed and the value, followed
+// by a zero byte.
 func ParseConfiguration(out []byte) Configuration {
 	c := Configuration{format: "sha1"}
 	n := 0
@@ -49,10 +49,10 @@ func ParseConfiguration(out []byte) Configuration {
 	return c
 }
 
-// Environment is what StatusCommand needs besides Git's.
+// Environment returns the variables that StatusCommand needs besides Git's.
 func (c Configuration) Environment() []string { return c.environment }
 
-// look makes the folder of ours and calls Git, with the repository's directory, the format of its
+// look makes our folder and calls Git. Its arguments are the repository's directory, the format of its
 // objects, and Git's arguments.
 const look = `set -e
 work=$1 from=$1/.git format=$2; shift 2
@@ -64,7 +64,7 @@ printf '[core]\nrepositoryformatversion = 1\nbare = false\n[extensions]\nobjectf
 export GIT_DIR="$own" GIT_WORK_TREE="$work" GIT_INDEX_FILE="$from/index" GIT_OBJECT_DIRECTORY="$from/objects"
 "$@"`
 
-// StatusCommand prints what ParseStatus reads.
+// StatusCommand returns the command that prints the input of ParseStatus.
 func StatusCommand(dir string, c Configuration) []string {
 	return append([]string{"sh", "-c", look, "sh", dir, c.format}, git("--no-optional-locks", "-C", dir,
 		"status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=all")...)

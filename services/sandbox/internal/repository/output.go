@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// errOutput says that Git printed something else than it promises.
+// errOutput means that Git's output violates its format.
 var errOutput = errors.New("git said what it never says: the repository is damaged, or hostile")
 
-// Tail keeps the end of what a command wrote. The zero value is ready.
+// Tail keeps the end of a command's output. The zero value is ready.
 type Tail struct{ kept []byte }
 
-// maxTail is how much of it is kept.
+// maxTail is how many bytes are kept.
 const maxTail = 2 << 10
 
 // Write implements io.Writer.
@@ -28,8 +28,8 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is the end, for people: no control characters, and of lines that were
-// written over only the last.
+// String returns the end for people: without control characters, and with only the last version of an
+// overwritten line.
 func (t *Tail) String() string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.ToValidUTF8(string(t.kept), "\uFFFD"), "\n") {
@@ -47,7 +47,7 @@ func (t *Tail) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Bounded keeps the beginning of what a command wrote.
+// Bounded keeps the beginning of a command's output.
 type Bounded struct {
 	Most int // bytes
 	Kept []byte
@@ -64,10 +64,10 @@ func (b *Bounded) Write(p []byte) (int, error) {
 
 var progressForm = regexp.MustCompile(`^(Counting objects|Compressing objects|Receiving objects|Resolving deltas|Updating files|Enumerating objects): +([0-9]{1,3})%`)
 
-// Progress reads how far Git is, and keeps the end of what it said besides.
+// Progress parses Git's progress and keeps the end of its other output.
 type Progress struct {
 	Tail
-	// Tell is called when there is something new, at most a few times a second.
+	// Tell is called for new progress, at most a few times a second.
 	Tell func(phase string, percent int)
 
 	line  []byte
@@ -107,10 +107,10 @@ func (p *Progress) see() {
 	p.Tell(phase, percent)
 }
 
-// Description is what a repository says of itself.
+// Description is a repository's description of itself.
 type Description struct{ Directory, Branch, Commit, URL string }
 
-// ParseDescription reads what Describe prints, as far as it can be what it says.
+// ParseDescription decodes the output of Describe, as far as it is plausible.
 func ParseDescription(out []byte) []Description {
 	fields := strings.Split(string(out), "\x00")
 	var all []Description
@@ -127,7 +127,7 @@ func ParseDescription(out []byte) []Description {
 	return all
 }
 
-// printable is a text, or nothing when it is none.
+// printable returns a text, or an empty string if it is not printable.
 func printable(s string, most int) string {
 	if len(s) > most || strings.ToValidUTF8(s, "") != s || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return ""
@@ -135,14 +135,14 @@ func printable(s string, most int) string {
 	return s
 }
 
-// Pushed is what became of a push.
+// Pushed is the result of a push.
 type Pushed struct {
-	Old      string // empty: there was no such branch
+	Old      string // empty: the branch is new
 	UpToDate bool
-	Rejected string // why the remote did not take it; empty: it did
+	Rejected string // why the remote rejected it; empty: accepted
 }
 
-// ParsePush reads what PushCommit prints on its standard output.
+// ParsePush decodes the standard output of PushCommit.
 func ParsePush(out []byte, commit, branch string) (Pushed, error) {
 	for line := range bytes.SplitSeq(out, []byte("\n")) {
 		fields := strings.Split(string(line), "\t")

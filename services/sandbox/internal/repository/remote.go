@@ -1,8 +1,8 @@
-// Package repository knows Git: which remotes the operator allows, how Git is called
-// so that nothing but what was asked for is done, and what it says.
+// Package repository knows Git: which remotes the operator allows, how to call Git so that it does only
+// what was asked for, and how to parse its output.
 //
-// It runs nothing and trusts nothing that Git prints: a repository, its
-// configuration and the remote may all be hostile.
+// It runs nothing and trusts no output of Git: a repository, its configuration and the remote may all be
+// hostile.
 package repository
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	// ErrInvalid says that a URL, a reference or a directory is not valid.
+	// ErrInvalid means that a URL, a reference or a directory is not valid.
 	ErrInvalid = errors.New("not valid")
-	// ErrNotAllowed says that the operator allows no such remote, or not this use.
+	// ErrNotAllowed means that the operator does not allow the remote, or not this use.
 	ErrNotAllowed = errors.New("not allowed by the operator (sandbox.repositories.remotes)")
 )
 
@@ -34,18 +34,18 @@ type Remote struct {
 	Ports []int `key:"ports"`
 	// Paths of repositories as globs, with or without `.git`; none means all.
 	Paths []string `key:"paths"`
-	// Credential names one of the operator's (`egress.credentials`); empty: none.
+	// Credential names a credential of the operator (`egress.credentials`); empty: none.
 	Credential string `key:"credential"`
 	// Push allows to push.
 	Push bool `key:"push"`
-	// Addresses are ranges of private addresses that the host may be at.
+	// Addresses are ranges of private addresses that the host may have.
 	Addresses []string `key:"addresses"`
 }
 
-// Remotes are all that the operator allows. They do not change.
+// Remotes are all remotes that the operator allows. They do not change.
 type Remotes struct{ all []Remote }
 
-// NewRemotes checks the operator's configuration. Every fault is told.
+// NewRemotes checks the operator's configuration and reports all its faults.
 func NewRemotes(all []Remote, n *network.Network) (*Remotes, error) {
 	var faults []error
 	made := &Remotes{}
@@ -75,8 +75,7 @@ func (r Remote) way(host string, paths []string) network.Operator {
 	}
 }
 
-// URL is the address of a repository: by HTTPS, and nothing in it that could be read
-// in two ways.
+// URL is the unambiguous HTTPS address of a repository.
 type URL struct {
 	Host string
 	Port int
@@ -85,7 +84,7 @@ type URL struct {
 
 var urlForm = regexp.MustCompile(`^https://([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::([0-9]{1,5}))?((?:/[A-Za-z0-9_~@+.-]+)+)/?$`)
 
-// ParseURL reads one.
+// ParseURL parses an address.
 func ParseURL(s string) (URL, error) {
 	m := urlForm.FindStringSubmatch(s)
 	if m == nil || len(s) > 2048 {
@@ -106,7 +105,7 @@ func ParseURL(s string) (URL, error) {
 	return u, nil
 }
 
-// String is the address as Git is told it.
+// String returns the address for Git.
 func (u URL) String() string {
 	host := u.Host
 	if u.Port != 443 {
@@ -129,8 +128,8 @@ const (
 	Push  Use = "git-receive-pack"
 )
 
-// Way is the way out to one repository for one use, and nothing else: no other path
-// of its host, and no other of Git's services.
+// Way returns the way out to one repository for one use only: no other path of its host, and no other
+// service of Git.
 func (r *Remotes) Way(u URL, use Use) (network.Operator, error) {
 	found := false
 	for _, one := range r.all {

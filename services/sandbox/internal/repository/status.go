@@ -8,10 +8,10 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// maxChanges is how many changed files are told.
+// maxChanges is how many changed files are reported.
 const maxChanges = 1000
 
-// Status is what a repository's status says.
+// Status is a repository's status.
 type Status struct {
 	Branch, Commit, Upstream string
 	Ahead, Behind            int
@@ -22,17 +22,17 @@ type Status struct {
 // Change is a file that differs.
 type Change struct {
 	Path, Old       string
-	Index, Worktree string // Git's letters; empty: it does not differ
+	Index, Worktree string // Git's letters; empty: no difference
 }
 
-// ParseStatus reads what StatusCommand prints (porcelain version 2, zero bytes
-// between the entries). cut says that the end is missing: then what is there counts.
+// ParseStatus decodes the output of StatusCommand (porcelain version 2, zero bytes between the entries).
+// cut means that the end is missing; then the rest counts.
 func ParseStatus(out []byte, cut bool) (Status, error) {
 	var s Status
 	for len(out) > 0 {
 		entry, rest, whole := bytes.Cut(out, []byte{0})
 		out = rest
-		if !whole { // the last one, of which the end is missing
+		if !whole { // the last entry is incomplete
 			if !cut {
 				return Status{}, errOutput
 			}
@@ -66,7 +66,7 @@ func ParseStatus(out []byte, cut bool) (Status, error) {
 	return s, nil
 }
 
-// header reads one line on the branch. What it does not know it leaves.
+// header parses one line about the branch. It ignores unknown lines.
 func (s *Status) header(line string) {
 	name, value, _ := strings.Cut(line, " ")
 	switch name {
@@ -95,7 +95,7 @@ func count(s, sign string) int {
 	return int(n)
 }
 
-// fieldsBefore is how many fields stand before the path, by the kind of an entry.
+// fieldsBefore is how many fields precede the path, by the kind of an entry.
 var fieldsBefore = map[string]int{"1": 8, "2": 9, "u": 10, "?": 1}
 
 func parseChange(entry string) (c Change, renamed bool, err error) {
