@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loan is a file whose mode the service has changed for a moment. Several may look at it at
-// a time: the first one changes the mode, and the last one puts it back.
+// loan is a file whose mode the service has changed temporarily. Several goroutines may use it: the first
+// one changes the mode, and the last one restores it.
 type loan struct {
-	mode    uint32      // what it is to be afterwards
-	rights  uint32      // that were lent
-	given   unix.Stat_t // as it was made
+	mode    uint32      // the mode to restore
+	rights  uint32      // the rights that were lent
+	given   unix.Stat_t // the status after the change
 	holders int
 }
 
 type identity struct{ device, inode uint64 }
 
-// loans are all of this process: a workspace may be counted while a snapshot of it is made.
+// loans are all loans of this process: a workspace may be counted while a snapshot of it is made.
 var loans = struct {
 	mu  sync.Mutex
 	all map[identity]*loan
 
-	// For those who need know only whether there was any, without mu: how many there are,
-	// and how many there have ever been. Both are set before a mode is changed.
+	// The number of open loans, and of all loans ever, for readers without mu. Both are set before a mode
+	// is changed.
 	open, begun atomic.Int64
 }{all: map[identity]*loan{}}
 
@@ -54,8 +54,8 @@ func Stat(dir int, name string, st *unix.Stat_t) (err error) {
 	return nil
 }
 
-// Folder opens a folder in another to list it and to look at what is in it, until back is
-// called, which must be. It follows no link. mode is what was seen of it before.
+// Folder opens a folder in another one, to list it and to inspect its files, until back is called. The
+// caller must call back. It follows no link. mode is the folder's mode as seen before.
 func Folder(dir int, name string, mode uint32) (fd int, back func(), err error) {
 	if undisturbed(func() { fd, err = unix.Openat(dir, name, folder, 0) }) && err == nil && (mode&search != 0 || searchable(fd)) {
 		return fd, func() {}, nil
@@ -109,7 +109,7 @@ func openPath(dir int, name string, flags int) (int, error) {
 	return unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)
 }
 
-// borrow takes rights to an open file. Nil and no error: its owner has them.
+// borrow takes rights to an open file. It returns nil and no error if its owner has them.
 func borrow(at int, rights uint32) (*loan, error) {
 	loans.mu.Lock()
 	defer loans.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *loan) give(at int, mode uint32) error {
 	return unix.Fstat(at, &l.given)
 }
 
-// back ends the loan of one who holds it.
+// back returns one holder's part of the loan.
 func (l *loan) back(at int) {
 	if l == nil {
 		return
@@ -161,13 +161,13 @@ func (l *loan) back(at int) {
 	}
 	var now unix.Stat_t
 	if err := unix.Fstat(at, &now); err == nil && now.Mode == l.given.Mode {
-		_ = unix.Chmod(link(at), l.mode) // of a file that was the service's to change
+		_ = unix.Chmod(link(at), l.mode) // the service was permitted to change this file
 	}
 	delete(loans.all, identify(&l.given))
 	loans.open.Add(-1)
 }
 
-// find is the status of an open file, and its loan; nil for none. mu is held.
+// find returns the status of an open file, and its loan; nil if it has none. mu is held.
 func find(at int) (st unix.Stat_t, l *loan, err error) {
 	if err = unix.Fstat(at, &st); err == nil {
 		l = loans.all[identify(&st)]
@@ -179,9 +179,9 @@ func identify(st *unix.Stat_t) identity {
 	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // the type is the architecture's
 }
 
-// Set sets a file's mode for good, never that of what a link leads to. Set-user-id and
-// set-group-id are for what is the owner's alone, a command may have put something else in the
-// place: -1 stands for the service's own user.
+// Set sets a file's mode permanently, never that of a link's target. It sets set-user-id and set-group-id
+// only on the owner's own file, because a command may have replaced the file. An owner of -1 means the
+// service's own user.
 func Set(dir int, name string, mode uint32, owner int) error {
 	if owner < 0 {
 		owner = os.Geteuid()

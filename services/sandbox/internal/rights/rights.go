@@ -1,8 +1,8 @@
-// Package rights has the service work on files whose owner has taken its own rights to
-// them away. The service may be that owner, and then the kernel refuses it, too.
+// Package rights lets the service work on files whose owner has removed its own rights to them. If the
+// service has the same user, the kernel refuses it too.
 //
-// What is a command's stays as the command made it: the service takes the rights for a
-// moment and gives them back. The folders that are the sandbox's own always have them.
+// Files of commands keep their modes: the service takes rights temporarily and restores the mode. The
+// sandbox's own folders always keep all rights of their owner.
 package rights
 
 import (
@@ -21,13 +21,12 @@ const (
 	// identities are set-user-id and set-group-id.
 	identities = 0o6000
 	search     = 0o100
-	// own is what an owner may always do with a folder of the sandbox's own.
+	// own is what an owner may always do with a sandbox's own folder.
 	own = 0o700
 )
 
-// Keep sees to it that the owner of a folder has all rights to it. It is one of the sandbox's
-// own, without which no command can begin, and a command may have closed it. name is
-// resolved in dir; empty stands for dir itself.
+// Keep ensures that the owner of a folder has all rights to it. The folder is a sandbox's own, which every
+// command needs, and a command may have closed it. name is resolved in dir; empty means dir itself.
 func Keep(dir int, name string) error {
 	_, err := keep(dir, name)
 	return err
@@ -53,10 +52,9 @@ func keep(dir int, name string) (missing bool, err error) {
 	return true, unix.Chmod(link(dir), st.Mode&bits|own)
 }
 
-// A folder that a command closes again and again is opened again for patience: at once for a
-// few times, and then after pauses, for such a command is waiting for the service's own change
-// of the mode, and the next attempts would fare as the one before. Where it was not closed a few
-// times in a row, it is something else that is.
+// A folder that a command repeatedly closes is reopened for patience: at once for a few times, and then
+// after pauses. Such a command waits for the service's change of the mode, so immediate retries would all
+// fail. If the folder was not closed a few times in a row, another cause is to blame.
 const (
 	patience = time.Second
 	atOnce   = 12
@@ -64,8 +62,8 @@ const (
 	longest  = 2 * time.Millisecond
 )
 
-// Open opens a folder of the sandbox's own for reading, and keeps it: by a path that is trusted
-// but for the last part, which may be no link.
+// Open opens a sandbox's own folder for reading and keeps its rights. The path is trusted except for the
+// last part, which must not be a link.
 func Open(path string) (fd int, err error) {
 	err = through(unix.AT_FDCWD, path, func() (err error) {
 		fd, err = unix.Open(path, folder, 0)
@@ -80,8 +78,8 @@ func Open(path string) (fd int, err error) {
 	return -1, &os.PathError{Op: "open", Path: path, Err: err}
 }
 
-// Through calls f, which reaches something through an open folder of the sandbox's own, and
-// again as long as that is closed to it.
+// Through calls f, which reaches a file through a sandbox's own open folder. It repeats that while the
+// folder is closed to it.
 func Through(dir *os.File, f func() error) error { return through(int(dir.Fd()), "", f) }
 
 func through(dir int, name string, f func() error) error {
@@ -111,7 +109,7 @@ func through(dir int, name string, f func() error) error {
 	return err
 }
 
-// folder are the flags with which a folder is opened for reading.
+// folder are the flags for opening a folder for reading.
 const folder = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // link returns a name of an open file that no rename can redirect.
