@@ -1,6 +1,5 @@
-// Package room watches the free space of the file systems that a node writes to,
-// so that it refuses new work before one of them is full: a full disk would hurt
-// every session, and the records of what they did.
+// Package room watches the free space of the file systems that a node writes to, so that the node refuses
+// new work before one is full: a full disk would harm all sessions and their records.
 package room
 
 import (
@@ -14,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrFull says that less is free than there must be.
+// ErrFull means that less space is free than required.
 var ErrFull = errors.New("the node's disk is nearly full")
 
-// Free is what a file system has left for those without privileges.
+// Free is the space of a file system for users without privileges.
 type Free struct {
 	Bytes, Inodes int64
-	// AnyInodes says that the file system makes inodes as they are needed.
+	// AnyInodes means that the file system makes inodes as needed.
 	AnyInodes bool
 }
 
-// Watch looks after folders. It is safe for concurrent use.
+// Watch watches folders. It is safe for concurrent use.
 type Watch struct {
 	bytes, inodes int64
 	folders       []string
 	look          func(string) (Free, error)
 }
 
-// New watches the file systems of some folders, each of which must keep so many
-// bytes and inodes free. Zero asks for none.
+// New watches the file systems of some folders. Each must keep the given numbers of bytes and inodes free;
+// zero means no requirement.
 func New(bytes, inodes int64, folders ...string) *Watch {
 	return &Watch{bytes: bytes, inodes: inodes, folders: slices.Compact(folders), look: look}
 }
@@ -67,7 +66,7 @@ func (w *Watch) check(times int64) error {
 	return nil
 }
 
-// Observe tells a meter what is free, and whether new work is refused.
+// Observe reports to a meter how much is free, and whether new work is refused.
 func (w *Watch) Observe(m metric.Meter) error {
 	bytes, err1 := m.Int64ObservableGauge("fairlead.sandbox.disk.free", metric.WithUnit("By"), metric.WithDescription("free space of a file system that the node writes to"))
 	inodes, err2 := m.Int64ObservableGauge("fairlead.sandbox.disk.free_inodes", metric.WithDescription("free inodes of a file system that the node writes to"))
