@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Install puts this process, all of its threads and whatever they start under the
-// filter. It must not be able to gain privileges any more.
+// Install applies the filter to this process, its threads and their children. The process must no longer be
+// able to gain privileges.
 func Install() error {
 	if err := install(program()); err != nil {
 		return fmt.Errorf("install the system call filter: %w", err)
@@ -16,7 +16,7 @@ func Install() error {
 	return nil
 }
 
-// visible is a filter beside the other one.
+// visible is an additional filter.
 var visible = [...]unix.SockFilter{
 	load(offsetNumber),
 	jumpEqual(unix.SYS_PRCTL, 0, 3),

@@ -1,14 +1,12 @@
-// Package seccomp makes the system call filter of a sandboxed command, as a
-// program for the kernel's classic BPF machine. It needs neither libseccomp nor
-// cgo: the filter is short, and every instruction of it is here to be read.
+// Package seccomp makes the system call filter of a sandboxed command, as a program for the kernel's
+// classic BPF machine. It needs neither libseccomp nor cgo: the filter is short, and all its instructions
+// are here.
 //
-// The filter refuses what a command has no business with and what has often
-// been the way out of a container: other architectures' calls, mounting, new
-// namespaces, keys, io_uring, tracing, kernel modules, sockets that no network
-// namespace bounds. Of the calls that init needs it lets through no more than
-// init's arguments, for init is filtered as commands are; and none may set the
-// limits of init, which is process 1, or say when it runs: commands to come have them
-// from it. Everything else is left to the namespaces.
+// The filter refuses calls that commands do not need and that container escapes often use: other
+// architectures' calls, mounts, new namespaces, keys, io_uring, tracing, kernel modules, and sockets that
+// no network namespace bounds. Init is filtered like commands, so the calls that init needs are allowed
+// only with init's arguments. No process may set the limits or the scheduling of init, which is process 1:
+// later commands inherit them. The namespaces handle the rest.
 package seccomp
 
 import (
@@ -31,12 +29,12 @@ const (
 	kill   = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	denied = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	absent = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
-	// exhausted is what the kernel answers who wants huge pages where there are none.
+	// exhausted is the kernel's answer if there are no huge pages.
 	exhausted = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOMEM)
 	family    = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EAFNOSUPPORT)
-	// unsupported is what a file system answers that cannot do it.
+	// unsupported is a file system's answer to an unsupported operation.
 	unsupported = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EOPNOTSUPP)
-	// pretended does nothing and says that it is done.
+	// pretended does nothing and reports success.
 	pretended = uint32(unix.SECCOMP_RET_ERRNO)
 )
 
@@ -221,7 +219,7 @@ func ioctlRules() []unix.SockFilter {
 	return append(p, answer(allow))
 }
 
-// first is the number of init, and of its group.
+// first is the pid of init, and of its process group.
 const first = 1
 
 // inputUser is IOPRIO_WHO_USER: all processes of a user.
@@ -248,7 +246,7 @@ func limitRules() []unix.SockFilter {
 	}
 }
 
-// priorityRules keep the priority of init, by its number, its group's or its user's.
+// priorityRules protect the priority of init, by its pid, its group or its user.
 func priorityRules(user uint32) []unix.SockFilter {
 	return []unix.SockFilter{
 		load(offsetArgument),
@@ -264,8 +262,7 @@ func personalityRules() []unix.SockFilter {
 	return oneOf(offsetArgument, personalities, allow, denied)
 }
 
-// oneOf answers match when the word at an offset is one of the values, and
-// otherwise if it is not.
+// oneOf answers match if the word at an offset is one of the values, and otherwise if not.
 func oneOf(offset uint32, values []uint32, match, otherwise uint32) []unix.SockFilter {
 	p := []unix.SockFilter{load(offset)}
 	for i, v := range values {
