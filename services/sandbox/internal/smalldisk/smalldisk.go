@@ -1,4 +1,4 @@
-// Package smalldisk gives tests a disk that is soon full.
+// Package smalldisk gives tests a disk that is quickly full.
 package smalldisk
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New is a folder on a file system of its own, in memory, with options as tmpfs(5) has them, such as
-// `size=8192`. Who cannot mount skips the test.
+// New returns a folder on a separate file system in memory, with options of tmpfs(5) such as `size=8192`.
+// It skips the test if it may not mount.
 func New(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
