@@ -1,4 +1,4 @@
-// Package terminal makes terminals for commands. It is small, for init has it, too.
+// Package terminal makes terminals for commands. It is small because init includes it.
 package terminal
 
 import (
@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes a terminal of the mount namespace that the caller is in. Both ends
-// are the caller's.
+// Open makes a terminal of the caller's mount namespace. The caller owns both ends.
 func Open(rows, columns uint16) (master, slave int, err error) {
 	master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -36,20 +35,20 @@ func Resize(fd int, rows, columns uint16) error {
 	return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
 }
 
-// ResizeFile is Resize of a file. For one that is closed it does nothing.
+// ResizeFile is Resize for a file. For a closed file it does nothing.
 func ResizeFile(f *os.File, rows, columns uint16) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	_ = raw.Control(func(fd uintptr) { err = Resize(int(fd), rows, columns) }) // it fails for closed ones alone
+	_ = raw.Control(func(fd uintptr) { err = Resize(int(fd), rows, columns) }) // fails only for closed files
 	return err
 }
 
-// Input writes to a terminal; its end is the character for it.
+// Input writes to a terminal; Close writes the end-of-file character.
 type Input struct {
 	*os.File
-	begun atomic.Bool // a line that has not ended yet
+	begun atomic.Bool // whether a line is incomplete
 }
 
 // Write implements io.Writer.
@@ -61,8 +60,8 @@ func (t *Input) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close sends an end of file. The terminal stays open. In the middle of a line the
-// character only has the program read what is there of it: there it takes two.
+// Close sends an end of file. The terminal stays open. In the middle of a line the character only makes the
+// program read the partial line, so two are needed there.
 func (t *Input) Close() error {
 	end := []byte{4, 4}
 	if !t.begun.Load() {
