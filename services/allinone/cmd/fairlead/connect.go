@@ -76,7 +76,15 @@ func (t target) unreachable(err error) error {
 	if err == nil || errors.As(err, &exit) && exit.Err == nil || apierr.Code(err) != codes.Unavailable || apierr.Reason(err) != "" {
 		return err
 	}
+	if speaksHTTP1(err) {
+		return fmt.Errorf("%s is the server's REST address; --server takes its gRPC address, which stands after gRPC in its first lines", t.Server)
+	}
 	return fmt.Errorf("the server at %s cannot be reached; start it with `fairlead serve`, or leave --server out: %w", t.Server, err)
+}
+
+// speaksHTTP1 reports whether the listener answered a gRPC connection with HTTP/1.1.
+func speaksHTTP1(err error) bool {
+	return strings.Contains(err.Error(), "looked like an HTTP/1.1 header")
 }
 
 // embedded runs a server in this process around f.

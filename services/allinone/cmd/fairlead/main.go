@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, s stdio) (err error) {
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return &program.ExitError{Code: exitUsage, Err: fmt.Errorf("%w (fairlead --help shows what there is)", err)}
+		return &program.ExitError{Code: exitUsage, Err: misused(err)}
 	}
 	return explained(parsed.Run())
 }

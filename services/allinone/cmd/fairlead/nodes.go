@@ -6,7 +6,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"google.golang.org/grpc/codes"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -31,7 +34,20 @@ func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes 
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	return f(ctx, sessionv1.NewNodeServiceClient(conn))
+	return p.explain(f(ctx, sessionv1.NewNodeServiceClient(conn)))
+}
+
+// explain says where the right address is when another kind of listener, or none, is at this one.
+func (p peerTarget) explain(err error) error {
+	code := apierr.Code(err)
+	if err == nil || apierr.Reason(err) != "" || code != codes.Unavailable && code != codes.Unimplemented {
+		return err
+	}
+	what := "no peer listener can be reached at " + p.Peer
+	if code == codes.Unimplemented || speaksHTTP1(err) {
+		what = p.Peer + " is not a peer listener"
+	}
+	return fmt.Errorf("%s; give --peer the address that stands after peer in the server's first lines (a server on SQLite has none, and one node): %w", what, err)
 }
 
 type listNodesCommand struct{ peerTarget }

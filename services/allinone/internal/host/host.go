@@ -66,12 +66,24 @@ func (c *Config) place() error {
 		return fmt.Errorf("the data directory: %w", err)
 	}
 	c.Data = data
+	c.shareWait()
 	for _, dir := range []*string{&c.Session.Data, &c.Tools.Data, &c.Sandbox.Data} {
 		if rest, ok := strings.CutPrefix(*dir, inData); ok {
 			*dir = filepath.Join(data, rest)
 		}
 	}
 	return nil
+}
+
+// shareWait makes a database-wait that only one service has hold for both: one
+// database serves both here.
+func (c *Config) shareWait() {
+	switch usual := tools.Defaults().DatabaseWait; usual {
+	case c.Tools.DatabaseWait:
+		c.Tools.DatabaseWait = c.Session.DatabaseWait
+	case c.Session.DatabaseWait:
+		c.Session.DatabaseWait = c.Tools.DatabaseWait
+	}
 }
 
 // Scripted reports whether a model, as `provider:model`, plays a script and
@@ -117,7 +129,7 @@ func (c Config) server() rpc.Config {
 		peer = ""
 	}
 	return rpc.Config{
-		Public: c.GRPC, HTTP: c.HTTP, Ops: c.Ops, Peer: peer,
+		Public: c.GRPC, PublicKey: "grpc", HTTP: c.HTTP, Ops: c.Ops, Peer: peer,
 		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace,
 	}
 }

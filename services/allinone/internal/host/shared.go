@@ -65,7 +65,7 @@ func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Peer)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the other servers on %s: %w", c.Peer, err)
+		return nil, fmt.Errorf("cannot listen for the other servers on %s: %w; choose another address with --peer (port 0: any free port)", c.Peer, err)
 	}
 	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String())}
 	s.nodes = node.NewGroup(name, self, func(address string) (*grpc.ClientConn, func(string), error) { return rpc.DialMoving(address) })

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,8 @@ type Config struct {
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
 
+	// PublicKey is the key of Public in the program's configuration, for messages; empty means public.
+	PublicKey string
 	// PeerListener is the listener of Peer if its address had to be known before Serve, which closes it.
 	PeerListener net.Listener
 	// OnListen is called with the address of each face before anything is served: "public", "peer", "http",
@@ -40,7 +43,7 @@ func (c Config) Validate() error {
 			continue
 		}
 		if err := c.checkAddress(f.address); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", f.name, err))
+			faults = append(faults, fmt.Errorf("%s: %w", f.key, err))
 		}
 	}
 	for _, host := range c.AllowedHosts {
@@ -54,10 +57,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-type face struct{ name, address string }
+type face struct{ name, address, key string }
 
 func (c Config) faces() []face {
-	return []face{{"public", c.Public}, {"peer", c.Peer}, {"http", c.HTTP}, {"ops", c.Ops}}
+	return []face{{"public", c.Public, cmp.Or(c.PublicKey, "public")}, {"peer", c.Peer, "peer"}, {"http", c.HTTP, "http"}, {"ops", c.Ops, "ops"}}
 }
 
 func (c Config) checkAddress(address string) error {

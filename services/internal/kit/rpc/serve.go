@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -114,7 +115,7 @@ func (s *serving) listen() error {
 		}
 		l, err := s.bind(f)
 		if err != nil {
-			return fmt.Errorf("listen for %s on %s: %w", f.name, f.address, err)
+			return f.refused(err)
 		}
 		s.listeners[f.name] = l
 		address := l.Addr().String()
@@ -128,6 +129,15 @@ func (s *serving) listen() error {
 		}
 	}
 	return nil
+}
+
+// refused says which key has the address that cannot be listened on, and what to do.
+func (f face) refused(err error) error {
+	todo := "choose another address"
+	if errors.Is(err, syscall.EADDRINUSE) {
+		todo = "stop the program that listens there, or choose another address"
+	}
+	return fmt.Errorf("cannot listen on %s: %w; %s with --%s (port 0: any free port)", f.address, err, todo, f.key)
 }
 
 func (s *serving) bind(f face) (net.Listener, error) {
