@@ -9,7 +9,7 @@ import (
 
 func fdatasync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 
-// ownCPU is the processor time of this process without its children.
+// ownCPU returns the processor time of this process without its children.
 func ownCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

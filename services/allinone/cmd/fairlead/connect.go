@@ -158,7 +158,7 @@ func locked(err error, data string) error {
 	return fmt.Errorf("%w\nAnother Fairlead runs on this data directory. %s, or choose another directory with --data", err, use)
 }
 
-// usage is a fault in the command line.
+// usage returns a fault in the command line.
 func usage(format string, args ...any) error {
 	return &program.ExitError{Code: exitUsage, Err: fmt.Errorf(format, args...)}
 }
@@ -178,7 +178,7 @@ func (b *backend) createSession(ctx context.Context, req *sessionv1.CreateSessio
 	return resp.GetSession().GetName(), err
 }
 
-// quick is how patient a first request is.
+// quick returns how patient a first request is.
 func quick() client.Backoff {
 	b := client.DefaultBackoff()
 	b.Attempts = 3

@@ -22,7 +22,7 @@ func (j *jsonLines) Event(e *sessionv1.Event) {
 	}
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (j *jsonLines) Err() error { return j.err }
 
 // printJSON writes messages, one JSON object a line.

@@ -68,7 +68,7 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 	})
 }
 
-// prompt is what was asked.
+// prompt returns what was asked.
 func (c runCommand) prompt(s stdio) (string, error) {
 	switch {
 	case c.Resume, c.Prompt != "" && c.Prompt != "-":
@@ -147,7 +147,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan string {
 	return lines
 }
 
-// exitOf is the exit code of a turn.
+// exitOf returns the exit code of a turn.
 func exitOf(state sessionv1.TurnState) error {
 	switch state {
 	case sessionv1.TurnState_TURN_STATE_COMPLETE:

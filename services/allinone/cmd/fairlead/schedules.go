@@ -34,7 +34,7 @@ func (b *backend) remind(s stdio) {
 	}
 }
 
-// onActive is what --on-active means.
+// onActive returns what --on-active means.
 func onActive(word string) sessionv1.OnActive {
 	return sessionv1.OnActive(sessionv1.OnActive_value["ON_ACTIVE_"+strings.ToUpper(word)])
 }
@@ -145,7 +145,7 @@ func zone(x *sessionv1.Schedule) string {
 	return x.GetTimeZone()
 }
 
-// next is when a schedule sends next.
+// next returns when a schedule sends next.
 func next(x *sessionv1.Schedule) string {
 	if x.GetPaused() {
 		return "paused"

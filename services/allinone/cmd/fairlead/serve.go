@@ -40,7 +40,7 @@ func load(conf *host.Config, o config.Options) error {
 	return config.Load(conf, o)
 }
 
-// dataDir is the user's data directory.
+// dataDir returns the user's data directory.
 func dataDir(env func(string) string) string {
 	if dir := env("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "fairlead")

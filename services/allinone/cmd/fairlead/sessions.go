@@ -140,7 +140,7 @@ func showSession(w io.Writer, x *sessionv1.Session, turns []*sessionv1.Turn) err
 	return columns(w, rows)
 }
 
-// elapsed is how long a turn took, or takes.
+// elapsed returns how long a turn took, or takes.
 func elapsed(t *sessionv1.Turn) string {
 	if t.GetStartTime() == nil || t.GetEndTime() == nil {
 		return "-"
@@ -228,7 +228,7 @@ func (l *eventLines) Event(e *sessionv1.Event) {
 	}
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (l *eventLines) Err() error { return l.err }
 
 // pages asks for pages until there are no more, or limit are there; 0 means all.
@@ -268,7 +268,7 @@ func columns(w io.Writer, rows [][]string) error {
 	return table.Flush()
 }
 
-// bare is the last part of a resource name.
+// bare returns the last part of a resource name.
 func bare(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
 func stamp(t *timestamppb.Timestamp) string {

@@ -64,7 +64,7 @@ func webhookRows(x *sessionv1.Webhook) [][]string {
 	return rows
 }
 
-// about is the session whose turns a webhook is told of.
+// about returns the session whose turns a webhook is told of.
 func about(x *sessionv1.Webhook) string {
 	if x.GetSession() == "" {
 		return "all"

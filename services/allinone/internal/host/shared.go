@@ -76,7 +76,7 @@ func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, err
 	return s, nil
 }
 
-// server is the server for session.
+// server returns the server for session.
 func (s *shared) server() *session.Server {
 	return &session.Server{Name: s.name, Address: s.address, Learn: s.nodes.Learn, Ask: ask}
 }

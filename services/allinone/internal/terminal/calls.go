@@ -96,7 +96,7 @@ func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
 	}
 }
 
-// Arguments is a short form of a call's arguments: the values that say most, with every digit.
+// Arguments returns a short form of a call's arguments: the values that say most, with every digit.
 func Arguments(text string) string {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &args) != nil {

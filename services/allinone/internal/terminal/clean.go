@@ -102,7 +102,7 @@ func (c *Cleaner) shows(r rune) bool {
 	}
 }
 
-// introducer is the state after a character that begins a sequence anywhere.
+// introducer returns the state after a character that begins a sequence anywhere.
 func introducer(r rune) (state, bool) {
 	switch r {
 	case '\x1b':

@@ -84,7 +84,7 @@ func (r *Renderer) Event(e *sessionv1.Event) {
 	}
 }
 
-// remark is a message with its reason.
+// remark returns a message with its reason.
 func remark(message, reason string) string {
 	if message == "" {
 		return Line(reason, wide)
@@ -222,7 +222,7 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// plain is the text of content.
+// plain returns the text of content.
 func plain(content []*commonv1.Content) string {
 	var b strings.Builder
 	for _, c := range content {

@@ -57,7 +57,7 @@ func summary(e *sessionv1.Event) string {
 	}
 }
 
-// callSummary is the summary of what happens to a call.
+// callSummary returns the summary of what happens to a call.
 func callSummary(e *sessionv1.Event) string {
 	switch b := e.GetBody().(type) {
 	case *sessionv1.Event_ToolCallStarted:

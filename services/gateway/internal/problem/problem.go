@@ -54,26 +54,26 @@ func withStatus(httpStatus int, err error) error {
 	return &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: err}
 }
 
-// PathNotFound is the error for a path without a route.
+// PathNotFound returns the error for a path without a route.
 func PathNotFound(path string) error {
 	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
 		fmt.Sprintf("there is nothing at %s; GET /openapi.json lists the paths", Excerpt(path)))
 }
 
-// SlashAtTheEnd is the error for a path that is a route without the slash at
+// SlashAtTheEnd returns the error for a path that is a route without the slash at
 // its end.
 func SlashAtTheEnd(path string) error {
 	return apierr.New(codes.NotFound, Domain, ReasonPathNotFound,
 		fmt.Sprintf("there is nothing at %s; leave out the slash at the end: %s", Excerpt(path), Excerpt(strings.TrimRight(path, "/"))))
 }
 
-// MethodNotAllowed is the error for a method that a path does not have.
+// MethodNotAllowed returns the error for a method that a path does not have.
 func MethodNotAllowed(method, path string, allowed []string) error {
 	return withStatus(http.StatusMethodNotAllowed, apierr.New(codes.Unimplemented, Domain, ReasonMethodNotAllowed,
 		fmt.Sprintf("%s does not take %s; it takes %s", Excerpt(path), Excerpt(method), strings.Join(allowed, ", "))))
 }
 
-// BodyMalformed is the error for a body that is not the JSON of its message. The field may
+// BodyMalformed returns the error for a body that is not the JSON of its message. The field may
 // be empty.
 func BodyMalformed(field, what string) error {
 	var opts []apierr.Option
@@ -83,7 +83,7 @@ func BodyMalformed(field, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBodyMalformed, "the body cannot be read: "+Excerpt(what), opts...)
 }
 
-// BodyTooLarge is the error for a body, or a line of one, beyond the limit in
+// BodyTooLarge returns the error for a body, or a line of one, beyond the limit in
 // bytes.
 func BodyTooLarge(limit int64) error {
 	return withStatus(http.StatusRequestEntityTooLarge, apierr.New(codes.InvalidArgument, Domain, ReasonBodyTooLarge,
@@ -91,13 +91,13 @@ func BodyTooLarge(limit int64) error {
 		apierr.Metadata(map[string]string{"limitBytes": strconv.FormatInt(limit, 10)})))
 }
 
-// BodyTimeout is the error for a body that takes too long to arrive.
+// BodyTimeout returns the error for a body that takes too long to arrive.
 func BodyTimeout(limit time.Duration) error {
 	return withStatus(http.StatusRequestTimeout, apierr.New(codes.DeadlineExceeded, Domain, ReasonBodyTimeout,
 		fmt.Sprintf("the body did not arrive within %s", limit)))
 }
 
-// UnsupportedMediaType is the error for a body with another type than JSON.
+// UnsupportedMediaType returns the error for a body with another type than JSON.
 func UnsupportedMediaType(got, want string) error {
 	if got == "" {
 		got = "nothing"
@@ -106,43 +106,43 @@ func UnsupportedMediaType(got, want string) error {
 		fmt.Sprintf("Content-Type says %s; send the body as JSON, with Content-Type: %s", Excerpt(got), want)))
 }
 
-// UnsupportedEncoding is the error for a compressed or otherwise encoded body.
+// UnsupportedEncoding returns the error for a compressed or otherwise encoded body.
 func UnsupportedEncoding(got string) error {
 	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedEncoding,
 		fmt.Sprintf("Content-Encoding says %s; send the body as it is, without that header", Excerpt(got))))
 }
 
-// BadParameter is the error for an unknown or malformed query parameter.
+// BadParameter returns the error for an unknown or malformed query parameter.
 func BadParameter(name, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadParameter,
 		fmt.Sprintf("the query parameter %q %s", Excerpt(name), Excerpt(what)), apierr.Field(Excerpt(name), Excerpt(what)))
 }
 
-// BadQuery is the error for a query string that cannot be parsed.
+// BadQuery returns the error for a query string that cannot be parsed.
 func BadQuery(err error) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadParameter, "the query cannot be read: "+Excerpt(err.Error()))
 }
 
-// BadLastEventID is the error for a header Last-Event-ID that is not a sequence
+// BadLastEventID returns the error for a header Last-Event-ID that is not a sequence
 // number.
 func BadLastEventID(value, what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadLastEventID,
 		fmt.Sprintf("the header Last-Event-ID %q %s", Excerpt(value), what), apierr.Field("after_seq", what))
 }
 
-// BadIdempotencyKey is the error for an invalid header Idempotency-Key.
+// BadIdempotencyKey returns the error for an invalid header Idempotency-Key.
 func BadIdempotencyKey(what string) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadIdempotencyKey,
 		"the header Idempotency-Key "+what, apierr.Field("request_id", what))
 }
 
-// CrossOrigin is the error for a request from a page of another site.
+// CrossOrigin returns the error for a request from a page of another site.
 func CrossOrigin(origin string) error {
 	return apierr.New(codes.PermissionDenied, Domain, ReasonCrossOrigin,
 		fmt.Sprintf("requests of pages from %q are refused; the operator can allow that origin (allowed-origins)", Excerpt(origin)))
 }
 
-// TooManyStreams is the error for a stream beyond the limit: of the client, which is 429, or of the whole
+// TooManyStreams returns the error for a stream beyond the limit: of the client, which is 429, or of the whole
 // gateway, 503.
 func TooManyStreams(limit int, own bool) error {
 	if own {
@@ -154,26 +154,26 @@ func TooManyStreams(limit int, own bool) error {
 		fmt.Sprintf("the gateway has %d streams open, and takes no more; try again", limit), apierr.RetryAfter(retry))
 }
 
-// TooManyRequests is the error for a client with too many requests.
+// TooManyRequests returns the error for a client with too many requests.
 func TooManyRequests(after time.Duration) error {
 	return apierr.New(codes.ResourceExhausted, Domain, ReasonTooManyRequests,
 		"too many requests from this address; slow down", apierr.RetryAfter(after),
 		apierr.Quota("client", "requests per second"))
 }
 
-// Stopping is the error that ends the streams of a stopping gateway.
+// Stopping returns the error that ends the streams of a stopping gateway.
 func Stopping() error {
 	return apierr.New(codes.Unavailable, Domain, ReasonStopping,
 		"the gateway is stopping; reconnect and resume after the last event", apierr.RetryAfter(retry))
 }
 
-// ServiceTimeout is the error for a service that does not answer in time.
+// ServiceTimeout returns the error for a service that does not answer in time.
 func ServiceTimeout(limit time.Duration) error {
 	return apierr.New(codes.DeadlineExceeded, Domain, ReasonServiceTimeout,
 		fmt.Sprintf("the service did not answer within %s; whether it did what was asked is not known", limit))
 }
 
-// Internal is the error for a fault of the gateway. The log has the cause.
+// Internal returns the error for a fault of the gateway. The log has the cause.
 func Internal() error {
 	return apierr.New(codes.Internal, Domain, ReasonInternal, "the gateway failed; the operator finds the cause in its log")
 }

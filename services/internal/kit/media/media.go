@@ -44,7 +44,7 @@ type Error struct {
 	Problem string
 }
 
-// Error gives the problem.
+// Error returns the problem.
 func (e *Error) Error() string { return e.Problem }
 
 func fault(field, format string, args ...any) *Error {

@@ -102,7 +102,7 @@ func (s *serving) registerOps(mux *http.ServeMux) {
 	mux.Handle("GET /metrics", s.tel.MetricsHandler())
 }
 
-// notReady is the body of /readyz for an error: its lines that are for clients, or a hint at the log.
+// notReady returns the body of /readyz for an error: its lines that are for clients, or a hint at the log.
 func notReady(err error) string {
 	var lines NotReady
 	if errors.As(err, &lines) {

@@ -45,7 +45,7 @@ func sayPattern(pattern, value string) string {
 	}
 }
 
-// plainForm is a form without the names of its parts.
+// plainForm returns a form without the names of its parts.
 func plainForm(form string) string {
 	for _, p := range parts {
 		form = strings.ReplaceAll(form, p.name, "")

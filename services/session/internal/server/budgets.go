@@ -66,7 +66,7 @@ func budgetStatus(b store.Balance) *sessionv1.BudgetStatus {
 	return out
 }
 
-// softPercent is the lowest part of any limit at which a person is asked.
+// softPercent returns the lowest part of any limit at which a person is asked.
 func softPercent(b store.Bound) int32 {
 	percent := int32(0)
 	for _, l := range [][2]int64{

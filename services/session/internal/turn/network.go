@@ -36,7 +36,7 @@ func allowed(n *sandboxv1.NetworkUse) bool {
 	}
 }
 
-// networkOutcome is an outcome's name in the log, such as `refused_address`.
+// networkOutcome returns an outcome's name in the log, such as `refused_address`.
 func networkOutcome(o sandboxv1.NetworkOutcome) string {
 	return strings.ToLower(strings.TrimPrefix(o.String(), "NETWORK_OUTCOME_"))
 }

@@ -82,7 +82,7 @@ func takeExpiry(ctx context.Context, w *Worker, c store.Command) error {
 	return w.resume(ctx, write)
 }
 
-// expiredText is the model's text for a call that got no answer in time.
+// expiredText returns the model's text for a call that got no answer in time.
 func expiredText(asked bool, why string) string {
 	if asked {
 		return "A person was asked to allow the call. " + why + " The call was not made: it never started and did nothing."
@@ -90,7 +90,7 @@ func expiredText(asked bool, why string) string {
 	return "The client was asked to make the call. " + why + " It is not known whether the client has done anything."
 }
 
-// stoppedText is the model's text for a call that had no result when its turn
+// stoppedText returns the model's text for a call that had no result when its turn
 // ended.
 func stoppedText(t *active, u *sessionv1.ToolUse, notMade string) string {
 	if _, asked := t.run.Asked[u.CallId]; asked {

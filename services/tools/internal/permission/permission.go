@@ -116,7 +116,7 @@ func Compile(name string, r Rules) (*Profile, error) {
 	return p, nil
 }
 
-// Name is the profile's name.
+// Name returns the profile's name.
 func (p *Profile) Name() string { return p.name }
 
 func (p *Profile) looksIntoCommands() bool {

@@ -140,7 +140,7 @@ func command(r *rand.Rand, step, n int) Call {
 // Ask is the permission rule that makes a person decide about the commands of calls that are Asked, and no others.
 const Ask = "Bash(printf *)"
 
-// asked is a command that a person has to allow.
+// asked returns a command that a person has to allow.
 func asked(r *rand.Rand, step, n int) Call {
 	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
 	text := fmt.Sprintf("printf '%%s\\n' '%s' >> %s", effect, Effects)
@@ -150,7 +150,7 @@ func asked(r *rand.Rand, step, n int) Call {
 	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect, Asked: true}
 }
 
-// background is a command that goes on as an operation.
+// background returns a command that goes on as an operation.
 func background(r *rand.Rand, step, n int) Call {
 	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
 	last := effect + "/end"

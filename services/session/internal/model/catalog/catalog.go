@@ -80,7 +80,7 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	return cat, nil
 }
 
-// Default gives the model of agents that name none.
+// Default returns the model of agents that name none.
 func (c *Catalog) Default() Entry { return c.entries[c.dflt] }
 
 // Names lists all models, as `provider:model`, sorted.

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// path is where the configuration file has a key of ours.
+// path returns where the configuration file has a key of ours.
 func path(section, key string) string {
 	if section == "" {
 		return key
@@ -23,7 +23,7 @@ func (c Config) at(fault error) error {
 	return fmt.Errorf("%s.%w", c.Section, fault)
 }
 
-// hint is the end of a sentence about an unknown model: the name that is near
+// hint returns the end of a sentence about an unknown model: the name that is near
 // or else the provider's names, and how to add the model.
 func (c *Catalog) hint(name string) string {
 	near := config.Nearest(name, c.Names())
@@ -39,7 +39,7 @@ func (c *Catalog) hint(name string) string {
 		near, head, indent, indent, name)
 }
 
-// siblings are the models of name's provider, or all models when it has none.
+// siblings returns the models of name's provider, or all models when it has none.
 func (c *Catalog) siblings(name string) []string {
 	provider, _, _ := strings.Cut(name, ":")
 	var all []string

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// stopAll is an interrupt that ends the queued turns too.
+// stopAll returns an interrupt that ends the queued turns too.
 func stopAll(t *testing.T, k store.Key) store.Submit {
 	t.Helper()
 	body, err := proto.Marshal(&sessionv1.InterruptSessionRequest{CancelQueued: true})

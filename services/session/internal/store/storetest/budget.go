@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// tenantBound is a budget of the tenant, as large as hard.
+// tenantBound returns a budget of the tenant, as large as hard.
 func tenantBound(hard store.Amount) store.Bound {
 	return store.Bound{Scope: store.BudgetTenant, Subject: "acme", Hard: hard}
 }
@@ -322,7 +322,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-// settling is a write that settles reservations whose use is not known.
+// settling returns a write that settles reservations whose use is not known.
 func settling(l store.Lease, ids ...string) store.Write {
 	w := store.Write{Lease: l}
 	for _, id := range ids {

@@ -17,7 +17,7 @@ func checkpoint(k store.Key, id string, seq int64) *sessionv1.Checkpoint {
 	return &sessionv1.Checkpoint{Name: "sessions/" + k.Session + "/checkpoints/" + id, Description: "of " + k.Tenant, Seq: seq, Snapshot: "s" + id}
 }
 
-// checkpoints are the ids of a session's checkpoints, the last one first.
+// checkpoints returns the ids of a session's checkpoints, the last one first.
 func (f *fixture) checkpoints(k store.Key, before int64, limit int) string {
 	f.Helper()
 	all, err := f.ListCheckpoints(f.ctx(), k, before, limit)
