@@ -94,7 +94,7 @@ func (a *agents) fit() error {
 	if len(a.faults) == 0 {
 		return nil
 	}
-	var lines rpc.NotReady
+	var lines rpc.NotReadyError
 	for _, f := range a.faults {
 		lines = append(lines, f.Message)
 	}

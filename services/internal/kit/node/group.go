@@ -2,14 +2,13 @@ package node
 
 import (
 	"fmt"
+	"path"
 	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
@@ -75,8 +74,8 @@ func (s *Set) explain(name, method string, err error) error {
 // subject returns the subject of a sentence about a server that a call does not reach. The call
 // needs a session's files there, unless it asks about the server itself.
 func subject(name, method string) string {
-	switch method {
-	case healthv1.Health_Check_FullMethodName, sandboxv1.WorkspaceService_GetCapabilities_FullMethodName:
+	switch path.Base(method) {
+	case "Check", "GetCapabilities":
 		return fmt.Sprintf("the server %q", name)
 	}
 	return fmt.Sprintf("the session's files are on the server %q, which", name)

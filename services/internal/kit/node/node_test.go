@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -111,8 +110,7 @@ func TestAGroupFollowsItsNodesToTheirAddresses(t *testing.T) {
 		t.Errorf("a node that was never heard of: %v", err)
 	}
 	remove := func() error {
-		_, err := sandboxv1.NewWorkspaceServiceClient(set).DeleteWorkspace(node.At(t.Context(), "other"), &sandboxv1.DeleteWorkspaceRequest{Session: "sessions/s"})
-		return err
+		return set.Invoke(node.At(t.Context(), "other"), "/sandbox/DeleteWorkspace", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 	}
 	if got := apierr.Message(remove()); !strings.HasPrefix(got, `the session's files are on the server "other", which does not run`) {
 		t.Errorf("a call about a session: %s", got)

@@ -46,10 +46,10 @@ type ReadyChecker interface {
 	Ready(ctx context.Context) error
 }
 
-// NotReady is an error of Ready for clients: /readyz answers with its lines, so they hold no secrets.
-type NotReady []string
+// NotReadyError is an error of Ready for clients: /readyz answers with its lines, so they hold no secrets.
+type NotReadyError []string
 
-func (n NotReady) Error() string { return strings.Join(n, "; ") }
+func (n NotReadyError) Error() string { return strings.Join(n, "; ") }
 
 // Drainer may be implemented by a Component whose background work takes time to reach a good place to stop.
 // Drain is called once, when the server begins to stop, and returns when the work has paused; ctx ends before

@@ -104,7 +104,7 @@ func (s *serving) registerOps(mux *http.ServeMux) {
 
 // notReady returns the body of /readyz for an error: its lines that are for clients, or a hint at the log.
 func notReady(err error) string {
-	var lines NotReady
+	var lines NotReadyError
 	if errors.As(err, &lines) {
 		return "not ready\n" + strings.Join(lines, "\n")
 	}

@@ -138,7 +138,7 @@ func TestServeOps(t *testing.T) {
 				t.Errorf("/readyz of a broken part: %d %q", code, body)
 			}
 			mu.Lock()
-			broken = errors.Join(broken, rpc.NotReady{"agent a: no tool x", "agent b: no tool y"})
+			broken = errors.Join(broken, rpc.NotReadyError{"agent a: no tool x", "agent b: no tool y"})
 			mu.Unlock()
 			if _, body := r.get(t, c.face, "/readyz"); body != "not ready\nagent a: no tool x\nagent b: no tool y\n" {
 				t.Errorf("/readyz of a part that says why: %q", body)

@@ -124,7 +124,7 @@ func (j join) serves(t *testing.T, ctx context.Context) (done <-chan error) { //
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- j.Run(ctx) }()
-	for len(j.members(t)) == 0 {
+	for len(j.members(t)) == 0 { //nolint:contextcheck // it reads also after ctx has ended
 		if err := pause(ctx, 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
