@@ -181,12 +181,12 @@ func providerRefusals() map[string]struct {
 		said    string
 		code    int
 	}{
-		"a picture":                     {picture("image/png", png), encoded(png), "messages.0.content.1.image.source.base64: Could not process image", http.StatusBadRequest},
-		"a model that sees no pictures": {picture("image/png", png), encoded(png), "This model does not support image input", http.StatusNotFound},
+		"a picture":                     {picture("image/png", png), encoded(png), "messages.2.content.1.image.source.base64: Could not process image", http.StatusBadRequest},
+		"a model that sees no pictures": {picture("image/png", png), encoded(png), "This model does not support image input", http.StatusBadRequest},
 		"no words that explain it":      {picture("image/png", png), encoded(png), "Bad Request", http.StatusBadRequest},
-		"a document":                    {document(media.PDF, pdf), encoded(pdf), "messages.0.content.1.document: The PDF is password protected", http.StatusBadRequest},
+		"a document":                    {document(media.PDF, pdf), encoded(pdf), "messages.2.content.1.document: The PDF is password protected", http.StatusBadRequest},
 		"a text that a filter holds":    {words("forbidden words"), "forbidden", "The response was filtered due to the prompt triggering the content management policy", http.StatusBadRequest},
-		"a character":                   {words("forbidden\x00"), "forbidden", "messages[1].content: \\u0000 cannot be converted to text", http.StatusUnprocessableEntity},
+		"a character":                   {words("forbidden\x00"), "forbidden", "messages[2].content: \\u0000 cannot be converted to text", http.StatusUnprocessableEntity},
 	}
 }
 
@@ -197,9 +197,13 @@ func TestWhatTheProviderRefusesEndsItsTurnAndNoLaterOne(t *testing.T) {
 				continue // it gets only the name of a document
 			}
 			t.Run(kind+", "+name, func(t *testing.T) {
-				_, change := wired(t, kind, picky(tt.on, tt.said, tt.code))
+				said := tt.said
+				if kind == "openai" {
+					said = strings.ReplaceAll(said, "messages[2]", "messages[3]") // the first is the system prompt
+				}
+				_, change := wired(t, kind, picky(tt.on, said, tt.code))
 				f := start(t, "fallback: {steps: [{text: [unused]}]}", change)
-				f.refusesOnce(t, tt.content, tt.said)
+				f.refusesOnce(t, tt.content, said)
 			})
 		}
 	}
@@ -238,8 +242,9 @@ func (f *fixture) refusesOnce(t *testing.T, content *commonv1.Content, said stri
 		t.Fatal(err)
 	}
 	goesOn(made.Name)
-	if refused := f.messages(ctx, t, s)[2].Blocks[1].Refused; !strings.Contains(refused, said) {
-		t.Errorf("the message says %q of its refusal", refused)
+	refusals := f.messages(ctx, t, s)[2].Blocks[1].Refusals
+	if len(refusals) != 1 || refusals[0].Model != "wire:m" || !strings.Contains(refusals[0].Reason, said) {
+		t.Errorf("the message says %v of its refusal", refusals)
 	}
 }
 

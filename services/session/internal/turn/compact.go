@@ -83,7 +83,7 @@ func (w *Worker) viewTokens(overhead int64) int64 {
 			return at.Tokens + view.Tokens(w.path[i+1:])
 		}
 	}
-	return overhead + view.Tokens(view.Of(w.path))
+	return overhead + view.Tokens(seen(w, w.path))
 }
 
 // count stores the provider's count for the answer that was just added.
@@ -126,7 +126,7 @@ func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []
 		return nil
 	}
 	target := max(room-overhead, room/4)
-	older, _ := view.Split(w.path, target/keepPart)
+	older, _ := view.Split(w.path, modelOf(w), target/keepPart)
 	cut := view.Tokens(older) < target/10 // too little to summarize
 	if cut && before <= w.fits(r) {
 		return nil
@@ -147,7 +147,7 @@ func (w *Worker) contextFull(ctx, parent context.Context, r Resolved) (bool, err
 			return false, err
 		}
 	}
-	size := view.Tokens(view.Of(w.path))
+	size := view.Tokens(seen(w, w.path))
 	t.run.Squeezed++
 	return w.compact(ctx, parent, r, shortening{
 		trigger: triggerAutomatic, callID: w.compactCallID(), keep: size / 2 / keepPart, target: size / 2,
@@ -174,7 +174,7 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 		s.user = c.User
 	}
 	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: s.user})
-	s.target = view.Tokens(view.Of(w.path)) / 2
+	s.target = view.Tokens(seen(w, w.path)) / 2
 	resolved, err := w.deps.Resolve(w.spec.Model)
 	if err != nil {
 		s.cut = true
@@ -257,11 +257,11 @@ func (w *Worker) requestedCallID(first store.Command) string {
 func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) (bool, error) {
 	t := w.active
 	free := w.unbudgeted()
-	older, keep := view.Split(w.path, s.keep)
+	older, keep := view.Split(w.path, modelOf(w), s.keep)
 	if s.trigger == triggerRequested && w.active == nil {
-		older, keep = view.Of(w.path), nil // no step is in progress whose messages the model must see whole
+		older, keep = seen(w, w.path), nil // no step is in progress whose messages the model must see whole
 	}
-	size := view.Tokens(view.Of(w.path))
+	size := view.Tokens(seen(w, w.path))
 	again := len(older) == 1 && older[0].Compaction != nil // only a summary is left to summarize
 	if s.trigger == triggerRequested && (len(older) == 0 || again) {
 		return false, nil
@@ -284,7 +284,7 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 	}
 	c := view.Fit(keep, max(s.target-view.TextTokens(text), 0))
 	marker := w.marker(text, c)
-	after := view.Tokens(view.Of(append(w.path[:len(w.path):len(w.path)], marker)))
+	after := view.Tokens(seen(w, append(w.path[:len(w.path):len(w.path)], marker)))
 	if after >= size {
 		return false, w.log.Append(parent, w.spent(s, usage))
 	}
@@ -295,7 +295,7 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 // whole returns the messages of the view that are not summaries, as the
 // conversation has them.
 func (w *Worker) whole() []*sessionv1.Message {
-	_, all := view.Split(w.path, 1<<62)
+	_, all := view.Split(w.path, modelOf(w), 1<<62)
 	return all
 }
 

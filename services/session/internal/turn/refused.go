@@ -14,21 +14,36 @@ import (
 // maxSaid bounds how much of a provider's message is kept, in bytes.
 const maxSaid = 1 << 10
 
+// modelOf is the name of the session's model, as `provider:model`.
+func modelOf(w *Worker) string {
+	r, err := w.deps.Resolve(w.spec.Model)
+	if err != nil {
+		return w.spec.Model
+	}
+	return r.Provider + ":" + r.Name
+}
+
+// seen is what the session's model sees of a conversation.
+func seen(w *Worker, path []*sessionv1.Message) []*sessionv1.Message {
+	return view.Of(path, modelOf(w))
+}
+
 // withhold marks the blocks of the conversation that the provider has refused. The
 // next request has a note in their place: each request repeats the conversation, so
 // these blocks would fail all of them. The write is empty when no block is known to be
 // refused. persons reports whether a person sent one of them.
 func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) {
 	said := failed.Error()
-	r := view.Refusal{Said: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
-	if failed.AboutMedia() || failed.Unexplained() {
-		r.Media, r.Older = true, failed.AboutMedia()
-		write.Revised, persons = view.Refuse(w.path, r)
+	r := view.Refusal{Model: modelOf(w), Reason: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
+	switch {
+	case failed.AboutMedia():
+		r.Media, r.Named, r.New, r.Older = true, failed.Named, true, true
+	case failed.AboutText():
+		r.Named, r.New = failed.Named, failed.Filtered() && failed.Named == nil
+	case failed.Unexplained():
+		r.Media, r.New = true, true
 	}
-	if len(write.Revised) == 0 && failed.AboutText() {
-		r.Media = false
-		write.Revised, persons = view.Refuse(w.path, r)
-	}
+	write.Revised, persons = view.Refuse(w.path, r)
 	for _, m := range write.Revised {
 		for i := range w.path {
 			if w.path[i].Name == m.Name {

@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 const (
@@ -215,7 +214,7 @@ func (w *Worker) request(r Resolved, tools []model.Tool) model.Request {
 		limit = min(limit, r.MaxOutputTokens)
 	}
 	return model.Request{
-		Model: r.Name, System: w.system(), Messages: view.Of(w.path), Tools: tools,
+		Model: r.Name, System: w.system(), Messages: seen(w, w.path), Tools: tools,
 		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
 		Step: int(w.stepNumber()), Attempt: w.active.run.Attempt + 1,
 	}

@@ -14,8 +14,8 @@ const (
 // unchanged: as many of the last messages as fit into the given tokens, and at
 // least the last unit. A unit is a message, or an assistant's message with calls
 // together with their results.
-func Split(path []*sessionv1.Message, tokens int64) (older, keep []*sessionv1.Message) {
-	view := Of(path)
+func Split(path []*sessionv1.Message, model string, tokens int64) (older, keep []*sessionv1.Message) {
+	view := Of(path, model)
 	at, size := len(view), int64(0)
 	for i := len(view) - 1; i >= 0 && view[i].Compaction == nil; i-- {
 		size += Tokens(view[i : i+1])

@@ -23,11 +23,11 @@ type medium struct {
 	bytes, side    int
 }
 
-// sendable returns messages that a provider accepts. It replaces with notes: media
-// that a provider has refused, media that no model accepts, and the oldest media
+// sendable returns messages that the model accepts. It replaces with notes: content
+// that the model has refused, media that no model accepts, and the oldest media
 // beyond the limits of a request. It returns other messages unchanged.
-func sendable(ms []*sessionv1.Message) []*sessionv1.Message {
-	s := &screen{ms: ms}
+func sendable(ms []*sessionv1.Message, model string) []*sessionv1.Message {
+	s := &screen{ms: ms, model: model}
 	for i, m := range ms {
 		for j, b := range m.Blocks {
 			s.block(i, j, b)
@@ -42,23 +42,25 @@ func sendable(ms []*sessionv1.Message) []*sessionv1.Message {
 // screen replaces content that cannot be sent, in copies.
 type screen struct {
 	ms     []*sessionv1.Message
+	model  string
 	copied map[int]bool // nil: ms is the caller's
 	media  []medium     // that can be sent
 }
 
 func (s *screen) block(i, j int, b *sessionv1.Block) {
+	refused := refusedBy(b, s.model)
 	switch k := b.Kind.(type) {
 	case *sessionv1.Block_Content:
-		if b.Refused != "" {
-			s.replace(medium{message: i, block: j, piece: -1}, refusal(b.Refused))
+		if refused != nil {
+			s.replace(medium{message: i, block: j, piece: -1}, refusal(refused.Reason))
 			return
 		}
 		s.content(medium{message: i, block: j, piece: -1}, k.Content)
 	case *sessionv1.Block_ToolResult:
 		media := hasMedia(k.ToolResult)
 		for p, c := range k.ToolResult.Content {
-			if b.Refused != "" && (!media || isMedium(c)) {
-				s.replace(medium{message: i, block: j, piece: p}, refusal(b.Refused))
+			if refused != nil && (!media || isMedium(c)) {
+				s.replace(medium{message: i, block: j, piece: p}, refusal(refused.Reason))
 				continue
 			}
 			s.content(medium{message: i, block: j, piece: p}, c)

@@ -15,11 +15,13 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
-// Of returns the view of a conversation, oldest message first: from its last
+// Of returns a model's view of a conversation, oldest message first: from its last
 // compaction on the summary, the kept messages before it, and the messages after
-// it, with notes in place of content that no provider accepts. Unchanged messages
-// are those of path.
-func Of(path []*sessionv1.Message) []*sessionv1.Message { return sendable(compacted(path)) }
+// it, with notes in place of content that it has refused or no provider accepts. The
+// model is `provider:model`. Unchanged messages are those of path.
+func Of(path []*sessionv1.Message, model string) []*sessionv1.Message {
+	return sendable(compacted(path), model)
+}
 
 func compacted(path []*sessionv1.Message) []*sessionv1.Message {
 	for at := len(path) - 1; at >= 0; at-- {

@@ -67,7 +67,7 @@ func TestTheViewBeginsWithTheLastSummary(t *testing.T) {
 		"a kept message that is not there":            {named(say(user, "a"), summary(&sessionv1.Compaction{KeptFrom: "x"}), say(user, "d")), "m1 m2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := names(Of(tt.path)); got != tt.want {
+			if got := names(Of(tt.path, "p:m")); got != tt.want {
 				t.Errorf("the view is %s, want %s", got, tt.want)
 			}
 		})
@@ -94,7 +94,7 @@ func TestAViewIsShortenedStepByStep(t *testing.T) {
 			}
 			marker := summary(c)
 			marker.Name = "s"
-			v := Of(append(path[:len(path):len(path)], marker))
+			v := Of(append(path[:len(path):len(path)], marker), "p:m")
 			if v[1].Name != tt.first {
 				t.Errorf("the view is %s", names(v))
 			}
@@ -137,12 +137,12 @@ func drawPath(t *rapid.T) []*sessionv1.Message {
 		case 1:
 			add(say(assistant, length.Draw(t, "answer")), say(user, length.Draw(t, "question")))
 		case 2:
-			_, keep := Split(path, rapid.Int64Range(0, 3000).Draw(t, "keep"))
+			_, keep := Split(path, "p:m", rapid.Int64Range(0, 3000).Draw(t, "keep"))
 			add(summary(Fit(keep, rapid.Int64Range(1, 3000).Draw(t, "target"))))
 		case 3: // shortened while a call waits for a person
 			call := use(id, length.Draw(t, "args"))
 			add(call)
-			_, keep := Split(path, rapid.Int64Range(0, 3000).Draw(t, "keep"))
+			_, keep := Split(path, "p:m", rapid.Int64Range(0, 3000).Draw(t, "keep"))
 			add(summary(Fit(keep, rapid.Int64Range(1, 3000).Draw(t, "target"))), result(id, length.Draw(t, "result")))
 		}
 	}
@@ -158,7 +158,7 @@ func TestEveryViewIsWellFormed(t *testing.T) {
 		for _, m := range path {
 			whole[m.Name] = proto.CloneOf(m)
 		}
-		v := Of(path)
+		v := Of(path, "p:m")
 		if v[0].Role != user {
 			t.Fatalf("the view begins with %v", v[0].Role)
 		}
@@ -194,7 +194,7 @@ func TestEveryViewIsWellFormed(t *testing.T) {
 // TestFitReachesItsTargetOrLeavesTheLastUnit on any conversation.
 func TestFitReachesItsTargetOrLeavesTheLastUnit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		older, keep := Split(drawPath(t), 1<<40)
+		older, keep := Split(drawPath(t), "p:m", 1<<40)
 		if len(older) > 1 {
 			t.Fatalf("%d messages are too old to stay, though all may", len(older))
 		}
@@ -203,8 +203,8 @@ func TestFitReachesItsTargetOrLeavesTheLastUnit(t *testing.T) {
 		}
 		target := rapid.Int64Range(1, 5000).Draw(t, "target")
 		marker := summary(Fit(keep, target))
-		left := Of(append(keep[:len(keep):len(keep)], marker))[1:]
-		if last, _ := Split(left, 0); Tokens(left) > target && len(last) > 0 {
+		left := Of(append(keep[:len(keep):len(keep)], marker), "p:m")[1:]
+		if last, _ := Split(left, "p:m", 0); Tokens(left) > target && len(last) > 0 {
 			t.Fatalf("%d tokens are left, more than %d, in more than one unit", Tokens(left), target)
 		}
 	})

@@ -369,11 +369,11 @@ type Block struct {
 	// The provider's own bytes for this block (a signature, redacted thinking),
 	// replayed to the same provider only.
 	ProviderData *ProviderData `protobuf:"bytes,5,opt,name=provider_data,json=providerData,proto3" json:"provider_data,omitempty"`
-	// What the model provider said when it refused a request because of the
-	// block. Set: the model no longer sees the block, but a note with these words.
-	// Of a tool result, it no longer sees the images and documents; where it has
-	// none, the whole result.
-	Refused       string `protobuf:"bytes,6,opt,name=refused,proto3" json:"refused,omitempty"`
+	// The requests that were refused because of the block, one a model. Such a model
+	// no longer sees the block, but a note with the provider's words. Of a tool
+	// result, it no longer sees the images and documents; where it has none, the
+	// whole result. Other models see the block.
+	Refusals      []*Refusal `protobuf:"bytes,6,rep,name=refusals,proto3" json:"refusals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,11 +458,11 @@ func (x *Block) GetProviderData() *ProviderData {
 	return nil
 }
 
-func (x *Block) GetRefused() string {
+func (x *Block) GetRefusals() []*Refusal {
 	if x != nil {
-		return x.Refused
+		return x.Refusals
 	}
-	return ""
+	return nil
 }
 
 type isBlock_Kind interface {
@@ -497,6 +497,61 @@ func (*Block_ToolUse) isBlock_Kind() {}
 
 func (*Block_ToolResult) isBlock_Kind() {}
 
+// Refusal is a model provider's refusal of a block.
+type Refusal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The model that refused it, as `provider:model`.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// What the provider said.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Refusal) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Refusal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Thinking is what the model thought before it spoke.
 type Thinking struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -508,7 +563,7 @@ type Thinking struct {
 
 func (x *Thinking) Reset() {
 	*x = Thinking{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +575,7 @@ func (x *Thinking) String() string {
 func (*Thinking) ProtoMessage() {}
 
 func (x *Thinking) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +588,7 @@ func (x *Thinking) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Thinking.ProtoReflect.Descriptor instead.
 func (*Thinking) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Thinking) GetText() string {
@@ -560,7 +615,7 @@ type ToolUse struct {
 
 func (x *ToolUse) Reset() {
 	*x = ToolUse{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +627,7 @@ func (x *ToolUse) String() string {
 func (*ToolUse) ProtoMessage() {}
 
 func (x *ToolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +640,7 @@ func (x *ToolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolUse.ProtoReflect.Descriptor instead.
 func (*ToolUse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ToolUse) GetCallId() string {
@@ -631,7 +686,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +698,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +711,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -693,7 +748,7 @@ type ProviderData struct {
 
 func (x *ProviderData) Reset() {
 	*x = ProviderData{}
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +760,7 @@ func (x *ProviderData) String() string {
 func (*ProviderData) ProtoMessage() {}
 
 func (x *ProviderData) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_message_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_message_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +773,7 @@ func (x *ProviderData) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProviderData.ProtoReflect.Descriptor instead.
 func (*ProviderData) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_message_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ProviderData) GetProvider() string {
@@ -759,16 +814,19 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\rtokens_before\x18\x02 \x01(\x03R\ftokensBefore\x12!\n" +
 	"\ftokens_after\x18\x03 \x01(\x03R\vtokensAfter\x12#\n" +
 	"\rresults_until\x18\x04 \x01(\tR\fresultsUntil\x12&\n" +
-	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\xe6\x02\n" +
+	"\x0fmax_block_bytes\x18\x05 \x01(\x03R\rmaxBlockBytes\"\x86\x03\n" +
 	"\x05Block\x127\n" +
 	"\acontent\x18\x01 \x01(\v2\x1b.fairlead.common.v1.ContentH\x00R\acontent\x12;\n" +
 	"\bthinking\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ThinkingH\x00R\bthinking\x129\n" +
 	"\btool_use\x18\x03 \x01(\v2\x1c.fairlead.session.v1.ToolUseH\x00R\atoolUse\x12B\n" +
 	"\vtool_result\x18\x04 \x01(\v2\x1f.fairlead.session.v1.ToolResultH\x00R\n" +
 	"toolResult\x12F\n" +
-	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderData\x12\x18\n" +
-	"\arefused\x18\x06 \x01(\tR\arefusedB\x06\n" +
-	"\x04kind\"\x1e\n" +
+	"\rprovider_data\x18\x05 \x01(\v2!.fairlead.session.v1.ProviderDataR\fproviderData\x128\n" +
+	"\brefusals\x18\x06 \x03(\v2\x1c.fairlead.session.v1.RefusalR\brefusalsB\x06\n" +
+	"\x04kind\"7\n" +
+	"\aRefusal\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x1e\n" +
 	"\bThinking\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x87\x01\n" +
 	"\aToolUse\x12\x17\n" +
@@ -812,37 +870,39 @@ func file_fairlead_session_v1_message_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_message_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_session_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_fairlead_session_v1_message_proto_goTypes = []any{
 	(Role)(0),                     // 0: fairlead.session.v1.Role
 	(ToolOutcome)(0),              // 1: fairlead.session.v1.ToolOutcome
 	(*Message)(nil),               // 2: fairlead.session.v1.Message
 	(*Compaction)(nil),            // 3: fairlead.session.v1.Compaction
 	(*Block)(nil),                 // 4: fairlead.session.v1.Block
-	(*Thinking)(nil),              // 5: fairlead.session.v1.Thinking
-	(*ToolUse)(nil),               // 6: fairlead.session.v1.ToolUse
-	(*ToolResult)(nil),            // 7: fairlead.session.v1.ToolResult
-	(*ProviderData)(nil),          // 8: fairlead.session.v1.ProviderData
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.Content)(nil),            // 10: fairlead.common.v1.Content
+	(*Refusal)(nil),               // 5: fairlead.session.v1.Refusal
+	(*Thinking)(nil),              // 6: fairlead.session.v1.Thinking
+	(*ToolUse)(nil),               // 7: fairlead.session.v1.ToolUse
+	(*ToolResult)(nil),            // 8: fairlead.session.v1.ToolResult
+	(*ProviderData)(nil),          // 9: fairlead.session.v1.ProviderData
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*v1.Content)(nil),            // 11: fairlead.common.v1.Content
 }
 var file_fairlead_session_v1_message_proto_depIdxs = []int32{
 	0,  // 0: fairlead.session.v1.Message.role:type_name -> fairlead.session.v1.Role
 	4,  // 1: fairlead.session.v1.Message.blocks:type_name -> fairlead.session.v1.Block
-	9,  // 2: fairlead.session.v1.Message.create_time:type_name -> google.protobuf.Timestamp
+	10, // 2: fairlead.session.v1.Message.create_time:type_name -> google.protobuf.Timestamp
 	3,  // 3: fairlead.session.v1.Message.compaction:type_name -> fairlead.session.v1.Compaction
-	10, // 4: fairlead.session.v1.Block.content:type_name -> fairlead.common.v1.Content
-	5,  // 5: fairlead.session.v1.Block.thinking:type_name -> fairlead.session.v1.Thinking
-	6,  // 6: fairlead.session.v1.Block.tool_use:type_name -> fairlead.session.v1.ToolUse
-	7,  // 7: fairlead.session.v1.Block.tool_result:type_name -> fairlead.session.v1.ToolResult
-	8,  // 8: fairlead.session.v1.Block.provider_data:type_name -> fairlead.session.v1.ProviderData
-	10, // 9: fairlead.session.v1.ToolResult.content:type_name -> fairlead.common.v1.Content
-	1,  // 10: fairlead.session.v1.ToolResult.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	11, // 4: fairlead.session.v1.Block.content:type_name -> fairlead.common.v1.Content
+	6,  // 5: fairlead.session.v1.Block.thinking:type_name -> fairlead.session.v1.Thinking
+	7,  // 6: fairlead.session.v1.Block.tool_use:type_name -> fairlead.session.v1.ToolUse
+	8,  // 7: fairlead.session.v1.Block.tool_result:type_name -> fairlead.session.v1.ToolResult
+	9,  // 8: fairlead.session.v1.Block.provider_data:type_name -> fairlead.session.v1.ProviderData
+	5,  // 9: fairlead.session.v1.Block.refusals:type_name -> fairlead.session.v1.Refusal
+	11, // 10: fairlead.session.v1.ToolResult.content:type_name -> fairlead.common.v1.Content
+	1,  // 11: fairlead.session.v1.ToolResult.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_message_proto_init() }
@@ -862,7 +922,7 @@ func file_fairlead_session_v1_message_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_message_proto_rawDesc), len(file_fairlead_session_v1_message_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

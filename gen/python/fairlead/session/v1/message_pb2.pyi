@@ -77,20 +77,28 @@ class Compaction(_message.Message):
     def __init__(self, kept_from: _Optional[str] = ..., tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., results_until: _Optional[str] = ..., max_block_bytes: _Optional[int] = ...) -> None: ...
 
 class Block(_message.Message):
-    __slots__ = ("content", "thinking", "tool_use", "tool_result", "provider_data", "refused")
+    __slots__ = ("content", "thinking", "tool_use", "tool_result", "provider_data", "refusals")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     THINKING_FIELD_NUMBER: _ClassVar[int]
     TOOL_USE_FIELD_NUMBER: _ClassVar[int]
     TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_DATA_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
     content: _content_pb2.Content
     thinking: Thinking
     tool_use: ToolUse
     tool_result: ToolResult
     provider_data: ProviderData
-    refused: str
-    def __init__(self, content: _Optional[_Union[_content_pb2.Content, _Mapping]] = ..., thinking: _Optional[_Union[Thinking, _Mapping]] = ..., tool_use: _Optional[_Union[ToolUse, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResult, _Mapping]] = ..., provider_data: _Optional[_Union[ProviderData, _Mapping]] = ..., refused: _Optional[str] = ...) -> None: ...
+    refusals: _containers.RepeatedCompositeFieldContainer[Refusal]
+    def __init__(self, content: _Optional[_Union[_content_pb2.Content, _Mapping]] = ..., thinking: _Optional[_Union[Thinking, _Mapping]] = ..., tool_use: _Optional[_Union[ToolUse, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResult, _Mapping]] = ..., provider_data: _Optional[_Union[ProviderData, _Mapping]] = ..., refusals: _Optional[_Iterable[_Union[Refusal, _Mapping]]] = ...) -> None: ...
+
+class Refusal(_message.Message):
+    __slots__ = ("model", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Thinking(_message.Message):
     __slots__ = ("text",)

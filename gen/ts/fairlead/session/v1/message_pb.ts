@@ -15,7 +15,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/message.proto.
  */
 export const file_fairlead_session_v1_message: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL21lc3NhZ2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi0wIKB01lc3NhZ2USDAoEbmFtZRgBIAEoCRIOCgZwYXJlbnQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sZRIqCgZibG9ja3MYBCADKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkJsb2NrEgwKBHR1cm4YBSABKAkSDAoEc3RlcBgGIAEoBRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoKY29tcGFjdGlvbhgIIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuQ29tcGFjdGlvbjpT6kFQChRmYWlybGVhZC5kZXYvTWVzc2FnZRIlc2Vzc2lvbnMve3Nlc3Npb259L21lc3NhZ2VzL3ttZXNzYWdlfSoIbWVzc2FnZXMyB21lc3NhZ2UifAoKQ29tcGFjdGlvbhIRCglrZXB0X2Zyb20YASABKAkSFQoNdG9rZW5zX2JlZm9yZRgCIAEoAxIUCgx0b2tlbnNfYWZ0ZXIYAyABKAMSFQoNcmVzdWx0c191bnRpbBgEIAEoCRIXCg9tYXhfYmxvY2tfYnl0ZXMYBSABKAMipwIKBUJsb2NrEi4KB2NvbnRlbnQYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEgAEjEKCHRoaW5raW5nGAIgASgLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0gAEjAKCHRvb2xfdXNlGAMgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sVXNlSAASNgoLdG9vbF9yZXN1bHQYBCABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHRIABI4Cg1wcm92aWRlcl9kYXRhGAUgASgLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Qcm92aWRlckRhdGESDwoHcmVmdXNlZBgGIAEoCUIGCgRraW5kIhgKCFRoaW5raW5nEgwKBHRleHQYASABKAkiWgoHVG9vbFVzZRIPCgdjYWxsX2lkGAEgASgJEhgKEHByb3ZpZGVyX2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCRIWCg5hcmd1bWVudHNfanNvbhgEIAEoCSJ+CgpUb29sUmVzdWx0Eg8KB2NhbGxfaWQYASABKAkSLAoHY29udGVudBgCIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50EjEKB291dGNvbWUYAyABKA4yIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xPdXRjb21lIi4KDFByb3ZpZGVyRGF0YRIQCghwcm92aWRlchgBIAEoCRIMCgRkYXRhGAIgASgMKj8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg0KCVJPTEVfVVNFUhABEhIKDlJPTEVfQVNTSVNUQU5UEAIq+wEKC1Rvb2xPdXRjb21lEhwKGFRPT0xfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD1RPT0xfT1VUQ09NRV9PSxABEhYKElRPT0xfT1VUQ09NRV9FUlJPUhACEhcKE1RPT0xfT1VUQ09NRV9ERU5JRUQQAxIYChRUT09MX09VVENPTUVfUkVGVVNFRBAEEhgKFFRPT0xfT1VUQ09NRV9FWFBJUkVEEAUSHAoYVE9PTF9PVVRDT01FX0lOVEVSUlVQVEVEEAYSGAoUVE9PTF9PVVRDT01FX1VOS05PV04QBxIcChhUT09MX09VVENPTUVfVU5BVkFJTEFCTEUQCEJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_fairlead_common_v1_content, file_google_api_resource, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL21lc3NhZ2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi0wIKB01lc3NhZ2USDAoEbmFtZRgBIAEoCRIOCgZwYXJlbnQYAiABKAkSJwoEcm9sZRgDIAEoDjIZLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sZRIqCgZibG9ja3MYBCADKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkJsb2NrEgwKBHR1cm4YBSABKAkSDAoEc3RlcBgGIAEoBRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoKY29tcGFjdGlvbhgIIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuQ29tcGFjdGlvbjpT6kFQChRmYWlybGVhZC5kZXYvTWVzc2FnZRIlc2Vzc2lvbnMve3Nlc3Npb259L21lc3NhZ2VzL3ttZXNzYWdlfSoIbWVzc2FnZXMyB21lc3NhZ2UifAoKQ29tcGFjdGlvbhIRCglrZXB0X2Zyb20YASABKAkSFQoNdG9rZW5zX2JlZm9yZRgCIAEoAxIUCgx0b2tlbnNfYWZ0ZXIYAyABKAMSFQoNcmVzdWx0c191bnRpbBgEIAEoCRIXCg9tYXhfYmxvY2tfYnl0ZXMYBSABKAMixgIKBUJsb2NrEi4KB2NvbnRlbnQYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEgAEjEKCHRoaW5raW5nGAIgASgLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0gAEjAKCHRvb2xfdXNlGAMgASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sVXNlSAASNgoLdG9vbF9yZXN1bHQYBCABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHRIABI4Cg1wcm92aWRlcl9kYXRhGAUgASgLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5Qcm92aWRlckRhdGESLgoIcmVmdXNhbHMYBiADKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlJlZnVzYWxCBgoEa2luZCIoCgdSZWZ1c2FsEg0KBW1vZGVsGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIYCghUaGlua2luZxIMCgR0ZXh0GAEgASgJIloKB1Rvb2xVc2USDwoHY2FsbF9pZBgBIAEoCRIYChBwcm92aWRlcl9jYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkSFgoOYXJndW1lbnRzX2pzb24YBCABKAkifgoKVG9vbFJlc3VsdBIPCgdjYWxsX2lkGAEgASgJEiwKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIxCgdvdXRjb21lGAMgASgOMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sT3V0Y29tZSIuCgxQcm92aWRlckRhdGESEAoIcHJvdmlkZXIYASABKAkSDAoEZGF0YRgCIAEoDCo/CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX1VTRVIQARISCg5ST0xFX0FTU0lTVEFOVBACKvsBCgtUb29sT3V0Y29tZRIcChhUT09MX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9UT09MX09VVENPTUVfT0sQARIWChJUT09MX09VVENPTUVfRVJST1IQAhIXChNUT09MX09VVENPTUVfREVOSUVEEAMSGAoUVE9PTF9PVVRDT01FX1JFRlVTRUQQBBIYChRUT09MX09VVENPTUVfRVhQSVJFRBAFEhwKGFRPT0xfT1VUQ09NRV9JTlRFUlJVUFRFRBAGEhgKFFRPT0xfT1VUQ09NRV9VTktOT1dOEAcSHAoYVE9PTF9PVVRDT01FX1VOQVZBSUxBQkxFEAhCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_fairlead_common_v1_content, file_google_api_resource, file_google_protobuf_timestamp]);
 
 /**
  * Message is what the model sees: a role and content blocks. The messages of a
@@ -199,14 +199,14 @@ export type Block = Message$1<"fairlead.session.v1.Block"> & {
   providerData?: ProviderData | undefined;
 
   /**
-   * What the model provider said when it refused a request because of the
-   * block. Set: the model no longer sees the block, but a note with these words.
-   * Of a tool result, it no longer sees the images and documents; where it has
-   * none, the whole result.
+   * The requests that were refused because of the block, one a model. Such a model
+   * no longer sees the block, but a note with the provider's words. Of a tool
+   * result, it no longer sees the images and documents; where it has none, the
+   * whole result. Other models see the block.
    *
-   * @generated from field: string refused = 6;
+   * @generated from field: repeated fairlead.session.v1.Refusal refusals = 6;
    */
-  refused: string;
+  refusals: Refusal[];
 };
 
 /**
@@ -215,6 +215,34 @@ export type Block = Message$1<"fairlead.session.v1.Block"> & {
  */
 export const BlockSchema: GenMessage<Block> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_message, 2);
+
+/**
+ * Refusal is a model provider's refusal of a block.
+ *
+ * @generated from message fairlead.session.v1.Refusal
+ */
+export type Refusal = Message$1<"fairlead.session.v1.Refusal"> & {
+  /**
+   * The model that refused it, as `provider:model`.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * What the provider said.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.Refusal.
+ * Use `create(RefusalSchema)` to create a new message.
+ */
+export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_message, 3);
 
 /**
  * Thinking is what the model thought before it spoke.
@@ -235,7 +263,7 @@ export type Thinking = Message$1<"fairlead.session.v1.Thinking"> & {
  * Use `create(ThinkingSchema)` to create a new message.
  */
 export const ThinkingSchema: GenMessage<Thinking> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 3);
+  messageDesc(file_fairlead_session_v1_message, 4);
 
 /**
  * ToolUse is a tool call that the model asked for.
@@ -277,7 +305,7 @@ export type ToolUse = Message$1<"fairlead.session.v1.ToolUse"> & {
  * Use `create(ToolUseSchema)` to create a new message.
  */
 export const ToolUseSchema: GenMessage<ToolUse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 4);
+  messageDesc(file_fairlead_session_v1_message, 5);
 
 /**
  * ToolResult is the result of a tool call.
@@ -312,7 +340,7 @@ export type ToolResult = Message$1<"fairlead.session.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 5);
+  messageDesc(file_fairlead_session_v1_message, 6);
 
 /**
  * ProviderData is a model provider's opaque data.
@@ -340,7 +368,7 @@ export type ProviderData = Message$1<"fairlead.session.v1.ProviderData"> & {
  * Use `create(ProviderDataSchema)` to create a new message.
  */
 export const ProviderDataSchema: GenMessage<ProviderData> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_message, 6);
+  messageDesc(file_fairlead_session_v1_message, 7);
 
 /**
  * Role says who speaks.

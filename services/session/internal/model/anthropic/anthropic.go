@@ -66,14 +66,15 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	}
 	watched, w := wire.Begin(ctx, m.cfg.Provider, m.cfg.Key, m.cfg.Idle)
 	defer w.End()
-	body, err := m.body(r, wire.NewConversation(r, m.own(r.Model)))
+	c := wire.NewConversation(r, m.own(r.Model))
+	body, err := m.body(r, c)
 	if err != nil { // such as that of a tool whose schema is not JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 	}
 	var raw *http.Response
 	err = m.client.Post(watched, "v1/messages", nil, &raw, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
 	if err != nil {
-		return nil, w.Fail(ctx, err)
+		return nil, wire.Named(w.Fail(ctx, err), sent(c))
 	}
 	defer func() { _ = raw.Body.Close() }() // The answer is complete or void by now.
 	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}

@@ -138,6 +138,15 @@ func result(c *wire.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockP
 	return p
 }
 
+// sent gives the blocks that the request's messages are made of.
+func sent(c *wire.Conversation) [][]*sessionv1.Block {
+	out := make([][]*sessionv1.Block, len(c.Messages))
+	for i, m := range c.Messages {
+		out[i] = m.Blocks
+	}
+	return out
+}
+
 func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
 	switch k := c.GetKind().(type) {
 	case *commonv1.Content_Image:

@@ -89,7 +89,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 			return resp, nil
 		}
 		if begun || m.cfg.Reasoning == Always || m.cfg.Reasoning == Never || !t.next() {
-			return nil, t.err
+			return nil, wire.Named(t.err, sent(m.conversation(r, t.level)))
 		}
 	}
 }

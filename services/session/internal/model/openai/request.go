@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/sashabaranov/go-openai"
@@ -38,12 +39,17 @@ type toolCall struct {
 	Extra    json.RawMessage  `json:"extra_content,omitempty"`
 }
 
-// request returns the request, with reasoning according to the level.
-func (m *Model) request(r model.Request, l level) request {
-	c := wire.NewConversation(r, func(b *sessionv1.Block) bool {
+// conversation is that of r, with reasoning unless the level has none.
+func (m *Model) conversation(r model.Request, l level) *wire.Conversation {
+	return wire.NewConversation(r, func(b *sessionv1.Block) bool {
 		_, ok := m.own(r.Model, b)
 		return ok && l != none
 	})
+}
+
+// request returns the request, with reasoning according to the level.
+func (m *Model) request(r model.Request, l level) request {
+	c := m.conversation(r, l)
 	req := request{ChatCompletionRequest: sdk.ChatCompletionRequest{
 		Model: r.Model, Stream: true,
 		StreamOptions:   &sdk.StreamOptions{IncludeUsage: true},
@@ -126,6 +132,32 @@ func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionM
 		return out
 	}
 	return append(out, said(parts))
+}
+
+// sent gives the blocks that the request's messages of the user and of tools are made of.
+func sent(c *wire.Conversation) (out [][]*sessionv1.Block) {
+	if c.System != "" {
+		out = append(out, nil)
+	}
+	for _, m := range c.Messages {
+		if m.Role == sessionv1.Role_ROLE_ASSISTANT {
+			out = append(out, nil)
+			continue
+		}
+		var parts []*sessionv1.Block
+		for i, b := range m.Blocks {
+			n := 1
+			if r := b.GetToolResult(); r != nil {
+				_, shown := result(r)
+				out, n = append(out, m.Blocks[i:i+1]), len(shown)
+			}
+			parts = append(parts, slices.Repeat([]*sessionv1.Block{b}, n)...)
+		}
+		if len(parts) > 0 {
+			out = append(out, parts)
+		}
+	}
+	return out
 }
 
 // said returns a user message. Text alone is sent as a plain string, which

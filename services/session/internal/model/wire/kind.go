@@ -90,6 +90,9 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 	aboutKey := e.Kind == model.Authentication || status == http.StatusUnauthorized || status == http.StatusForbidden
 	if said := Quote(t.Message, w.key); said != "" && !aboutKey { // A message about a key may quote it.
 		what += ": " + said
+		e.Said = said
+	} else if t.Page {
+		e.Said = "a web page"
 	}
 	e.Message = fmt.Sprintf("the model provider %s %s", w.provider, what)
 	return e

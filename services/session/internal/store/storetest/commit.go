@@ -150,7 +150,7 @@ func testCommit(t *testing.T, open func(t *testing.T) store.Store) {
 		one, two := message(l.Key, "m1", "", "one"), message(l.Key, "m2", "m1", "two")
 		f.commit(store.Write{Lease: l, Messages: []*sessionv1.Message{one, two}, Head: &head})
 		one = proto.CloneOf(one)
-		one.Blocks[0].Refused = "not this"
+		one.Blocks[0].Refusals = []*sessionv1.Refusal{{Model: "p:m", Reason: "not this"}}
 		f.commit(store.Write{Lease: l, Revised: []*sessionv1.Message{one}})
 		got, err := f.ListMessages(f.ctx(), l.Key, "", "", 0)
 		f.must(err)
