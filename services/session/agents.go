@@ -63,7 +63,7 @@ func (a *agents) run(ctx context.Context) error {
 	}
 }
 
-// note keeps the faults, and logs those that are new.
+// note stores the faults, and logs new ones.
 func (a *agents) note(ctx context.Context, faults []*toolsv1.AgentFault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *agents) faultsOf(id string) (faults []string) {
 	return faults
 }
 
-// fit tells what does not fit.
+// fit returns an error that lists what the tools service lacks.
 func (a *agents) fit() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -120,11 +120,11 @@ func (b *backend) upload(ctx context.Context, open *sessionv1.ImportOpen, from i
 			return nil, fmt.Errorf("read the file: %w", readErr)
 		}
 	}
-	resp, err := stream.CloseAndRecv() // tells why a Send failed, too
+	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
 	return resp.GetSession(), client.Explained(err)
 }
 
-// printMade tells which session was made.
+// printMade prints the name of a new session.
 func printMade(w io.Writer, x *sessionv1.Session, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, x)

@@ -290,7 +290,7 @@ func (c *client) send(ctx context.Context, session, text string, on sessionv1.On
 }
 
 // mutate makes a request at one entry after the other, with one key, until it is answered.
-// When it is refused the answer tells why; when ctx ends there is none.
+// If the request is refused, answer is the reason and ok is false; when ctx ends, answer is empty.
 func (c *client) mutate(ctx context.Context, r *rand.Rand, do func(ctx context.Context, e entry, key string) (string, error)) (answer, key string, ok bool) {
 	key = id.New()
 	for ctx.Err() == nil {

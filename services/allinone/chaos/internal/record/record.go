@@ -66,7 +66,7 @@ type Fault struct {
 // Session is one session: what clients did and saw of it, and how it was at the end.
 type Session struct {
 	Name string // as sessions/{session}
-	// Tenant and User are whose it is; empty for everybody\'s.
+	// Tenant and User own the session; empty for the default ones.
 	Tenant, User string `json:",omitempty"`
 	Fork         *Fork  `json:",omitempty"` // from which other session it was made, if it was
 	Accepted     []Accepted

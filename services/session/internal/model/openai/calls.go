@@ -26,8 +26,8 @@ type call struct {
 // maxCalls bounds the calls of one answer.
 const maxCalls = 1000
 
-// take appends a piece to its call. An id that comes after the call was announced
-// is too late to be told.
+// take appends a piece to its call. It ignores an id that comes after the call
+// was announced.
 func (a *answer) take(p *piece) error {
 	c := a.find(p)
 	if len(a.calls) > maxCalls {
@@ -59,8 +59,8 @@ func (a *answer) take(p *piece) error {
 }
 
 // repeatedBy reports whether a piece of the call begins its complete arguments
-// again. A piece without id and name does so only with equal arguments: others
-// are a fault of the model, which it gets to see.
+// again. A piece without id and name does so only with equal arguments: other
+// arguments are a fault of the model, which it gets to see.
 func (c *call) repeatedBy(p *piece) bool {
 	if !c.args.whole() || c.args.bare() {
 		return false
@@ -68,8 +68,8 @@ func (c *call) repeatedBy(p *piece) bool {
 	return p.ID != "" || p.Function.Name != "" || c.args.equal(p.canonical())
 }
 
-// checkRepeats refuses an answer whose call came again with other arguments:
-// which of them to run is unknown.
+// checkRepeats refuses an answer in which a call was repeated with other
+// arguments: it is unknown which of them to run.
 func (a *answer) checkRepeats() error {
 	for _, c := range a.calls {
 		values, err := objects(c.again.Bytes())
@@ -85,8 +85,8 @@ func (a *answer) checkRepeats() error {
 	return nil
 }
 
-// find returns the call of a piece: the one with its id, else with its index, else
-// the last one, unless the piece begins another.
+// find returns the call of a piece: the one with its id, otherwise with its index,
+// otherwise the last one, unless the piece begins another.
 func (a *answer) find(p *piece) *call {
 	if c := a.findID(p); c != nil {
 		return c
@@ -148,9 +148,10 @@ func (c *call) repeats(p *piece) bool {
 	return c.name == string(p.Function.Name) && c.args.equal(p.canonical())
 }
 
-// other reports whether a piece with the index of c belongs to another call all
-// the same, as from servers that number all their calls 0. It has another id or
-// name; or c has no id and complete arguments, and the piece has others.
+// other reports whether a piece with the index of c still belongs to another
+// call, as from servers that number all their calls 0. It does if it has
+// another id or name, or if c has no id and complete arguments and the piece
+// has arguments, too.
 func (c *call) other(p *piece) bool {
 	name := string(p.Function.Name)
 	if name == "" || c.name == "" {
@@ -169,9 +170,9 @@ func (a *answer) add(index wire.Count) *call {
 	return c
 }
 
-// pump emits what has come of the calls: all of the first that is not complete,
-// nothing yet of those after it, so that blocks do not interleave. It holds back
-// what may still be replaced or dropped.
+// pump emits the pieces of the calls: all of the first call that is not
+// complete, none of the calls after it, so that blocks do not interleave. It
+// holds back pieces that may still be replaced or dropped.
 func (a *answer) pump() error {
 	for a.active < len(a.calls) {
 		c := a.calls[a.active]
@@ -250,7 +251,7 @@ func (a *answer) closeCall(c *call) error {
 	return a.emit(model.Delta{Kind: model.ToolUseEnd, Block: len(a.blocks) - 1})
 }
 
-// closeCalls emits all that was held back, at the end of the stream.
+// closeCalls emits everything that was held back, at the end of the stream.
 func (a *answer) closeCalls() error {
 	if err := a.checkRepeats(); err != nil {
 		return err

@@ -39,7 +39,7 @@ func (f *fixture) settle(l store.Lease, s ...store.Settle) {
 	f.commit(store.Write{Lease: l, Settle: s})
 }
 
-// stands tells what is used and reserved of a budget.
+// stands returns the used and the reserved part of a budget.
 func (f *fixture) stands(b store.Bound) string {
 	f.Helper()
 	all, err := f.Balances(f.ctx(), "acme", []store.Bound{b})
