@@ -1,4 +1,4 @@
-// Package gittest has a Git server for tests: the real one, behind HTTPS and a password.
+// Package gittest provides a Git server for tests: real Git, behind HTTPS and a password.
 package gittest
 
 import (
@@ -19,30 +19,28 @@ import (
 	"testing"
 )
 
-// Secret is the password that a forge asks for, of the user [User].
+// User and Secret are the user name and the password of a forge.
 const (
 	User   = "x-access-token"
 	Secret = "ghp-s3cret-never-inside"
 )
 
-// Basic is the credential as it is in a request.
+// Basic is the credential as sent in a request.
 var Basic = base64.StdEncoding.EncodeToString([]byte(User + ":" + Secret))
 
-// Forge is a Git server on the host: by HTTPS, and only for those who have the
-// credential.
+// Forge is a Git server on the host, over HTTPS, that requires the credential.
 type Forge struct {
 	t *testing.T
-	// Dir holds the repositories; URL is the server's, without a path; PEM is the
-	// file of its certificate.
+	// Dir holds the repositories; URL is the server's, without a path; PEM is the file of its certificate.
 	Dir, URL, PEM string
 	Port          int
 
 	mu     sync.Mutex
 	asked  []string                                          // method, path and user of each request
-	before func(w http.ResponseWriter, r *http.Request) bool // answers instead, when it says so
+	before func(w http.ResponseWriter, r *http.Request) bool // answers a request itself if it returns true
 }
 
-// New starts a forge without repositories, until the test ends.
+// New starts a forge without repositories that runs until the test ends.
 func New(t *testing.T) *Forge {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -77,7 +75,7 @@ func New(t *testing.T) *Forge {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		r.Header.Del("Authorization") // the server's own program need not know it
+		r.Header.Del("Authorization") // the server's program need not know it
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
@@ -96,7 +94,7 @@ func New(t *testing.T) *Forge {
 	return f
 }
 
-// Git runs Git on the host, in a folder of the test's own.
+// Git runs Git on the host, in a folder of the test.
 func (f *Forge) Git(args ...string) string {
 	f.t.Helper()
 	cmd := exec.CommandContext(f.t.Context(), "git", append([]string{"-c", "init.defaultBranch=main", "-c", "user.name=Somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.file.allow=always"}, args...)...) //nolint:gosec // the arguments are the tests' own
@@ -126,17 +124,17 @@ func (f *Forge) Publish(name string, content map[string]string) string {
 	return f.Git("-C", work, "rev-parse", "HEAD")
 }
 
-// Repo is the address of org/{name}.git.
+// Repo returns the address of org/{name}.git.
 func (f *Forge) Repo(name string) string { return fmt.Sprintf("%s/org/%s.git", f.URL, name) }
 
-// Requests are those so far, each with method, path and user.
+// Requests returns all requests so far, each with method, path and user.
 func (f *Forge) Requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.asked...)
 }
 
-// Meddle has a function see each request first; it may answer it, and says so then.
+// Meddle installs a function that sees each request first; it returns true if it answered the request.
 func (f *Forge) Meddle(do func(w http.ResponseWriter, r *http.Request) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
