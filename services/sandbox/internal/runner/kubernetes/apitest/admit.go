@@ -18,8 +18,8 @@ var (
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// admit says why a pod is refused: by the rules of Pod Security, which are
-// Kubernetes' own code, or for what it says itself. mu is held.
+// admit returns why a pod is refused: by the rules of Pod Security, which are Kubernetes' own code, or
+// because it is invalid. mu is held.
 func (s *Server) admit(p *corev1.Pod) *metav1.Status {
 	if s.pods[p.Name] != nil {
 		return &metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists, Message: p.Name + " already exists"}
@@ -43,7 +43,7 @@ func (s *Server) claims(name string) bool {
 	return known
 }
 
-// invalid are faults of a pod: those that the driver could make.
+// invalid returns faults of a pod that the driver could cause.
 func (s *Server) invalid(p *corev1.Pod) (faults []string) {
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {

@@ -1,11 +1,9 @@
-// Package apitest is an API server for tests of the driver `kubernetes`, and what
-// stands in for a cluster behind it: it speaks the real protocol over TLS, refuses
-// what a cluster with Pod Security's level `restricted` and the role of
-// deploy/k8s/pods refuses, and runs pods as containers of runc on this machine.
+// Package apitest is an API server, with a simulated cluster, for tests of the driver `kubernetes`. It
+// speaks the real protocol over TLS. It refuses what a cluster with Pod Security's level `restricted` and
+// the role of deploy/k8s/pods refuses. It runs pods as containers of runc on this machine.
 //
-// It shows that the driver asks for the right things and deals with what it is told.
-// It cannot show that a cluster keeps its promises: the containers are isolated by
-// this package and runc, not by a kubelet and its runtime.
+// It shows that the driver makes the right requests and handles the answers. It cannot show that a cluster
+// enforces isolation: this package and runc isolate the containers, not a kubelet and its runtime.
 package apitest
 
 import (
@@ -27,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Namespace and Node are the only ones of the cluster, and Claim is a claim in it.
+// Namespace and Node are the cluster's only ones, and Claim is a claim in it.
 const (
 	Namespace = "fairlead"
 	Node      = "node-a"
@@ -36,9 +34,9 @@ const (
 
 // Options of a Server.
 type Options struct {
-	// Volume is the folder that is the claim's volume.
+	// Volume is the folder of the claim's volume.
 	Volume string
-	// Claims are further claims, and the folders that are their volumes.
+	// Claims are further claims, by name, and the folders of their volumes.
 	Claims map[string]string
 	// Role is a manifest with the client's Role; if empty, everything is allowed.
 	Role string
@@ -54,20 +52,19 @@ type Faults struct {
 	Delay time.Duration
 	// Waiting leaves pods waiting for their container, for this reason.
 	Waiting string
-	// HostNetwork has pods share the machine's network, as where nothing keeps policies.
+	// HostNetwork makes pods share the machine's network, as without enforced policies.
 	HostNetwork bool
-	// HostUsers ignores hostUsers, as clusters do that do not know it.
+	// HostUsers ignores hostUsers, like clusters that do not know it.
 	HostUsers bool
 	// Unbounded ignores the sizes of volumes in memory.
 	Unbounded bool
-	// Writable ignores that volumes are to be shown read-only.
+	// Writable ignores that volumes should be read-only.
 	Writable bool
-	// NoExec has exec refused.
+	// NoExec refuses exec.
 	NoExec bool
-	// SlowProgram has a container's program begin a while after the container is said
-	// to run.
+	// SlowProgram delays a container's program after the container is reported as running.
 	SlowProgram bool
-	// Reticent has a node say how a container ended only when its pod is deleted.
+	// Reticent makes a node report how a container ended only when its pod is deleted.
 	Reticent bool
 }
 
@@ -87,16 +84,16 @@ type Server struct {
 	pods    map[string]*pod
 	boxes   map[string]*Sandbox
 	events  []event
-	changed chan struct{} // closed and made anew when an event comes
+	changed chan struct{} // closed and recreated for each event
 	used    map[string]bool
 	conns   map[*conn]string // open connections of exec, by pod
 	closed  bool
 }
 
-// pod is a pod and what runs of it.
+// pod is a pod and its container.
 type pod struct {
 	corev1.Pod
-	run  *running // nil: not yet, or not any more
+	run  *running // nil: not started yet, or ended
 	self bool     // the service's own pod, which is not run
 }
 
@@ -106,7 +103,7 @@ type event struct {
 	pod     corev1.Pod
 }
 
-// New starts one.
+// New starts a server.
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
 	k, err := newKubelet(o)
@@ -127,7 +124,7 @@ func New(t testing.TB, o Options) *Server {
 	return s
 }
 
-// Config is how it is reached.
+// Config returns the configuration of a connection to the server.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: s.http.URL, BearerToken: s.token, TLSClientConfig: rest.TLSClientConfig{CAData: s.certificate()}}
 }
@@ -136,7 +133,7 @@ func (s *Server) certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Kubeconfig writes a file that says the same, and returns its name.
+// Kubeconfig writes the same configuration to a file and returns its name.
 func (s *Server) Kubeconfig(dir string) string {
 	s.t.Helper()
 	name := dir + "/kubeconfig"
@@ -153,14 +150,14 @@ func (s *Server) Kubeconfig(dir string) string {
 	return name
 }
 
-// Break changes what goes wrong.
+// Break changes the injected faults.
 func (s *Server) Break(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
 }
 
-// Cut cuts off all connections of exec, without a word.
+// Cut cuts all connections of exec without a message.
 func (s *Server) Cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +166,7 @@ func (s *Server) Cut() {
 	}
 }
 
-// Evict ends all pods for a reason, as a kubelet does. OOMKilled and Evicted are
-// reasons.
+// Evict ends all pods for a reason, as a kubelet does, such as OOMKilled or Evicted.
 func (s *Server) Evict(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +178,7 @@ func (s *Server) Evict(reason string) {
 	}
 }
 
-// Pods are those that there are.
+// Pods returns all pods.
 func (s *Server) Pods() []corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +189,7 @@ func (s *Server) Pods() []corev1.Pod {
 	return all
 }
 
-// Sandboxes are the names of those that there are.
+// Sandboxes returns the names of all sandboxes.
 func (s *Server) Sandboxes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,10 +25,10 @@ func (c *conn) write(channel byte, b []byte) error {
 	return c.ws.WriteMessage(websocket.BinaryMessage, append([]byte{channel}, b...))
 }
 
-// cut drops it, as a network does that fails.
+// cut drops the connection like a failing network.
 func (c *conn) cut() { _ = c.ws.NetConn().Close() }
 
-// channelWriter is a channel as a writer.
+// channelWriter writes to a channel.
 type channelWriter struct {
 	c       *conn
 	channel byte
@@ -85,8 +85,8 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// execute runs a command at the other end of a connection. When that is cut, the
-// command only sees the end of its input.
+// execute runs a command at the other end of a connection. When the connection is cut, the command only
+// sees the end of its input.
 func (s *Server) execute(c *conn, cmd *exec.Cmd) *metav1.Status {
 	cmd.Stdout, cmd.Stderr = channelWriter{c, remotecommand.StreamStdOut}, channelWriter{c, remotecommand.StreamStdErr}
 	in, err := cmd.StdinPipe()

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sandbox is one of agent-sandbox, v1beta1, with all that its schema knows.
+// Sandbox is a Sandbox of agent-sandbox, v1beta1, with all fields of its schema.
 type Sandbox struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -38,7 +38,7 @@ type Sandbox struct {
 	Status map[string]any `json:"status,omitempty"`
 }
 
-// readRole reads what the Roles of a manifest allow.
+// readRole returns what the Roles of a manifest allow.
 func readRole(path string) (map[string]bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func readRole(path string) (map[string]bool, error) {
 	}
 }
 
-// guard lets requests pass that the caller may make and that no fault meets.
+// guard passes permitted requests on, unless a fault refuses them.
 func (s *Server) guard(resource string, verbs []string, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+s.token {
@@ -119,7 +119,7 @@ func (s *Server) handler() http.Handler {
 	return m
 }
 
-// strict reads an object as a server does that is asked to be strict.
+// strict decodes an object like a server with strict validation.
 func strict(r *http.Request, into any) error {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Server) createPod(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, made)
 }
 
-// add takes a pod that was admitted in. mu is held.
+// add adds an admitted pod. mu is held.
 func (s *Server) add(p *corev1.Pod) *corev1.Pod {
 	p.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 	p.UID, p.CreationTimestamp = types.UID(rand.Text()), metav1.Now()
@@ -246,7 +246,7 @@ func (s *Server) deletePod(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, p.DeepCopy())
 }
 
-// delete begins a pod's end, and that of what it owns. mu is held.
+// delete begins the end of a pod and of the objects that it owns. mu is held.
 func (s *Server) delete(name string) {
 	p := s.pods[name]
 	if p == nil || p.DeletionTimestamp != nil {
@@ -265,7 +265,7 @@ func (s *Server) delete(name string) {
 	s.collect(p.UID)
 }
 
-// collect deletes what an object owned. mu is held.
+// collect deletes the objects of an owner. mu is held.
 func (s *Server) collect(owner types.UID) {
 	for name, p := range s.pods {
 		for _, o := range p.OwnerReferences {
@@ -297,7 +297,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.UID = types.UID(rand.Text())
-	// As its controller does: a pod of the same name that it owns.
+	// Like its controller: make a pod of the same name that it owns.
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: b.Name, Namespace: b.Namespace, Labels: b.Spec.PodTemplate.Metadata.Labels, Annotations: b.Spec.PodTemplate.Metadata.Annotations,
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: b.APIVersion, Kind: b.Kind, Name: b.Name, UID: b.UID}},

@@ -22,10 +22,10 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
-// setup is the user that is root of a container with users of its own.
+// setup is the user that is root in a container with user namespaces.
 const setup = 200998
 
-// kubelet runs containers by runc. Its only image is a part of this machine.
+// kubelet runs containers with runc. Its only image is a part of this machine.
 type kubelet struct {
 	volumes map[string]string // folders, by claim
 	dir     string
@@ -46,7 +46,7 @@ func newKubelet(o Options) (*kubelet, error) {
 	return k, err
 }
 
-// Path is the PATH of its image.
+// Path returns the PATH of the image.
 func (s *Server) Path() string { return s.kubelet.layout.Path }
 
 func (k *kubelet) close() error {
@@ -66,7 +66,7 @@ func (k *kubelet) runc(args ...string) *exec.Cmd {
 func (k *kubelet) run(args ...string) error {
 	cmd := k.runc(args...)
 	var said bytes.Buffer
-	cmd.Stderr = &said // what it starts keeps only this, to which nothing is written
+	cmd.Stderr = &said // its children keep only this open, and nothing is written to it
 	log, err := os.Create(filepath.Join(k.dir, "log"))
 	if err != nil {
 		return err
@@ -81,20 +81,20 @@ func (k *kubelet) run(args ...string) error {
 	return nil
 }
 
-// running is a container.
+// running is a running container.
 type running struct {
 	k      *kubelet
 	name   string
 	pid    int
 	pidfd  int
-	reason string // why it was ended from without
+	reason string // why it was ended from outside
 
-	mu     sync.Mutex // guards pidfd from being closed, and what follows
+	mu     sync.Mutex // guards pidfd against closing, and what follows
 	closed bool
-	late   *time.Timer // ends what does not end when it is asked to
+	late   *time.Timer // kills a process that does not end on request
 }
 
-// grace is how long a container has to end.
+// grace is how long a container may take to end.
 const grace = time.Second
 
 // start starts a pod's container.
@@ -108,7 +108,7 @@ func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
 	if err == nil {
 		err = os.Mkdir(bundle, 0o711)
 	}
-	if err == nil { // with the places that a runtime makes for what is mounted
+	if err == nil { // includes the places that a runtime makes for mounts
 		var places []string
 		for _, m := range p.Spec.Containers[0].VolumeMounts {
 			if !strings.HasPrefix(m.MountPath, box.WorkspacePath+"/") {
@@ -138,7 +138,7 @@ func (k *kubelet) start(p *corev1.Pod, f Faults) (*running, error) {
 	return r, err
 }
 
-// terminate asks the first process to end, and ends it when it does not.
+// terminate asks the first process to end, and kills it if it does not.
 func (r *running) terminate() {
 	r.signal(unix.SIGTERM)
 	r.mu.Lock()
@@ -158,7 +158,7 @@ func (r *running) signal(s unix.Signal) {
 	}
 }
 
-// wait waits for its end.
+// wait waits for the container's end.
 func (r *running) wait() {
 	poll := []unix.PollFd{{Fd: int32(r.pidfd), Events: unix.POLLIN}}
 	for {
@@ -169,7 +169,7 @@ func (r *running) wait() {
 	_, _ = unix.Wait4(r.pid, nil, unix.WNOHANG, nil)
 }
 
-// forget removes what is left of it.
+// forget removes the container's remains.
 func (r *running) forget() error {
 	r.mu.Lock()
 	r.closed = true
@@ -180,7 +180,7 @@ func (r *running) forget() error {
 	return errors.Join(unix.Close(r.pidfd), r.k.run("delete", "--force", r.name), os.RemoveAll(filepath.Join(r.k.dir, r.name)))
 }
 
-// spec is what a container runtime makes of a pod.
+// spec returns a container runtime's description of a pod.
 func (k *kubelet) spec(p *corev1.Pod, f Faults) (*specs.Spec, error) {
 	c := p.Spec.Containers[0]
 	mounts, err := k.mounts(p, f)
@@ -250,7 +250,7 @@ func (k *kubelet) mounts(p *corev1.Pod, f Faults) ([]specs.Mount, error) {
 			continue
 		}
 		at := filepath.Join(k.volumes[v.PersistentVolumeClaim.ClaimName], m.SubPath)
-		if found, err := filepath.EvalSymlinks(at); err != nil || found != at { // as a kubelet does: no path leads out
+		if found, err := filepath.EvalSymlinks(at); err != nil || found != at { // like a kubelet: no path leads outside
 			return nil, fmt.Errorf("failed to prepare subPath %q for volumeMount: %w", m.SubPath, errors.Join(err, errors.New("it is a link, or not there")))
 		}
 		all = append(all, bind(m.MountPath, at, m.ReadOnly && !f.Writable))
@@ -266,7 +266,7 @@ func bind(at, source string, readOnly bool) specs.Mount {
 	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"rbind", mode}}
 }
 
-// live is a pod's life: it gets a node, runs, and ends.
+// live runs a pod through its life: it gets a node, runs, and ends.
 func (s *Server) live(p *pod) {
 	s.mu.Lock()
 	f := s.faults
@@ -311,8 +311,7 @@ func (s *Server) live(p *pod) {
 	}
 }
 
-// runPod runs a pod's container to its end, and keeps a pod that ended by itself until
-// it is deleted.
+// runPod runs a pod's container to its end. A pod that ended by itself is kept until it is deleted.
 func (s *Server) runPod(p *pod, f Faults) {
 	run, err := s.kubelet.start(&p.Pod, f)
 	s.mu.Lock()
@@ -341,7 +340,7 @@ func (s *Server) runPod(p *pod, f Faults) {
 	if f.Reticent {
 		s.awaitDeletion(p)
 	}
-	if reason != "" || p.DeletionTimestamp == nil { // also before a deletion is done with
+	if reason != "" || p.DeletionTimestamp == nil { // also before the deletion is complete
 		p.Status.Phase = corev1.PodFailed
 		if reason == "OOMKilled" {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: 137}}}}
