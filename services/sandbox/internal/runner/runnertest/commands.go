@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// commandTests are about what a command gets, and what becomes of it.
+// commandTests check how commands run and end.
 var commandTests = []test{
 	{"a command sees its sandbox alone", []need{isolation}, testView},
 	{"its streams are apart", nil, testStreams},
@@ -103,8 +103,8 @@ func testEnvironment(t *testing.T, s Subject) {
 	}
 }
 
-// The threads of a sandbox's init may be less exact; commands may not inherit it, where the
-// kernel has such a thing.
+// The threads of a sandbox's init may have a coarser timer slack; commands must not inherit it, on kernels
+// that support timer slack.
 func testPauses(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	run(t, r, s.command(t, `if [ -e /proc/self/timerslack_ns ]; then cat /proc/self/timerslack_ns; else echo 50000; fi`)).ran(t, "the command", "50000\n")
@@ -132,7 +132,7 @@ func testCannotStart(t *testing.T, s Subject) {
 	}
 }
 
-// What must be done before a command runs may fail.
+// The work that must precede a command may fail.
 func testForbidden(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "touch ran")
@@ -183,7 +183,7 @@ func testTerminal(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	for got := ""; got != "got hello\r\n"; {
-		got = readLine(t, p.Stdout()) // after what the terminal echoes
+		got = readLine(t, p.Stdout()) // after the terminal's echo
 	}
 	if err := p.Stdin().Close(); err != nil {
 		t.Error(err)
@@ -193,7 +193,7 @@ func testTerminal(t *testing.T, s Subject) {
 	}
 }
 
-// As a program does that asks for a password, whatever its standard streams are.
+// A program that asks for a password opens its terminal, whatever its standard streams are.
 func testTerminalAgain(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "exec </dev/null >/dev/null 2>&1; sleep 0.2; head -c 200000 /dev/zero | tr '\\0' x >/dev/tty; echo end >/dev/tty; exit 7")
@@ -223,7 +223,7 @@ func testSignal(t *testing.T, s Subject) {
 	}
 }
 
-// A shell cannot trap what was ignored when it started. Not every kernel shows the masks.
+// A shell cannot trap a signal that was ignored when it started. Not every kernel shows the masks.
 func testSignalsAreAsUsual(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, `! grep -E '^Sig(Blk|Ign):.*[1-9a-f]' /proc/self/status && for n in 1 2 3 13 15 34 64; do trap "echo -n $n," $n; kill -$n $$; done`)

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
-// endTests are about how commands end, and what they leave.
+// endTests check how commands end and what they leave.
 var endTests = []test{
 	{"ends are told apart", nil, testEnds},
 	{"a kill is the end of all that a command started", nil, testKill},
@@ -40,7 +40,7 @@ func testEnds(t *testing.T, s Subject) {
 		{"exit 255", box.Exit{Status: 255}},
 		{"kill -9 $$", box.Exit{Signal: 9}},
 		{"kill -TERM $$", box.Exit{Signal: 15}},
-		{"bash -c 'kill -9 $$'; exit $?", box.Exit{Status: 137}}, // the shell says so of its child
+		{"bash -c 'kill -9 $$'; exit $?", box.Exit{Status: 137}}, // the shell reports that of its child
 	} {
 		if x := run(t, r, with(c, "ulimit -c 0; "+tc.script)); x.Status != tc.want.Status || x.Signal != tc.want.Signal || x.Lost || x.OOMKilled {
 			t.Errorf("%s: %+v", tc.script, x.Exit)
@@ -54,8 +54,8 @@ func testEnds(t *testing.T, s Subject) {
 	}
 }
 
-// writing is a script of which a process writes into the file alive, in a session
-// of its own, after which the script goes on.
+// writing is a script that starts a process in a new session, which keeps writing into the file alive. The
+// script then goes on.
 const writing = `setsid bash -c 'trap "" TERM HUP INT; while :; do echo x >> alive; sleep 0.01; done' </dev/null >/dev/null 2>&1 & until [ -e alive ]; do sleep 0.01; done; `
 
 // stillWrites reports whether a process writes into the workspace's file alive. It looks for ten times the
@@ -164,8 +164,8 @@ func testHanging(t *testing.T, s Subject) {
 	run(t, r, with(c, "echo again")).ran(t, "the next one", "again\n")
 }
 
-// stopWhole stops a process and returns once each of its threads stands still: the
-// signal alone leaves them the time to do one thing more.
+// stopWhole stops a process and returns once all its threads have stopped: after the signal alone they may
+// do one thing more.
 func stopWhole(t *testing.T, pid int) {
 	t.Helper()
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// mountTests are about what sandboxes show of the host besides their workspace.
+// mountTests check what sandboxes show of the host besides their workspace.
 var mountTests = []test{
 	{"mounts are where they belong, with the rights that they give", []need{mounts}, testMounts},
 	{"a folder of the workspace's own can be closed to commands", []need{mounts}, testOwnMount},
@@ -20,7 +20,7 @@ var mountTests = []test{
 	{"a mount whose source is gone is no sandbox", []need{mounts}, testLostMount},
 }
 
-// keeper is who the files of mounts belong to on the disk.
+// keeper returns the owner of the mounts' files on disk.
 func (s Subject) keeper() box.Owner {
 	if !s.Has.Mapped {
 		return s.Owner
@@ -64,8 +64,7 @@ func (s Subject) source(t *testing.T, name string) string {
 	return at
 }
 
-// mounted is a command in a workspace with mounts, and with the folders over which
-// they lie.
+// mounted returns a command in a workspace with mounts, and with the folders that they lie over.
 func (s Subject) mounted(t *testing.T, script string, all ...box.Mount) box.Command {
 	t.Helper()
 	c := s.command(t, script)

@@ -33,7 +33,7 @@ type outside struct {
 	conns []net.Conn
 }
 
-// serve is Options.Network.
+// serve implements Options.Network.
 func (o *outside) serve(_ box.Sandbox, l net.Listener) (io.Closer, error) {
 	o.work.Go(func() {
 		for {
@@ -66,7 +66,7 @@ type closer func() error
 
 func (c closer) Close() error { return c() }
 
-// networked is a runner whose sandboxes have a network, and a command in one.
+// networked returns a runner whose sandboxes have a network, and a command in one.
 func networked(t *testing.T, s Subject, handle func(net.Conn)) (box.Runner, box.Command) {
 	t.Helper()
 	o := &outside{handle: handle}
@@ -75,13 +75,13 @@ func networked(t *testing.T, s Subject, handle func(net.Conn)) (box.Runner, box.
 	return s.New(t, Options{Network: o.serve}), c
 }
 
-// client is a command that runs lines of Python; `way()` makes a connection.
+// client returns a command that runs lines of Python; `way()` makes a connection.
 func client(c box.Command, lines ...string) box.Command {
 	c.Argv = []string{"python3", "-c", "import socket, sys\ndef way(): return socket.create_connection(('127.0.0.1', 3128))\n" + strings.Join(lines, "\n")}
 	return c
 }
 
-// echo sends back all that comes, once it has ended.
+// echo sends back all received data after the end of the input.
 func echo(c net.Conn) {
 	all, err := io.ReadAll(c)
 	if err != nil {
@@ -151,7 +151,7 @@ func testManyConnections(t *testing.T, s Subject) {
 func testRefusedConnection(t *testing.T, s Subject) {
 	var refused atomic.Bool
 	r, c := networked(t, s, func(c net.Conn) {
-		if refused.Swap(true) { // only the first one is
+		if refused.Swap(true) { // only the first connection is
 			echo(c)
 		}
 	})

@@ -1,5 +1,4 @@
-// Package runnertest is what every driver of sandboxes must do: one suite, run by
-// the tests of each of them.
+// Package runnertest is the common test suite of all drivers of sandboxes.
 package runnertest
 
 import (
@@ -17,11 +16,11 @@ import (
 
 // Subject is a driver under test.
 type Subject struct {
-	// New makes a runner, and closes it with the test.
+	// New makes a runner and closes it with the test.
 	New func(t *testing.T, o Options) box.Runner
-	// Owner is whom workspaces belong to.
+	// Owner is the owner of workspaces.
 	Owner box.Owner
-	// Sources is a folder to make folders in that are shown; empty takes a home directory.
+	// Sources is a folder for the sources of mounts; empty means a home directory.
 	Sources string
 	Has     Features
 }
@@ -30,11 +29,11 @@ type Subject struct {
 type Options struct {
 	Max  int
 	Idle time.Duration
-	// Network serves the way out of sandboxes that have one; nil gives none.
+	// Network serves the way out of sandboxes; nil: they have none.
 	Network func(box.Sandbox, net.Listener) (io.Closer, error)
 }
 
-// Features are what drivers and levels differ in.
+// Features are the differences between drivers and levels.
 type Features struct {
 	// Isolated: namespaces, a curated root, a user and a filter of its own; a /tmp
 	// that lasts as long as the sandbox. Sandboxes are counted, and end when idle.
@@ -44,9 +43,9 @@ type Features struct {
 	Groups bool
 	// LocalInit: the first process of a sandbox is one of this machine.
 	LocalInit bool
-	// Held: what commands hold that no folder shows is looked at.
+	// Held: what commands hold outside of all folders is counted.
 	Held bool
-	// Mounts: sandboxes show folders of the host besides.
+	// Mounts: sandboxes show further folders of the host.
 	Mounts bool
 	// Mapped: the files of writable mounts may be another user's than the commands.
 	Mapped bool
@@ -76,7 +75,7 @@ type test struct {
 	run   func(t *testing.T, s Subject)
 }
 
-// need is a feature that a test is about.
+// need is a feature that a test requires.
 type need struct {
 	name string
 	of   func(Features) bool
@@ -98,7 +97,7 @@ func (s Subject) limits() box.Limits {
 	}
 }
 
-// command is one in a workspace of its own.
+// command returns a command in a workspace of its own.
 func (s Subject) command(t *testing.T, script string) box.Command {
 	t.Helper()
 	l := s.limits()
@@ -121,13 +120,13 @@ func (s Subject) command(t *testing.T, script string) box.Command {
 	return c
 }
 
-// with is the same workspace's next command.
+// with returns the next command of the same workspace.
 func with(c box.Command, script string) box.Command {
 	c.Argv = []string{"bash", "-c", script}
 	return c
 }
 
-// result is a command that has ended.
+// result is an ended command.
 type result struct {
 	out, err string
 	box.Exit
@@ -143,7 +142,7 @@ func start(t *testing.T, r box.Runner, c box.Command) box.Process {
 	return p
 }
 
-// launch starts a command that prints a first line, and reads it.
+// launch starts a command that prints a first line, and reads that line.
 func launch(t *testing.T, r box.Runner, c box.Command) box.Process {
 	t.Helper()
 	p := start(t, r, c)
@@ -193,7 +192,7 @@ func run(t *testing.T, r box.Runner, c box.Command) result {
 	return finish(start(t, r, c))
 }
 
-// ran fails the test unless a command wrote what it should and exited with 0.
+// ran fails the test unless the command wrote out and exited with 0.
 func (x result) ran(t *testing.T, what, out string) {
 	t.Helper()
 	if x.out != out || x.Status != 0 || x.Signal != 0 || x.Lost {

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// sandboxTests are about the life of sandboxes.
+// sandboxTests check the life of sandboxes.
 var sandboxTests = []test{
 	{"commands share their sandbox", []need{isolation}, testShared},
 	{"an idle sandbox ends and comes back", []need{isolation}, testIdle},
@@ -31,7 +31,7 @@ var sandboxTests = []test{
 	{"a closed runner starts nothing", nil, testClosed},
 }
 
-// mark is left in a sandbox's /tmp: it is there as long as the sandbox is.
+// mark leaves a file in a sandbox's /tmp that lasts as long as the sandbox.
 const mark = "touch /tmp/mark"
 
 func marked(t *testing.T, r box.Runner, c box.Command) bool {
@@ -52,7 +52,7 @@ func testIdle(t *testing.T, s Subject) {
 	r := s.New(t, Options{Idle: 50 * time.Millisecond})
 	c := s.command(t, mark+"; echo kept > file")
 	run(t, r, c)
-	for tries := 0; marked(t, r, c); tries++ { // each look begins its rest anew
+	for tries := 0; marked(t, r, c); tries++ { // each look restarts the idle timer
 		if tries == 100 {
 			t.Fatal("it does not end")
 		}
@@ -96,7 +96,7 @@ func testWarm(t *testing.T, s Subject) {
 func testStop(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, writing+mark+"; echo ready; sleep 600")
-	r.Stop(c.Sandbox.Workspace) // without one it does nothing
+	r.Stop(c.Sandbox.Workspace) // without a sandbox it does nothing
 	p := launch(t, r, c)
 	r.Stop(c.Sandbox.Workspace)
 	if stillWrites(t, c.Sandbox.Workspace) {
@@ -166,7 +166,7 @@ func testInit(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, mark)
 	run(t, r, c)
-	// Commands are scheduled as init is, and have its limits.
+	// Commands inherit init's scheduling and limits.
 	place := with(c, `cut -d' ' -f19,41 /proc/self/stat; grep Cpus_allowed_list /proc/self/status; ionice; ulimit -a`)
 	before := run(t, r, place)
 	for name, script := range map[string]string{
@@ -183,7 +183,7 @@ func testInit(t *testing.T, s Subject) {
 	}
 	run(t, r, place).ran(t, "what commands have from it", before.out)
 	under := start(t, r, with(c, `trap '' USR1; while :; do kill -USR1 -1; done`))
-	for range 50 { // their processes may be hit at any moment of their making
+	for range 50 { // the signal may come at any moment of their creation
 		if x := finish(start(t, r, with(c, "echo fine"))); x.Signal != int(unix.SIGUSR1) {
 			x.ran(t, "a command that is shot at", "fine\n")
 		}
@@ -212,7 +212,7 @@ func testLeak(t *testing.T, s Subject) {
 	for range rounds {
 		round()
 	}
-	// Connections that a driver keeps come and go; what leaks does so in every round.
+	// A driver's connections come and go; a leak grows in every round.
 	if after := descriptors(t); after-before >= rounds {
 		t.Errorf("%d open files, then %d", before, after)
 	}
@@ -243,8 +243,8 @@ func testClosed(t *testing.T, s Subject) {
 	}
 }
 
-// initOf is the first process of a sandbox, as the host counts, one of whose
-// commands wrote the name of its process namespace into the file ns.
+// initOf returns the first process of a sandbox, as the host counts. One of its commands must have written
+// the name of its process namespace into the file ns.
 func initOf(t *testing.T, workspace string) int {
 	t.Helper()
 	name, err := os.ReadFile(filepath.Join(workspace, "ns"))

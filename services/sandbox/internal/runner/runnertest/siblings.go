@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// siblingTests are about commands that run side by side in one workspace.
+// siblingTests check commands that run side by side in one workspace.
 var siblingTests = []test{
 	{"commands side by side end one by one", nil, testSideBySide},
 	{"the first of two leaves nothing", nil, testFirstOfTwo},
@@ -70,7 +70,7 @@ func testFirstOfTwo(t *testing.T, s Subject) {
 	finish(second).ran(t, "the other one", "unharmed\n")
 }
 
-// Such a command is over before it is in a group of its own, or after.
+// Such a command may be over before or after it is in a group of its own.
 func testCannotStartBeside(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "sleep 600")
@@ -85,7 +85,7 @@ func testCannotStartBeside(t *testing.T, s Subject) {
 	}
 }
 
-// Others may have all processes that there may be.
+// Others may use all allowed processes.
 func testCannotStartForOthers(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, `exec python3 -c "
@@ -115,7 +115,7 @@ time.sleep(600)
 	run(t, r, with(c, "test ! -e ran && echo fine")).ran(t, "the next one", "fine\n")
 }
 
-// Others may have all terminals that there may be.
+// Others may use all allowed terminals.
 func testNoTerminalForOthers(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, `exec python3 -c "
@@ -135,7 +135,7 @@ time.sleep(600)
 	run(t, r, with(c, "echo fine")).ran(t, "afterwards", "fine\r\n")
 }
 
-// Its process waits at a gate, where others in the sandbox see it.
+// Its process waits at a gate, visible to others in the sandbox.
 func testKilledAtItsGate(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "")
@@ -168,7 +168,7 @@ func testCallerLeaves(t *testing.T, s Subject) {
 	other.Stdin = false
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // a start may notice before it has asked for anything, or not
+	for range 20 { // a start may or may not notice before it has made a request
 		if q, err := r.Start(ctx, other); err == nil {
 			finish(q)
 		}
@@ -206,10 +206,10 @@ func testFreeze(t *testing.T, s Subject) {
 	}
 }
 
-// frozenFor is longer than a killed command may take to end before its sandbox goes with it.
+// frozenFor is longer than a killed command may take to end before its sandbox is ended.
 const frozenFor = 4 * time.Second
 
-// frozenGuard is far more than anything takes that does not wait for a thaw which does not come.
+// frozenGuard is far longer than anything takes, except a wait for a thaw that never comes.
 const frozenGuard = 20 * time.Second
 
 func testKilledFrozen(t *testing.T, s Subject) {
