@@ -151,7 +151,7 @@ func (c *call) repeats(p *piece) bool {
 // other reports whether a piece with the index of c still belongs to another
 // call, as from servers that number all their calls 0. It does if it has
 // another id or name, or if c has no id and complete arguments and the piece
-// has arguments, too.
+// has different ones.
 func (c *call) other(p *piece) bool {
 	name := string(p.Function.Name)
 	if name == "" || c.name == "" {
