@@ -37,12 +37,10 @@ func sayPattern(pattern, value string) string {
 	if len(said) == 0 || regexp.QuoteMeta(plainForm(form)) != plainForm(form) {
 		return ""
 	}
-	switch {
-	case value == "":
+	if value == "" {
 		return "is required: " + ruleOf(form, last, said)
-	default:
-		return "is not valid: " + ruleOf(form, last, said)
 	}
+	return "is not valid: " + ruleOf(form, last, said)
 }
 
 // plainForm returns a form without the names of its parts.
@@ -57,12 +55,12 @@ func ruleOf(form string, last part, said map[string]string) string {
 	if form == last.name {
 		return "it " + last.allows
 	}
-	text := "it has the form " + form
+	rules := []string{"it has the form " + form}
 	for _, p := range parts {
 		if rule, ok := said[p.name]; ok {
-			text += "; " + rule
+			rules = append(rules, rule)
 			delete(said, p.name)
 		}
 	}
-	return text
+	return strings.Join(rules, "; ")
 }
