@@ -24,7 +24,7 @@ var attacks = []category{
 	{"archives", archiveAttacks},
 }
 
-// TestAttacks makes every attack on every driver. After each, the neighbour's
+// TestAttacks makes every attack on every driver. After each, the neighbor's
 // process must not have been reached, its next command must run, and what is open to
 // everybody on the host must not have been touched.
 func TestAttacks(t *testing.T) {

@@ -45,7 +45,7 @@ func show(text string, escape func(rune) bool) string {
 }
 
 // hidden reports whether a character is invisible, or affects the display of its
-// neighbours.
+// neighbors.
 func hidden(r rune) bool {
 	const blank = '\u2800' // a braille pattern without dots
 	return !unicode.IsPrint(r) || r == blank || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)

@@ -70,7 +70,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// silent is a part without RPCs, which would clash with its neighbour's.
+// silent is a part without RPCs, which would clash with its neighbor's.
 type silent struct{ web }
 
 func (silent) RegisterPublic(grpc.ServiceRegistrar) {}

@@ -33,7 +33,7 @@ var (
 )
 
 // check refuses keys that could name another folder. Validation of the request also does; check is a second
-// defence of the directory.
+// defense of the directory.
 func (k Key) check() error {
 	if k.Tenant == "" || len(k.Tenant) > 64 {
 		return errors.New("the tenant must have 1 to 64 bytes")

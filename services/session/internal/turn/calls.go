@@ -115,7 +115,7 @@ func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
 	return open
 }
 
-// waves groups calls: neighbours run at the same time if their tools allow it.
+// waves groups calls: neighbors run at the same time if their tools allow it.
 func (w *Worker) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 	var waves [][]*sessionv1.ToolUse
 	parallel := false

@@ -89,7 +89,7 @@ func (s *Sandbox) play(e *exec, script string) {
 	e.end(&sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_EXITED})
 }
 
-// ErrBroken, passed to Fail, breaks a stream without a status.
+// ErrBroken is passed to Fail. It breaks a stream without a status.
 var ErrBroken = errors.New("broken")
 
 // Exec implements ExecService.

@@ -13,7 +13,7 @@ func TestAnUnknownModelNamesTheNearModelAndNotAll(t *testing.T) {
 		"a typing error":          {"anthropic:claude-sonet-5", []string{"is not known; did you mean anthropic:claude-sonnet-5? To add one"}, []string{"claude-opus", "openai:"}},
 		"another of a provider":   {"anthropic:xyz", []string{"there are anthropic:claude-fable-5-1, "}, []string{"openai:"}},
 		"a provider without any":  {"nowhere:xyz", []string{"anthropic:claude-opus-5", "openai:gpt-5.5"}, nil},
-		"a provider of a scripts": {"scripted:defualt", []string{"did you mean scripted:default?"}, []string{"openai:"}},
+		"a provider of a scripts": {"scripted:defaul", []string{"did you mean scripted:default?"}, []string{"openai:"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(Config{Model: c.model}, env())
