@@ -225,6 +225,9 @@ type Limits struct {
 	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
 }
 
+// Exports reports whether workspaces are copied to an object store.
+func (c Config) Exports() bool { return c.ObjectStore.URL != "" }
+
 // ObjectStore is where snapshots are copied to, so that a workspace can be restored on another node.
 type ObjectStore struct {
 	URL       string        `key:"url" help:"file:///folder, or s3://bucket/prefix?endpoint=https://host:port&region=name; empty copies nothing"`

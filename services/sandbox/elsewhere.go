@@ -19,6 +19,9 @@ type Config struct {
 	Node string `key:"node" help:"name of this node; empty takes the host's name"`
 }
 
+// Exports reports false: there are no workspaces.
+func (Config) Exports() bool { return false }
+
 // Defaults returns the defaults of all keys.
 func Defaults() Config { return Config{Data: "data/sandbox"} }
 

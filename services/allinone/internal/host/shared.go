@@ -70,7 +70,7 @@ func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, err
 	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String())}
 	s.nodes = node.NewGroup(name, self, func(address string) (*grpc.ClientConn, func(string), error) { return rpc.DialMoving(address) })
 	c.Sandbox.Node, c.Tools.Advertise = name, s.address
-	if c.Sandbox.ObjectStore.URL == "" {
+	if !c.Sandbox.Exports() {
 		c.Session.WorkspaceExport = session.ExportOff // there is nowhere to copy to
 	}
 	return s, nil
