@@ -21,11 +21,10 @@ func TestACostlySearchEndsWithItsCaller(t *testing.T) {
 		for _, pattern := range []string{costly, costly + "?b"} {
 			tree, _ := newTree(t, map[string]string{"f": text + "\nlast d\n"})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			begun := time.Now()
 			_, err := tree.Grep(ctx, GrepQuery{Pattern: pattern + "[xy]", Max: 10}, func(GrepMatch) error { return nil })
 			cancel()
-			if took := time.Since(begun); took > time.Minute || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: it ended after %v: %v", what, took, err)
+			if !errors.Is(err, context.DeadlineExceeded) { // To its end it would take hours.
+				t.Errorf("%s: it ended: %v", what, err)
 			}
 		}
 	}
