@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -85,31 +86,29 @@ func cell(text string) string {
 // defaults that their main packages set.
 
 type sessionConfig struct {
-	Session      session.Config   `key:",inline"`
-	Server       rpc.Config       `key:",inline"`
-	Log          telemetry.Config `key:"log"`
-	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
-	Tools        string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
+	Session session.Config   `key:",inline"`
+	Server  rpc.Config       `key:",inline"`
+	Log     telemetry.Config `key:"log"`
+	Nodes   node.Config      `key:",inline"`
+	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
 
 func sessionProgram() sessionConfig {
-	c := sessionConfig{Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Sandbox: "127.0.0.1:9192", Tools: "127.0.0.1:9191"}
+	c := sessionConfig{Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Nodes: node.DefaultConfig(), Tools: "127.0.0.1:9191"}
 	c.Session.Data = "data"
 	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9090", "127.0.0.1:9190", "127.0.0.1:9290"
 	return c
 }
 
 type toolsConfig struct {
-	Tools        tools.Config     `key:",inline"`
-	Server       rpc.Config       `key:",inline"`
-	Log          telemetry.Config `key:"log"`
-	Sandbox      string           `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	SandboxNodes []string         `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
+	Tools  tools.Config     `key:",inline"`
+	Server rpc.Config       `key:",inline"`
+	Log    telemetry.Config `key:"log"`
+	Nodes  node.Config      `key:",inline"`
 }
 
 func toolsProgram() toolsConfig {
-	c := toolsConfig{Tools: tools.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Sandbox: "127.0.0.1:9192"}
+	c := toolsConfig{Tools: tools.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Nodes: node.DefaultConfig()}
 	c.Tools.Data = "data"
 	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9091", "127.0.0.1:9191", "127.0.0.1:9291"
 	return c

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,9 +18,6 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/sandbox"
 )
-
-// flushTimeout is how long the last spans may take to leave.
-const flushTimeout = 5 * time.Second
 
 // dataHome is where data is when neither the environment nor a flag says so.
 const dataHome = "~/.local/share/fairlead"
@@ -78,10 +74,7 @@ func withTelemetry(ctx context.Context, conf host.Config, log io.Writer, f func(
 	if err != nil {
 		return err
 	}
-	err = f(tel)
-	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-	defer cancel()
-	return errors.Join(err, tel.Shutdown(flush))
+	return errors.Join(f(tel), tel.Shutdown(ctx))
 }
 
 // serve runs the host and says where it is.

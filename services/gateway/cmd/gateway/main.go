@@ -3,12 +3,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"time"
 
 	"github.com/fairlead/fairlead/services/gateway"
-	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -16,9 +12,6 @@ import (
 
 // version is set when the program is linked.
 var version = "dev"
-
-// flushTimeout bounds the sending of the last spans.
-const flushTimeout = 5 * time.Second
 
 type configuration struct {
 	Gateway gateway.Config   `key:",inline"`
@@ -39,33 +32,19 @@ func defaults() configuration {
 
 func main() { program.Main(run) }
 
-func run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, args []string) error {
 	c := defaults()
-	if err := config.Load(&c, config.Options{Name: "gateway", Prefix: "FAIRLEAD_GATEWAY_", Args: args}); err != nil {
-		return err
+	s := program.Service{Name: "gateway", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
+		session, err := p.Dial(c.Session)
+		if err != nil {
+			return nil, err
+		}
+		tools, err := p.Dial(c.Tools)
+		if err != nil {
+			return nil, err
+		}
+		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Log: p.Log})
 	}
-	tel, err := telemetry.Setup(ctx, "gateway", version, c.Log, os.Stderr)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-		defer cancel()
-		err = errors.Join(err, tel.Shutdown(flush))
-	}()
-	session, err := rpc.Dial(c.Session)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	tools, err := rpc.Dial(c.Tools)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, tools.Close()) }()
-	s, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Log: tel.Log})
-	if err != nil {
-		return err
-	}
-	return rpc.Serve(ctx, c.Server, tel, nil, s)
+	return s.Run(ctx, args)
 }

@@ -172,8 +172,13 @@ func (t *Telemetry) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
-// Shutdown sends pending data until ctx ends. It may be called once.
+// flushTimeout bounds the sending of pending data.
+const flushTimeout = 5 * time.Second
+
+// Shutdown sends pending data, for at most five seconds and also when ctx has ended. It may be called once.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
 	var faults []error
 	for i := len(t.shutdown) - 1; i >= 0; i-- {
 		faults = append(faults, t.shutdown[i](ctx))

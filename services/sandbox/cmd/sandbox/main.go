@@ -3,11 +3,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"time"
 
-	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -16,9 +12,6 @@ import (
 
 // version is set when the program is linked.
 var version = "dev"
-
-// flushTimeout bounds sending the last spans.
-const flushTimeout = 5 * time.Second
 
 type configuration struct {
 	Sandbox sandbox.Config   `key:",inline"`
@@ -34,23 +27,11 @@ func defaults() configuration {
 
 func main() { program.Main(run) }
 
-func run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, args []string) error {
 	c := defaults()
-	if err := config.Load(&c, config.Options{Name: "sandbox", Prefix: "FAIRLEAD_SANDBOX_", Args: args}); err != nil {
-		return err
+	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
+		return sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: p.Log})
 	}
-	tel, err := telemetry.Setup(ctx, "sandbox", version, c.Log, os.Stderr)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-		defer cancel()
-		err = errors.Join(err, tel.Shutdown(flush))
-	}()
-	s, err := sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: tel.Log})
-	if err != nil {
-		return err
-	}
-	return rpc.Serve(ctx, c.Server, tel, nil, s)
+	return s.Run(ctx, args)
 }

@@ -1,0 +1,94 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
+)
+
+// component is a component that uses a connection until it is closed.
+type component struct {
+	conn  *grpc.ClientConn
+	stop  context.CancelFunc
+	calls []string
+}
+
+func (*component) RegisterPublic(grpc.ServiceRegistrar) {}
+func (*component) RegisterPeer(grpc.ServiceRegistrar)   {}
+
+func (c *component) Run(ctx context.Context) error {
+	c.calls = append(c.calls, "run")
+	c.stop()
+	<-ctx.Done()
+	return nil
+}
+
+func (c *component) Close() error {
+	c.calls = append(c.calls, "close")
+	if c.conn.GetState() == connectivity.Shutdown {
+		return errors.New("the connection was closed before the component")
+	}
+	return nil
+}
+
+// service returns a service whose component ends ctx as soon as it runs.
+func service(made *component) Service {
+	var c struct {
+		Server rpc.Config       `key:",inline"`
+		Log    telemetry.Config `key:"log"`
+		Peer   string           `key:"peer-address" help:"a peer"`
+		Nodes  node.Config      `key:",inline"`
+	}
+	c.Server, c.Log, c.Nodes = rpc.DefaultConfig(), telemetry.Config{Level: "error"}, node.DefaultConfig()
+	return Service{Name: "tools", Version: "1", Config: &c, Server: &c.Server, Log: &c.Log, New: func(_ context.Context, p *Parts) (rpc.Component, error) {
+		if _, err := p.DialNodes(c.Nodes); err != nil {
+			return nil, err
+		}
+		conn, err := p.Dial(c.Peer)
+		made.conn = conn
+		return made, err
+	}}
+}
+
+func TestAServiceRunsAndClosesItsConnectionsLast(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	made := &component{stop: stop}
+	if err := service(made).Run(ctx, []string{"--peer-address=127.0.0.1:1"}); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"run", "close"}; !slices.Equal(made.calls, want) {
+		t.Errorf("calls %v, want %v", made.calls, want)
+	}
+	if s := made.conn.GetState(); s != connectivity.Shutdown {
+		t.Errorf("the connection is %s after the end", s)
+	}
+}
+
+func TestAServiceThatCannotBeMadeEnds(t *testing.T) {
+	for name, c := range map[string]struct{ arg, variable string }{
+		"an unknown flag":     {"--color=red", ""},
+		"an unknown variable": {"--peer-address=127.0.0.1:1", "FAIRLEAD_TOOLS_COLOR"},
+		"no address":          {"--sandbox-nodes=a=127.0.0.1:1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.variable != "" {
+				t.Setenv(c.variable, "red")
+			}
+			made := &component{stop: func() {}}
+			err := service(made).Run(t.Context(), []string{c.arg})
+			var fault *config.Error
+			if err == nil || name != "no address" && !errors.As(err, &fault) || made.calls != nil {
+				t.Errorf("error %v, calls %v", err, made.calls)
+			}
+		})
+	}
+}
