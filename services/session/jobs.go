@@ -5,22 +5,22 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/attend"
-	"github.com/fairlead/fairlead/services/session/internal/deletion"
-	"github.com/fairlead/fairlead/services/session/internal/expiry"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
-	"github.com/fairlead/fairlead/services/session/internal/push"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/afterturn"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/expiry"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/operations"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/tend"
 )
 
 // handlers returns the handlers of this replica's jobs.
 func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
 		store.JobDelete:    deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),
-		store.JobTend:      tend.New(s.store, c.FoldAfter).Handle,
+		store.JobAfterTurn: afterturn.New(s.store, c.FoldAfter).Handle,
 		store.JobSchedule:  func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
-		store.JobAttend:    attend.Handler(toolsv1.NewOperationServiceClient(d.Tools), s.store),
+		store.JobOperation: operations.Handler(toolsv1.NewOperationServiceClient(d.Tools), s.store),
 		store.JobExpire:    expiry.Handler(s.store),
 		store.JobPush:      push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),
 		store.JobWebhook:   s.webhooks.Deliver,

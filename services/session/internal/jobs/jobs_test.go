@@ -119,7 +119,7 @@ func start(t *testing.T, c Config, do Handler) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{rows: &rows{leased: map[string]time.Time{}}, begin: time.Now()}
-	b.Runner = New(c, b.rows, map[store.JobKind]Handler{store.JobTend: func(ctx context.Context, j store.Job) (*store.Job, error) {
+	b.Runner = New(c, b.rows, map[store.JobKind]Handler{store.JobAfterTurn: func(ctx context.Context, j store.Job) (*store.Job, error) {
 		b.mu.Lock()
 		b.tries = append(b.tries, try{time.Since(b.begin), j.ID, j.Attempt})
 		b.mu.Unlock()
@@ -143,7 +143,7 @@ func start(t *testing.T, c Config, do Handler) *bench {
 
 func (b *bench) add(ids ...string) {
 	for _, id := range ids {
-		b.put(store.Job{Kind: store.JobTend, ID: id, Due: time.Now()})
+		b.put(store.Job{Kind: store.JobAfterTurn, ID: id, Due: time.Now()})
 	}
 	b.Wake()
 	synctest.Wait()
@@ -168,7 +168,7 @@ func TestAJobRunsWhenTheRunnerIsWokenOrLooksByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, Config{Poll: time.Minute}, func(context.Context, store.Job) (*store.Job, error) { return nil, nil })
 		b.add("woken")
-		b.put(store.Job{Kind: store.JobTend, ID: "later", Due: time.Now().Add(90 * time.Second)})
+		b.put(store.Job{Kind: store.JobAfterTurn, ID: "later", Due: time.Now().Add(90 * time.Second)})
 		b.put(store.Job{Kind: store.JobWebhook, ID: "of another kind"})
 		pass(5 * time.Minute)
 		b.stop()
@@ -298,7 +298,7 @@ func TestARunnerThatStopsGivesItsJobsBack(t *testing.T) {
 		})
 		b.add("a")
 		b.stop()
-		jobs, err := b.ClaimJobs(t.Context(), store.JobClaim{Kinds: []store.JobKind{store.JobTend}, Limit: 1})
+		jobs, err := b.ClaimJobs(t.Context(), store.JobClaim{Kinds: []store.JobKind{store.JobAfterTurn}, Limit: 1})
 		if err != nil || len(jobs) != 1 || jobs[0].Attempt != 1 {
 			t.Errorf("left %v, %v", jobs, err)
 		}
@@ -316,7 +316,7 @@ func TestARunnerThatDrainsLetsItsJobsEndAndBeginsNoOther(t *testing.T) {
 			}
 		})
 		b.add("a")
-		time.AfterFunc(time.Second, func() { b.put(store.Job{Kind: store.JobTend, ID: "late"}) })
+		time.AfterFunc(time.Second, func() { b.put(store.Job{Kind: store.JobAfterTurn, ID: "late"}) })
 		b.Drain(t.Context())
 		if took := time.Since(b.begin); took != 10*time.Second {
 			t.Errorf("drained after %s", took)

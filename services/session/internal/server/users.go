@@ -8,7 +8,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 )
 
 // UserServer implements UserService.

@@ -45,7 +45,7 @@ type Imports interface {
 	// them and about maxBytes (0: no bound), but at least one.
 	ListTree(ctx context.Context, k Key, after string, limit, maxBytes int) ([]*sessionv1.Message, error)
 	// ImportSession creates a session with its history in one transaction. It puts
-	// a JobTend for each of its turns, or one if it has none, so that its messages
+	// a JobAfterTurn for each of its turns, or one if it has none, so that its messages
 	// are found. ErrExists, ErrDeleting, ErrRequestIDReused, ErrNotTiled, and the
 	// batches' error. It does not read the batches when the request was made before
 	// or the id is taken.

@@ -7,13 +7,13 @@ type JobKind string
 
 // The kinds of jobs.
 const (
-	JobDelete   JobKind = "delete"   // tell the peers of a session that was deleted; the body is its last epoch, in digits
-	JobTend     JobKind = "tend"     // look after a turn that has ended: its messages and its deltas
-	JobSchedule JobKind = "schedule" // send a schedule's next message
-	JobWebhook  JobKind = "webhook"  // tell a webhook of something
-	JobAttend   JobKind = "attend"   // wait for the end of an operation, and tell the session's log of it
-	JobPush     JobKind = "push"     // push a repository at the end of a turn
-	JobRetain   JobKind = "retain"   // delete the sessions that are older than they may be
+	JobDelete    JobKind = "delete"   // tell the peers of a session that was deleted; the body is its last epoch, in digits
+	JobAfterTurn JobKind = "tend"     // index the messages of a turn that has ended, and fold its deltas
+	JobSchedule  JobKind = "schedule" // send a schedule's next message
+	JobWebhook   JobKind = "webhook"  // tell a webhook of something
+	JobOperation JobKind = "attend"   // wait for the end of an operation, and tell the session's log of it
+	JobPush      JobKind = "push"     // push a repository at the end of a turn
+	JobRetain    JobKind = "retain"   // delete the sessions that are older than they may be
 	// JobSnapshots deletes the sandbox's snapshots of removed checkpoints.
 	JobSnapshots JobKind = "snapshots"
 	JobExport    JobKind = "export" // copy a workspace to the object store

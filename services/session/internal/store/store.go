@@ -259,7 +259,7 @@ type Write struct {
 	// that were undone, see Export.Void.
 	VoidExports int64
 	// Jobs to put, of the session's tenant. A turn that ends in this write adds
-	// its own JobTend.
+	// its own JobAfterTurn.
 	Jobs []Job
 }
 

@@ -6,7 +6,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/attend"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/operations"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -41,14 +41,14 @@ func (w *Worker) attend(u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job
 	if r.GetOperation() == "" || len(w.spec.Network) == 0 {
 		return nil
 	}
-	return []store.Job{attend.Job(store.Key{Tenant: w.lease.Tenant, Session: w.lease.Session}, attend.Operation{
+	return []store.Job{operations.Job(store.Key{Tenant: w.lease.Tenant, Session: w.lease.Session}, operations.Operation{
 		Name: r.Operation, Call: u.CallId, Turn: w.active.turn.Name, Step: w.stepNumber(),
 	})}
 }
 
 // takeOperation appends what an operation did with the network.
 func (w *Worker) takeOperation(ctx context.Context, c store.Command) error {
-	o, ended, err := attend.Read(c.Body)
+	o, ended, err := operations.Read(c.Body)
 	if err != nil {
 		return err
 	}

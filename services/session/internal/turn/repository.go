@@ -18,7 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/push"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/expiry"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/expiry"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 

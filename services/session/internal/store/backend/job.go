@@ -20,7 +20,7 @@ func Ended(s sessionv1.TurnState) bool {
 
 // TendJob returns the job that does the follow-up work of an ended turn.
 func TendJob(k store.Key, turn string) store.Job {
-	return store.Job{Tenant: k.Tenant, Kind: store.JobTend, ID: k.Session + "/" + turn, Session: k.Session}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobAfterTurn, ID: k.Session + "/" + turn, Session: k.Session}
 }
 
 // jobRow returns a job of a commit, which belongs to the session's tenant.

@@ -91,7 +91,7 @@ func TestTheStoresClockSaysWhenAJobIsDueAgain(t *testing.T) {
 		}
 		return jobs
 	}
-	if err := s.PutJobs(t.Context(), []store.Job{{Kind: store.JobTend, ID: "a"}}); err != nil {
+	if err := s.PutJobs(t.Context(), []store.Job{{Kind: store.JobAfterTurn, ID: "a"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.EndJob(t.Context(), claim()[0], &store.Job{After: time.Hour}); err != nil {

@@ -85,7 +85,7 @@ func testDeleting(t *testing.T, open func(t *testing.T) store.Store) {
 			f.must(err)
 			f.wantJobs("by id", got, want...)
 		}
-		c.Kinds, c.ID = []store.JobKind{store.JobTend}, "b"
+		c.Kinds, c.ID = []store.JobKind{store.JobAfterTurn}, "b"
 		got, err := f.ClaimJobs(f.ctx(), c)
 		f.must(err)
 		f.wantJobs("of another kind", got)

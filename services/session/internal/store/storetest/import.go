@@ -97,7 +97,7 @@ func testImport(t *testing.T, open func(t *testing.T) store.Store) {
 		none.Batches = batches(store.ImportBatch{Events: []*sessionv1.Event{delta(1, 1, "a")}})
 		_, err = f.ImportSession(f.ctx(), none)
 		f.must(err)
-		jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{store.JobTend}, TTL: time.Minute})
+		jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{store.JobAfterTurn}, TTL: time.Minute})
 		f.must(err)
 		ids := map[string]bool{}
 		for _, j := range jobs {

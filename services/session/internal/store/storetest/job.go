@@ -128,9 +128,9 @@ func testJobs(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("of the same name in another tenant or of another kind it is another job", func(t *testing.T) {
 		f := newFixture(t, open)
 		other, tend := job("a"), job("a")
-		other.Tenant, tend.Kind = "other", store.JobTend
+		other.Tenant, tend.Kind = "other", store.JobAfterTurn
 		f.must(f.PutJobs(f.ctx(), []store.Job{job("a"), other, tend}))
-		f.wantJobs("of one kind", f.claimJobs(0, store.JobTend), "a")
+		f.wantJobs("of one kind", f.claimJobs(0, store.JobAfterTurn), "a")
 		f.wantJobs("of kinds that are not there", f.claimJobs(0, store.JobDelete, store.JobRetain))
 		f.wantJobs("of several", f.claimJobs(0, store.JobDelete, store.JobWebhook), "a", "a")
 	})
@@ -368,7 +368,7 @@ func testCommittedJobs(t *testing.T, open func(t *testing.T) store.Store) {
 			f := newFixture(t, open)
 			l := f.active("s1")
 			f.commit(store.Write{Lease: l, Turns: []*store.TurnRow{turnIn(l.Key, "t1", state)}})
-			f.wantJobs("tends", f.claimJobs(0, store.JobTend), want...)
+			f.wantJobs("tends", f.claimJobs(0, store.JobAfterTurn), want...)
 		})
 	}
 }

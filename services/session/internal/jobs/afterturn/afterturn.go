@@ -1,7 +1,7 @@
-// Package tend does the follow-up work of ended turns: it indexes their
+// Package afterturn does the follow-up work of ended turns: it indexes their
 // messages at once, and folds their deltas later, when they are probably no
 // longer followed.
-package tend
+package afterturn
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// Store is the part of a store that the tender needs.
+// Store is the part of a store that the handler needs.
 type Store interface {
 	GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error)
 	ListEvents(ctx context.Context, k store.Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error)
@@ -21,15 +21,15 @@ type Store interface {
 	IndexMessages(ctx context.Context, k store.Key, limit int) (int, error)
 }
 
-// Tender does the store.JobTend.
-type Tender struct {
+// Handler does each store.JobAfterTurn.
+type Handler struct {
 	store     Store
 	foldAfter time.Duration
 }
 
-// New returns a tender that folds foldAfter after the end of a turn.
-func New(s Store, foldAfter time.Duration) *Tender {
-	return &Tender{store: s, foldAfter: foldAfter}
+// New returns a handler that folds foldAfter after the end of a turn.
+func New(s Store, foldAfter time.Duration) *Handler {
+	return &Handler{store: s, foldAfter: foldAfter}
 }
 
 // The body of a job says what is left to do; empty means everything.
@@ -39,22 +39,22 @@ const onlyFold = "fold"
 const indexBatch = 50
 
 // Handle does the job: first the messages, then, later, the deltas.
-func (t *Tender) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
+func (h *Handler) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	session, turn, ok := strings.Cut(j.ID, "/")
 	if !ok {
 		return nil, fmt.Errorf("the job %q names no turn", j.ID)
 	}
 	k := store.Key{Tenant: j.Tenant, Session: session}
 	if string(j.Body) != onlyFold {
-		err := t.index(ctx, k)
+		err := h.index(ctx, k)
 		if err != nil && !gone(err) {
 			return nil, err
 		}
-		return &store.Job{Body: []byte(onlyFold), After: t.foldAfter}, nil
+		return &store.Job{Body: []byte(onlyFold), After: h.foldAfter}, nil
 	}
-	found, err := t.store.GetTurn(ctx, k, turn)
+	found, err := h.store.GetTurn(ctx, k, turn)
 	if err == nil {
-		err = t.fold(ctx, k, found.AfterSeq, found.Name)
+		err = h.fold(ctx, k, found.AfterSeq, found.Name)
 	}
 	if gone(err) {
 		return nil, nil
@@ -63,9 +63,9 @@ func (t *Tender) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 }
 
 // index indexes all messages of the session that are not indexed yet.
-func (t *Tender) index(ctx context.Context, k store.Key) error {
+func (h *Handler) index(ctx context.Context, k store.Key) error {
 	for {
-		n, err := t.store.IndexMessages(ctx, k, indexBatch)
+		n, err := h.store.IndexMessages(ctx, k, indexBatch)
 		if err != nil {
 			return fmt.Errorf("index messages: %w", err)
 		}

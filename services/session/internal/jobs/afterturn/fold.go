@@ -1,4 +1,4 @@
-package tend
+package afterturn
 
 import (
 	"context"
@@ -28,9 +28,9 @@ func Fold(events []*sessionv1.Event) []*sessionv1.Event {
 
 // fold folds the log of a session behind a number, up to the end of the turn.
 // Repeating it changes nothing.
-func (t *Tender) fold(ctx context.Context, k store.Key, after int64, turn string) error {
+func (h *Handler) fold(ctx context.Context, k store.Key, after int64, turn string) error {
 	for {
-		events, err := t.store.ListEvents(ctx, k, after, pageEvents, pageBytes)
+		events, err := h.store.ListEvents(ctx, k, after, pageEvents, pageBytes)
 		if err != nil {
 			return fmt.Errorf("read events to fold: %w", err)
 		}
@@ -41,7 +41,7 @@ func (t *Tender) fold(ctx context.Context, k store.Key, after int64, turn string
 		first, last, n := events[0].FirstSeq, events[len(events)-1].Seq, len(events)
 		folded := Fold(events)
 		if len(folded) < n {
-			if err := t.store.FoldEvents(ctx, k, first, last, folded); err != nil {
+			if err := h.store.FoldEvents(ctx, k, first, last, folded); err != nil {
 				return fmt.Errorf("fold %d..%d: %w", first, last, err)
 			}
 		}

@@ -1,6 +1,6 @@
-// Package attend waits for the end of operations, and has the session's log record
+// Package operations waits for the end of operations, and has the session's log record
 // what their commands did with the network, even if their turn has ended.
-package attend
+package operations
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 	keepAnswers = 24 * time.Hour
 )
 
-// Operation is an operation to wait for, the body of a store.JobAttend.
+// Operation is an operation to wait for, the body of a store.JobOperation.
 type Operation struct {
 	Name string `json:"name"` // `operations/{operation}`
 	Call string `json:"call"` // the call that started it
@@ -50,7 +50,7 @@ func Job(k store.Key, o Operation) store.Job {
 	if err != nil {
 		panic(err) // strings and a number always marshal
 	}
-	return store.Job{Tenant: k.Tenant, Kind: store.JobAttend, ID: k.Session + "/" + o.Call, Session: k.Session, Body: body, After: firstLook}
+	return store.Job{Tenant: k.Tenant, Kind: store.JobOperation, ID: k.Session + "/" + o.Call, Session: k.Session, Body: body, After: firstLook}
 }
 
 // Read parses the body of a store.CommandOperation.
@@ -66,8 +66,8 @@ func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	return r.Operation, ended, nil
 }
 
-// Operations is the part of tools that the handler needs.
-type Operations interface {
+// Client is the part of tools that the handler needs.
+type Client interface {
 	GetOperation(ctx context.Context, r *toolsv1.GetOperationRequest, o ...grpc.CallOption) (*toolsv1.GetOperationResponse, error)
 }
 
@@ -76,9 +76,9 @@ type Inbox interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Handler returns the handler of store.JobAttend: it looks at the operation, and
+// Handler returns the handler of store.JobOperation: it looks at the operation, and
 // tells the session when it has ended.
-func Handler(operations Operations, s Inbox) jobs.Handler {
+func Handler(operations Client, s Inbox) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var o Operation
 		if err := json.Unmarshal(j.Body, &o); err != nil {

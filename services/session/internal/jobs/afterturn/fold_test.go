@@ -1,4 +1,4 @@
-package tend
+package afterturn
 
 import (
 	"log/slog"
@@ -217,7 +217,7 @@ func TestTheJobIndexesAtOnceAndFoldsLater(t *testing.T) {
 		events = append(events, text("word "))
 	}
 	s, k := open(t, numbered(events...))
-	jobs, err := s.ClaimJobs(t.Context(), store.JobClaim{Kinds: []store.JobKind{store.JobTend}, TTL: time.Hour})
+	jobs, err := s.ClaimJobs(t.Context(), store.JobClaim{Kinds: []store.JobKind{store.JobAfterTurn}, TTL: time.Hour})
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
 	}
