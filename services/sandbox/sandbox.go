@@ -26,7 +26,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
-	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
@@ -47,7 +46,7 @@ type Service struct {
 	server  *server.Server
 	runner  runner
 	groups  cgroup.Hierarchy // nil except at level `full`
-	network *network.Network
+	network *egress.Network
 	room    *room.Watch
 	mounts  *mount.Set
 	log     *slog.Logger
@@ -188,7 +187,7 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 	if err != nil {
 		return "", fmt.Errorf("egress: %w", err)
 	}
-	s.network = network.New(proxy, c.Requests, log)
+	s.network = egress.NewNetwork(proxy, c.Requests, log)
 	return authority.Bundle(dir)
 }
 

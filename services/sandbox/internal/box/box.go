@@ -64,10 +64,8 @@ type Network interface {
 	// Environment returns the variables that make a command use the way out.
 	Environment(callID string) []string
 	// Follow counts the use of a sandbox's way out for one command that is about to start in the sandbox. A
-	// command that is not followed has no network. The context is that of the command's call. Follow calls
-	// note when a use opens a connection to the outside, and again when the use ends; number identifies the
-	// use within the command. Follow may call note from several goroutines. A nil note is not called.
-	Follow(ctx context.Context, s Sandbox, callID string, note func(number int64, u Use)) Followed
+	// command that is not followed has no network. The context is that of the command's call.
+	Follow(ctx context.Context, s Sandbox, callID string) Followed
 }
 
 // Followed is a command whose use of the network is followed.

@@ -118,7 +118,7 @@ func (s *session) setMark(id string) error {
 	if err := errors.Join(save(filepath.Join(dir, recordFile), r), durable.SyncDir(s.path("execs"))); err != nil {
 		return fmt.Errorf("mark the call as cancelled: %w", err)
 	}
-	for _, name := range append(streamFiles[:], usesFile) {
+	for _, name := range streamFiles {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

@@ -32,7 +32,6 @@ type Exec struct {
 
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing of it is to be stored any more; guarded by disk
-	torn bool       // a use of the network could not be recorded completely; guarded by disk
 
 	// Only for the goroutine that follows the process.
 	noted  bool       // a record was written while it ran

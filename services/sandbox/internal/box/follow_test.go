@@ -18,7 +18,7 @@ type followers struct {
 
 func (f *followers) Environment(string) []string { return nil }
 
-func (f *followers) Follow(_ context.Context, s Sandbox, callID string, _ func(int64, Use)) Followed {
+func (f *followers) Follow(_ context.Context, s Sandbox, callID string) Followed {
 	f.note(fmt.Sprintf("%s by %s, operator %v", callID, s.Network, s.Operator))
 	return &follower{f, callID}
 }

@@ -118,11 +118,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	}
 	if r.Outcome == nil && !r.mark() {
 		r.Ended = n.o.Now().UTC()
-		uses, err := readUses(dir)
-		if err != nil {
-			return nil, fmt.Errorf("find what a lost command did with the network: %w", err)
-		}
-		r.Outcome = &Outcome{Reason: Lost, Message: "the sandbox service was restarted while the command ran: it may have taken effect", Network: uses}
+		r.Outcome = &Outcome{Reason: Lost, Message: "the sandbox service was restarted while the command ran: it may have taken effect"}
 		if err := save(filepath.Join(dir, recordFile), r); err != nil {
 			return nil, fmt.Errorf("mark a lost command: %w", err)
 		}

@@ -107,7 +107,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.active.Store(true)
 	s.execs[c.ID], s.started = e, append(s.started, e)
 	command := s.command(c, spec, limits, shown, env)
-	e.network = s.node.follow(ctx, command.Sandbox, c.ID, e.noteUse)
+	e.network = s.node.follow(ctx, command.Sandbox, c.ID)
 	command.Enter, command.Patient = e.network.Enter, patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	vouched := s.vouched(spec)
@@ -153,11 +153,11 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 }
 
 // follow is Network.Follow; it also accepts a sandbox without a network.
-func (n *Node) follow(ctx context.Context, s Sandbox, callID string, note func(int64, Use)) Followed {
+func (n *Node) follow(ctx context.Context, s Sandbox, callID string) Followed {
 	if s.Network == "" {
 		return unfollowed{}
 	}
-	return n.o.Network.Follow(ctx, s, callID, note)
+	return n.o.Network.Follow(ctx, s, callID)
 }
 
 // unfollowed is the Followed of a command without a network.

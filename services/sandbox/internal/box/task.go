@@ -84,7 +84,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 	begin := time.Now()
 	command := Command{Sandbox: spec, Argv: t.Argv, Env: t.Env, Dir: t.Dir, Limits: limits}
 	if spec.Operator { // in a session's own sandbox it has no network of its own
-		followed := s.node.follow(ctx, spec, c.ID, nil)
+		followed := s.node.follow(ctx, spec, c.ID)
 		defer followed.Forget()
 		command.Enter = followed.Enter
 	}

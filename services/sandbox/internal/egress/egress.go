@@ -14,7 +14,8 @@
 //   - Every connection is limited in time, idleness and bytes. Every request and tunnel is reported to an
 //     observer, including refused ones.
 //
-// The proxy knows neither workspaces nor commands: a Server serves one listener under one policy.
+// The proxy knows neither workspaces nor commands: a Server serves one listener under one policy. A Network
+// connects the servers with the workspaces' policies and the commands that use them.
 package egress
 
 import (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -60,24 +61,20 @@ type Event struct {
 // Client identifies the sandbox that is served.
 type Client struct {
 	Tenant, Session string
-	// Begin is called for each request and tunnel, and, with asked false, for each connection that waits
-	// for a request. exec is the name of the command that the client gives, or empty. The end of a
-	// connection is reported too: as Opened if it carried requests, which are reported one by one. An
-	// error, a RefusalError, refuses the use. Several goroutines call Begin and the functions of the Use,
-	// and none of these may block. If nil, uses are not reported.
-	Begin func(exec string, asked bool) (Use, error)
+	// Begin is called for each request and tunnel. exec is the name of the command that the client gives,
+	// or empty. An error, a RefusalError, refuses the use. Several goroutines call Begin and the functions
+	// of the Use, and none of these may block. If nil, uses are not reported.
+	Begin func(exec string) (Use, error)
 }
 
-// Use is how the receiver of Begin follows one request, tunnel or connection.
+// Use is how the receiver of Begin follows one request or tunnel.
 type Use struct {
-	// Exec is the command that the use belongs to, and all later unnamed uses of the same connection. If
-	// empty, it is the command that the client names.
+	// Exec is the command that the use belongs to. If empty, it is the command that the client names.
 	Exec string
 	// Context is the parent of the span; its end closes the connection. If nil, nothing closes it.
 	Context context.Context //nolint:containedctx // of the command
-	// Dialed is called for a connection to the outside before anything is sent over it, and Ended at the
-	// end. Either may be nil.
-	Dialed, Ended func(Event)
+	// Ended is called at the end; it may be nil.
+	Ended func(Event)
 }
 
 // observer makes spans and metrics of events.
@@ -107,7 +104,7 @@ func newObserver() (*observer, error) {
 type record struct {
 	Event
 	ctx  context.Context //nolint:containedctx // only for the span and its metrics
-	span trace.Span      // nil until the end of a waiting connection, which may bring no event
+	span trace.Span
 	s    *Server
 	use  Use
 	keep func() bool // stops the command's end from cutting the connection; nil: it does not anyway
@@ -117,20 +114,12 @@ type record struct {
 	banned error
 }
 
-// begin begins the record of a request or a tunnel over a connection.
+// begin begins the record of a request or a tunnel over a connection. The command's end cuts the
+// connection, so that nothing of the command goes on and all of it can be reported.
 func (s *Server) begin(m *meter, kind, method, exec string) *record {
-	r := s.newRecord(m, kind, exec, true)
-	r.Method = method
-	r.startSpan()
-	return r
-}
-
-// newRecord reports a new use to Begin. The command's end cuts the connection, so that nothing of the
-// command goes on and all of it can be reported.
-func (s *Server) newRecord(m *meter, kind, exec string, asked bool) *record {
-	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Outcome: Done}, ctx: context.Background(), s: s}
+	r := &record{Event: Event{Start: time.Now(), Exec: exec, Kind: kind, Method: method, Outcome: Done}, ctx: context.Background(), s: s}
 	if s.client.Begin != nil {
-		r.use, r.banned = s.client.Begin(exec, asked)
+		r.use, r.banned = s.client.Begin(exec)
 	}
 	r.Exec = cmp.Or(r.use.Exec, exec)
 	if known := r.use.Context; known != nil {
@@ -139,27 +128,16 @@ func (s *Server) newRecord(m *meter, kind, exec string, asked bool) *record {
 			r.keep = context.AfterFunc(known, m.cut)
 		}
 	}
+	r.ctx, r.span = s.proxy.observer.tracer.Start(r.ctx, "egress", trace.WithTimestamp(r.Start), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("fairlead.tenant", s.client.Tenant), attribute.String("fairlead.session", s.client.Session),
+		attribute.String("fairlead.egress.kind", r.Kind),
+	))
 	return r
 }
 
-func (r *record) startSpan() {
-	r.ctx, r.span = r.s.proxy.observer.tracer.Start(r.ctx, "egress", trace.WithTimestamp(r.Start), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("fairlead.tenant", r.s.client.Tenant), attribute.String("fairlead.session", r.s.client.Session),
-		attribute.String("fairlead.egress.kind", r.Kind),
-	))
-}
-
-// dialed reports a connection to the outside.
-func (r *record) dialed() {
-	if r.use.Dialed != nil {
-		r.use.Dialed(r.Event)
-	}
-}
-
-// drop ends the record of a connection that carried requests: they have their own records.
-func (r *record) drop() {
-	r.Outcome = Opened
-	r.tell()
+// ask begins the record of a request.
+func (s *Server) ask(r *http.Request, kind, exec string) *record {
+	return s.begin(meterOf(r.Context().Value(connKey{})), kind, method(r), exec)
 }
 
 func (r *record) tell() {
@@ -191,9 +169,6 @@ func (r *record) fail(err error) {
 // end reports the event.
 func (r *record) end() {
 	r.Duration = time.Since(r.Start)
-	if r.span == nil {
-		r.startSpan()
-	}
 	kind, outcome := attribute.String("kind", r.Kind), attribute.String("outcome", string(r.Outcome))
 	r.span.SetAttributes(
 		attribute.String("server.address", r.Host), attribute.Int("server.port", int(r.Port)),

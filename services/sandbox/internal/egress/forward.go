@@ -74,7 +74,7 @@ func address(r *http.Request) (target, error) {
 // intercepted handles requests inside TLS that the proxy ended.
 func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connKey{}).(*intercept) //nolint:forcetypeassert // only these are handed over
-	rec := s.ask(r, KindIntercept, "")
+	rec := s.ask(r, KindIntercept, c.exec)
 	defer rec.end()
 	rec.to(c.to)
 	if rec.turnAway(w, r) {
@@ -123,7 +123,6 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, out *route) {
 				addr := a.Addr().Unmap()
 				out.address.Store(&addr)
 			}
-			out.dialed()
 		},
 	})
 	complete := false

@@ -30,7 +30,7 @@ func fuzzed(t testing.TB, observe func(Event)) (*handoff, *Server) {
 		t.Fatal(err)
 	}
 	l := newHandoff(&net.TCPAddr{})
-	s := p.Serve(l, policy, Client{Begin: func(string, bool) (Use, error) { return Use{Ended: observe}, nil }})
+	s := p.Serve(l, policy, Client{Begin: func(string) (Use, error) { return Use{Ended: observe}, nil }})
 	return l, s
 }
 

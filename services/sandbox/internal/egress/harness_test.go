@@ -44,7 +44,7 @@ type world struct {
 	deaf   chan struct{} // the outside reads nothing of a request for /deaf until it is closed
 	other  http.HandlerFunc
 
-	counted func(exec string, asked bool) (Use, error) // Client.Begin; every use is told
+	counted func(exec string) (Use, error) // Client.Begin; every use is told
 }
 
 // opened opens loopback, which a ceiling must do as well as a policy.
@@ -61,7 +61,7 @@ func port(s *httptest.Server) int {
 func newWorld(t *testing.T, rules func(plain, secure int) []Rule, change ...func(*world, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, names: map[string][]netip.Addr{}, told: make(chan struct{}, 10_000), deaf: make(chan struct{})}
-	w.counted = func(string, bool) (Use, error) { return Use{Ended: w.observe}, nil }
+	w.counted = func(string) (Use, error) { return Use{Ended: w.observe}, nil }
 	w.web = httptest.NewServer(http.HandlerFunc(w.outside))
 	t.Cleanup(w.web.Close)
 	w.authority = authority(t)

@@ -20,8 +20,6 @@ type meter struct {
 	left  atomic.Int64 // bytes
 	why   atomic.Pointer[RefusalError]
 	once  sync.Once
-
-	requests
 }
 
 func newMeter(c net.Conn, s *Server) *meter {
@@ -69,7 +67,6 @@ func (m *meter) Read(b []byte) (int, error) {
 }
 
 func (m *meter) Write(b []byte) (int, error) {
-	m.written()
 	n, err := m.Conn.Write(b)
 	m.count(n)
 	return n, err

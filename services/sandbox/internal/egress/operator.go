@@ -1,9 +1,12 @@
 package egress
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // OperatorPolicy compiles a policy of the operator's own configuration, which no ceiling limits. Hosts that
@@ -39,4 +42,28 @@ func (p *Proxy) OperatorPolicy(rules []Rule, ranges []string) (*Policy, error) {
 		return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
 	}
 	return policy, nil
+}
+
+// Operator is a way out of the operator's configuration, which no ceiling limits.
+type Operator struct {
+	Rules []Rule `json:"rules"`
+	// Ranges are special addresses that the rules' names may resolve to.
+	Ranges []string `json:"ranges,omitempty"`
+}
+
+// EncodeOperator checks a way out and returns the form that a sandbox stores.
+func (n *Network) EncodeOperator(o Operator) (box.OperatorNetwork, error) {
+	if _, err := n.proxy.OperatorPolicy(o.Rules, o.Ranges); err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(o)
+	return box.OperatorNetwork(raw), err
+}
+
+func (n *Network) operatorPolicy(kept string) (*Policy, error) {
+	var o Operator
+	if err := json.Unmarshal([]byte(kept), &o); err != nil {
+		return nil, fmt.Errorf("read the operator's network policy: %w", err)
+	}
+	return n.proxy.OperatorPolicy(o.Rules, o.Ranges)
 }

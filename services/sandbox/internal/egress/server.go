@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -30,10 +29,8 @@ type Server struct {
 	policy *Policy
 	client Client
 
-	backlog      backlog       // of the listener; nil if it does not report waiting connections
-	accepted     atomic.Uint64 // connections, refused ones as well
-	outer, inner *http.Server  // the sandbox's connections; the content of TLS that the proxy ended
-	secret       *handoff      // from outer to inner
+	outer, inner *http.Server // the sandbox's connections; the content of TLS that the proxy ended
+	secret       *handoff     // from outer to inner
 	forwarder    *httputil.ReverseProxy
 	transport    *http.Transport
 
@@ -46,8 +43,6 @@ type Server struct {
 
 	mu     sync.Mutex // guards what follows
 	conns  map[*meter]struct{}
-	behind []chan struct{} // closed once all accepted connections are among conns
-	deaf   bool            // no more are accepted, and all accepted ones are admitted
 	closed bool
 }
 
@@ -55,9 +50,6 @@ type Server struct {
 func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 	s := &Server{
 		proxy: p, policy: policy, client: c, secret: newHandoff(l.Addr()), conns: map[*meter]struct{}{}, places: make(chan struct{}, p.o.Limits.Connections),
-	}
-	if s.backlog = backlogOf(l); s.backlog != nil {
-		l = s.backlog
 	}
 	if p.o.Authority != nil {
 		p.o.Authority.keep()
@@ -100,18 +92,13 @@ func (s *Server) http(h http.HandlerFunc) *http.Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return meterOf(c).during(context.WithValue(ctx, connKey{}, c))
 		},
-		ConnState: func(c net.Conn, state http.ConnState) {
+		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				s.tasks.Add(1)
-			case http.StateActive: // a request, or invalid data that no handler sees, has come
-				c.(line).state().unseen.Store(true) //nolint:forcetypeassert // only lines are served
-			case http.StateIdle:
-				s.await(c.(line)) //nolint:forcetypeassert // as above
 			case http.StateClosed: // the hijacker of a connection calls this itself
-				s.silent(c.(line)) //nolint:forcetypeassert // as above
 				s.tasks.Done()
-			case http.StateHijacked:
+			case http.StateActive, http.StateIdle, http.StateHijacked:
 			}
 		},
 	}
@@ -165,7 +152,6 @@ func (s *Server) admit(c net.Conn) *meter {
 	}
 	s.mu.Unlock()
 	if !full {
-		s.await(m)
 		return m
 	}
 	m.stop()

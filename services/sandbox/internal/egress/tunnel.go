@@ -55,7 +55,6 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if a, err := netip.ParseAddrPort(out.RemoteAddr().String()); err == nil {
 		rec.Address = a.Addr().Unmap()
 	}
-	rec.dialed()
 	in, ok := s.hijack(w, rec)
 	if !ok {
 		return
@@ -239,7 +238,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
 	case err != nil:
 		rec.fail(&RefusalError{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
-	case s.handOver(&intercept{Conn: c, meter: in.meter, to: t, requests: requests{exec: rec.Exec}}):
+	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
 		rec.inside, rec.Outcome = true, Opened
 		return
 	default:
@@ -255,24 +254,7 @@ type intercept struct {
 	net.Conn
 	meter *meter
 	to    target
-
-	requests
-}
-
-// Write implements net.Conn.
-func (i *intercept) Write(b []byte) (int, error) {
-	i.written()
-	return i.Conn.Write(b)
-}
-
-// handOver passes a connection to the inner server.
-func (s *Server) handOver(i *intercept) bool {
-	s.await(i)
-	if s.secret.give(i) {
-		return true
-	}
-	i.waiting.drop()
-	return false
+	exec  string // the command that asked for the connection
 }
 
 func (p *Proxy) certificate(t target) (*tls.Certificate, error) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -14,16 +13,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-const (
-	// acceptPause is how long init waits when it cannot accept a connection.
-	acceptPause = 50 * time.Millisecond
-	// catchUpTimeout is how long the report of a command's end waits for connections that were made before,
-	// and catchUpAgain is how often init checks for some. It then turns the rest away, at most maxTurned:
-	// connections may arrive without end.
-	catchUpTimeout = time.Second
-	catchUpAgain   = time.Millisecond
-	maxTurned      = 1 << 14
-)
+// acceptPause is how long init waits when it cannot accept a connection.
+const acceptPause = 50 * time.Millisecond
 
 // outlet is the sandbox's way out where the service is elsewhere: init listens and carries each connection
 // over the stream. The service decides what may be reached.
@@ -32,7 +23,6 @@ type outlet struct {
 	listener *os.File
 	raw      syscall.RawConn
 	room     chan struct{} // one token for each connection that is carried
-	telling  sync.Mutex    // held from before a connection is accepted until it is reported
 }
 
 // listen opens the way out. It is called once at a time: the stream's packets come one by one.
@@ -91,15 +81,12 @@ func (o *outlet) serve() {
 // there is no room, the connection waits for its turn.
 func (o *outlet) next(listener uintptr, id uint64) (done bool) {
 	for {
-		o.telling.Lock()
 		fd, _, err := unix.Accept4(int(listener), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		if err == nil {
 			o.carry(fd, id)
-		}
-		o.telling.Unlock()
-		switch {
-		case err == nil:
 			return true
+		}
+		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return false
 		case errors.Is(err, unix.ECONNABORTED), errors.Is(err, unix.EINTR):
@@ -117,48 +104,4 @@ func (o *outlet) carry(fd int, id uint64) {
 	p := wire.Reply{Kind: wire.Connected, ID: id}
 	_ = o.mux.Send(p.Encode())
 	o.mux.Pump(channel, from) // only after the service knows of it
-}
-
-// catchUp returns when all earlier connections are reported, so that the report of a command's end comes
-// after all that the command began.
-func (o *outlet) catchUp() {
-	for begin := time.Now(); o.waits(); <-time.After(catchUpAgain) {
-		if time.Since(begin) >= catchUpTimeout {
-			o.turnAway()
-			return
-		}
-	}
-}
-
-// waits reports whether a connection waits to be accepted, after earlier ones have been reported.
-func (o *outlet) waits() (some bool) {
-	o.telling.Lock()
-	defer o.telling.Unlock()
-	err := o.raw.Control(func(listener uintptr) { some = readable(listener) })
-	return some && err == nil // otherwise the listener is closed
-}
-
-// turnAway accepts waiting connections only to report how many there are.
-func (o *outlet) turnAway() {
-	o.telling.Lock()
-	defer o.telling.Unlock()
-	turned := wire.Reply{Kind: wire.Turned}
-	_ = o.raw.Control(func(listener uintptr) { // an error means that the listener is closed
-		for turned.ID < maxTurned {
-			fd, _, err := unix.Accept4(int(listener), unix.SOCK_CLOEXEC)
-			switch {
-			case err == nil:
-				turned.ID++
-				_ = unix.Close(fd)
-			case !errors.Is(err, unix.ECONNABORTED) && !errors.Is(err, unix.EINTR):
-				return
-			}
-		}
-	})
-	_ = o.mux.Send(turned.Encode()) // the stream's end is seen elsewhere
-}
-
-func readable(fd uintptr) bool {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-	return err == nil && n > 0
 }

@@ -227,21 +227,16 @@ func (r *relay) pump(id uint64, which int, from io.ReadCloser) {
 	r.outputs[id] = append(r.outputs[id], sent)
 }
 
-// exited reports a command's end after all its output is sent and its connections are reported, because the
-// service may end the sandbox then. Nothing is left that could write more, unless other commands run beside
-// it.
+// exited reports a command's end after all its output is sent, because the service may end the sandbox then.
+// Nothing is left that could write more, unless other commands run beside it.
 func (r *relay) exited(id uint64, p []byte) {
 	r.mu.Lock()
 	outputs := r.outputs[id]
 	delete(r.outputs, id)
-	o := r.outlet
 	r.mu.Unlock()
 	go func() {
 		for _, sent := range outputs {
 			<-sent
-		}
-		if o != nil {
-			o.catchUp()
 		}
 		_ = r.mux.Send(p) // the stream's end is seen elsewhere
 	}()

@@ -16,7 +16,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
-	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 )
 
 var (
@@ -46,7 +45,7 @@ type Remote struct {
 type Remotes struct{ all []Remote }
 
 // NewRemotes checks the operator's configuration and reports all its faults.
-func NewRemotes(all []Remote, n *network.Network) (*Remotes, error) {
+func NewRemotes(all []Remote, n *egress.Network) (*Remotes, error) {
 	var faults []error
 	made := &Remotes{}
 	for i, r := range all {
@@ -66,8 +65,8 @@ func NewRemotes(all []Remote, n *network.Network) (*Remotes, error) {
 	return made, errors.Join(faults...)
 }
 
-func (r Remote) way(host string, paths []string) network.Operator {
-	return network.Operator{
+func (r Remote) way(host string, paths []string) egress.Operator {
+	return egress.Operator{
 		Rules: []egress.Rule{{
 			Name: "repository", Host: host, Ports: r.Ports, Methods: []string{"GET", "POST"}, Paths: paths, TLS: egress.Intercept, Credential: r.Credential,
 		}},
@@ -130,7 +129,7 @@ const (
 
 // Way returns the way out to one repository for one use only: no other path of its host, and no other
 // service of Git.
-func (r *Remotes) Way(u URL, use Use) (network.Operator, error) {
+func (r *Remotes) Way(u URL, use Use) (egress.Operator, error) {
 	found := false
 	for _, one := range r.all {
 		if !one.names(u) {
@@ -148,9 +147,9 @@ func (r *Remotes) Way(u URL, use Use) (network.Operator, error) {
 		return one.way(u.Host, paths), nil
 	}
 	if found {
-		return network.Operator{}, fmt.Errorf("pushing to %s is %w", u, ErrNotAllowed)
+		return egress.Operator{}, fmt.Errorf("pushing to %s is %w", u, ErrNotAllowed)
 	}
-	return network.Operator{}, fmt.Errorf("the remote %s is %w", u, ErrNotAllowed)
+	return egress.Operator{}, fmt.Errorf("the remote %s is %w", u, ErrNotAllowed)
 }
 
 // names reports whether a remote's entry is for a URL.

@@ -14,8 +14,8 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 
@@ -329,7 +329,7 @@ func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, 
 	if err != nil {
 		return u, "", err
 	}
-	var o network.Operator
+	var o egress.Operator
 	if o, err = s.info.Repositories.Remotes.Way(u, use); err != nil {
 		return u, "", err
 	}

@@ -13,8 +13,8 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
-	"github.com/fairlead/fairlead/services/sandbox/internal/network"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
@@ -29,7 +29,7 @@ type Info struct {
 	// Quota is how the size of workspaces is limited.
 	Quota string
 	// Network checks the network policies of workspaces.
-	Network *network.Network
+	Network *egress.Network
 	// Mounts are the operator's mounts and variables.
 	Mounts *mount.Set
 	// Snapshots is how many a session may have. SnapshotBytes is the size on disk up to which another one

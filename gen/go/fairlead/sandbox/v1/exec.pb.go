@@ -1066,8 +1066,8 @@ type ExecExited struct {
 	OutputTruncated bool `protobuf:"varint,8,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
 	// What it did with the network: one entry for each request and each tunnel, as they ended.
 	// The operator bounds their number (`egress.requests`): those beyond it are refused, and
-	// together the last entry, without a host. What was refused in its sandbox because no
-	// command ran that it could be of is told with the next one that ends there.
+	// together the last entry, without a host. Empty for a command that a restart of the
+	// service ended.
 	Network []*NetworkUse `protobuf:"bytes,9,rep,name=network,proto3" json:"network,omitempty"`
 	// How long it was held back because it wanted more of the processors than it may
 	// have; where others ran beside it, of all in its sandbox together, if it used much of
@@ -1248,8 +1248,7 @@ func (x *LimitHit) GetMessage() string {
 // make no more. It has neither paths nor queries nor headers.
 type NetworkUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name or the address that was asked for; empty when nothing was, or for those
-	// beyond the number.
+	// The name or the address that was asked for; empty for those beyond the number.
 	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// The port.
 	Port int32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`

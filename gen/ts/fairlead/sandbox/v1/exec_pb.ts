@@ -546,8 +546,8 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
   /**
    * What it did with the network: one entry for each request and each tunnel, as they ended.
    * The operator bounds their number (`egress.requests`): those beyond it are refused, and
-   * together the last entry, without a host. What was refused in its sandbox because no
-   * command ran that it could be of is told with the next one that ends there.
+   * together the last entry, without a host. Empty for a command that a restart of the
+   * service ended.
    *
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 9;
    */
@@ -616,8 +616,7 @@ export const LimitHitSchema: GenMessage<LimitHit> = /*@__PURE__*/
  */
 export type NetworkUse = Message<"fairlead.sandbox.v1.NetworkUse"> & {
   /**
-   * The name or the address that was asked for; empty when nothing was, or for those
-   * beyond the number.
+   * The name or the address that was asked for; empty for those beyond the number.
    *
    * @generated from field: string host = 1;
    */

@@ -73,8 +73,6 @@ const (
 	Connected
 	// Held answers Look.
 	Held
-	// Turned reports connections that init turned away for want of room. The id field holds their number.
-	Turned
 	// Weight answers Weigh.
 	Weight
 )
@@ -249,7 +247,7 @@ func DecodeReply(b []byte) (Reply, error) {
 	r := reader{b: b}
 	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
 	switch p.Kind {
-	case Ready, Started, Listening, Connected, Turned:
+	case Ready, Started, Listening, Connected:
 	case Failed:
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:

@@ -43,7 +43,6 @@ func FuzzWhatInitSays(f *testing.F) {
 		{reply(wire.Started, 2), reply(wire.Started, 2), frame(3, 9, nil), frame(2, 9, []byte("x"))},
 		{reply(wire.Failed, 2), frame(5, 4, nil), frame(3, 5, nil), frame(3, 6, nil)},
 		{reply(wire.Connected, 1), frame(2, 7, []byte("GET")), frame(3, 7, nil), frame(5, 7, nil), reply(wire.Connected, 1)},
-		{reply(wire.Turned, 3), reply(wire.Connected, 1), reply(wire.Turned, 1<<63)},
 		{frame(6, 0, nil), reply(wire.Listening, 0), frame(1, 0, nil), {0}},
 	} {
 		f.Add(bytes.Join(seed, nil))

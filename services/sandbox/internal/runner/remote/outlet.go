@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,28 +21,21 @@ const (
 	maxTaken = 4 * stream.MaxConnections
 )
 
-// maxLost is how many connections init may turn away at a command's end.
-const maxLost = 1 << 14
-
 var errRefused = errors.New("the connection was refused")
 
 // outlet receives the connections of a sandbox's way out that a remote init carries.
 type outlet struct {
 	arrived chan *connection
-	changed chan struct{} // holds a token when connections were lost
-	late    chan struct{} // holds one token while the listener's deadline is over
 
 	mu     sync.Mutex    // guards what follows
 	asked  bool          // a listener was requested: its owner accepts the connections or closes it
 	closed chan struct{} // closed when no more connections arrive
 	last   uint64        // the latest connection
-	taken  int           // connections that have not ended, including lost ones
-	lost   uint64        // connections that cannot be carried and are not reported yet
-	turned bool          // init has reported some since a command ended
+	taken  int           // connections that have not ended, including refused ones
 }
 
 func newOutlet() *outlet {
-	return &outlet{arrived: make(chan *connection, maxOpen), changed: make(chan struct{}, 1), late: make(chan struct{}, 1), closed: make(chan struct{})}
+	return &outlet{arrived: make(chan *connection, maxOpen), closed: make(chan struct{})}
 }
 
 // Listener returns the sandbox's way out, after init was asked to Listen. Closing it also closes it inside.
@@ -52,127 +44,27 @@ func (l *Link) Listener() net.Listener { return listener{l} }
 
 type listener struct{ l *Link }
 
-// Accept implements net.Listener. A connection may be lost.
+// Accept implements net.Listener. Connections that arrived before the end are still accepted.
 func (n listener) Accept() (net.Conn, error) {
 	o := n.l.outlet
-	for {
-		select {
-		case <-o.late:
-			o.expire()
-			return nil, os.ErrDeadlineExceeded
-		default:
-		}
-		if c := o.next(); c != nil {
-			return c, nil
-		}
-		select {
-		case c := <-o.arrived:
-			return c, nil
-		case <-o.changed:
-		case <-o.late:
-			o.expire()
-			return nil, os.ErrDeadlineExceeded
-		case <-o.closed:
-			if c := o.next(); c != nil { // it came before
-				return c, nil
-			}
-			return nil, net.ErrClosed
-		}
+	select {
+	case c := <-o.arrived:
+		return c, nil
+	case <-o.closed:
 	}
+	if c := o.next(); c != nil {
+		return c, nil
+	}
+	return nil, net.ErrClosed
 }
 
 // next returns a waiting connection, or nil.
-func (o *outlet) next() net.Conn {
+func (o *outlet) next() *connection {
 	select {
 	case c := <-o.arrived:
 		return c
 	default:
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.lost == 0 {
 		return nil
-	}
-	o.lost--
-	c, other := net.Pipe()
-	_ = other.Close()
-	return lost{c}
-}
-
-// lost is a connection that is over.
-type lost struct{ net.Conn }
-
-// Lost returns the reason.
-func (lost) Lost() string { return "the sandbox service had no room to carry the connection" }
-
-// turn counts connections that init has turned away. Init reports them at most once before each end of a
-// command; a second report violates the protocol.
-func (o *outlet) turn(n uint64) error {
-	o.mu.Lock()
-	again := o.turned || !o.asked || n > maxLost
-	o.turned = true
-	o.mu.Unlock()
-	if again {
-		return stream.ErrMalformed
-	}
-	o.lose(n)
-	return nil
-}
-
-// exited records that a command has ended.
-func (o *outlet) exited() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.turned = false
-}
-
-// lose counts connections that cannot be carried.
-func (o *outlet) lose(n uint64) {
-	o.mu.Lock()
-	o.lost = min(o.lost+n, 2*maxLost)
-	o.mu.Unlock()
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
-}
-
-// Waiting returns how many connections wait to be accepted. Init reports accepted ones before a command's
-// end.
-func (n listener) Waiting() int {
-	o := n.l.outlet
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.arrived) + int(o.lost)
-}
-
-// SetDeadline with a past time makes Accept fail with os.ErrDeadlineExceeded, until the accepting goroutine
-// calls it with the zero time. Future times are not supported. The deadline of a closed listener can also
-// be removed: otherwise Accept would never report the closing.
-func (n listener) SetDeadline(t time.Time) error {
-	o := n.l.outlet
-	if t.IsZero() {
-		select {
-		case <-o.late:
-		default:
-		}
-	}
-	select {
-	case <-o.closed:
-		return net.ErrClosed
-	default:
-	}
-	if !t.IsZero() {
-		o.expire()
-	}
-	return nil
-}
-
-// expire sets the deadline to the past.
-func (o *outlet) expire() {
-	select {
-	case o.late <- struct{}{}:
-	default:
 	}
 }
 
@@ -240,7 +132,6 @@ func (l *Link) connected(id uint64) error {
 		from, to := l.outlet.refuse()
 		l.mux.Drain(channel, to)
 		l.mux.Pump(channel, from)
-		l.outlet.lose(1)
 	}
 	return nil
 }

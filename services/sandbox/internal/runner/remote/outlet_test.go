@@ -132,60 +132,6 @@ func TestAConnectionThatIsClosedOutsideEndsInside(t *testing.T) {
 	}
 }
 
-// Whoever accepts can be told when all that had come is accepted.
-func TestAListenerTellsWhatWaitsAndWhenItsDeadlineIsOver(t *testing.T) {
-	f := newFar(t)
-	l := f.link.Listener().(listener) //nolint:forcetypeassert // it is
-	if l.Waiting() > 0 {
-		t.Error("somebody waits that has not come")
-	}
-	f.carry(t, 1)
-	for l.Waiting() == 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("nobody comes")
-		}
-		runtime.Gosched()
-	}
-	if err := l.SetDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 { // until it is called off
-		if _, err := l.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal(err)
-		}
-	}
-	if err := l.SetDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	accept(t, l)
-	if n := l.Waiting(); n > 0 {
-		t.Errorf("%d wait", n)
-	}
-	f.carry(t, 2)
-	accept(t, l)
-	if err := errors.Join(l.Close(), l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-// Who is told that the deadline is over takes it back, and hears then that there is nothing to come.
-func TestAListenerThatIsClosedWhenItsDeadlineIsOverEnds(t *testing.T) {
-	f := newFar(t)
-	l := f.link.Listener().(listener) //nolint:forcetypeassert // it is
-	if err := errors.Join(l.SetDeadline(time.Unix(1, 0)), l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("accepting: %v", err)
-	}
-}
-
 func TestAListenerThatIsClosedIsClosedInside(t *testing.T) {
 	f := newFar(t)
 	waiting := f.carry(t, 1)
@@ -208,7 +154,7 @@ func TestAListenerThatIsClosedIsClosedInside(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheNumberAreRefusedAndKnown(t *testing.T) {
+func TestConnectionsBeyondTheNumberAreRefused(t *testing.T) {
 	f := newFar(t)
 	l := f.link.Listener()
 	for id := range maxOpen {
@@ -225,42 +171,9 @@ func TestConnectionsBeyondTheNumberAreRefusedAndKnown(t *testing.T) {
 	for range maxOpen - 1 {
 		accept(t, l)
 	}
-	awaitLost(t, l, 1)
-}
-
-// awaitLost accepts connections that are lost, so many and no more.
-func awaitLost(t *testing.T, l net.Listener, most int) {
-	t.Helper()
-	for range most {
-		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := c.(lost); !ok {
-			t.Errorf("%T is accepted", c)
-		}
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("it reads %v", err)
-		}
-		_ = c.Close()
+	if c := f.link.outlet.next(); c != nil {
+		t.Error("the one beyond is accepted")
 	}
-	if n := l.(listener).Waiting(); n > 0 { //nolint:forcetypeassert // it is
-		t.Errorf("%d more wait", n)
-	}
-}
-
-// Init has no room for a flood, but knows how many there were.
-func TestConnectionsThatInitTurnsAwayAreKnown(t *testing.T) {
-	f := newFar(t)
-	l := f.link.Listener()
-	for _, n := range []uint64{3, maxLost} { // with the ends of two commands
-		for _, p := range []wire.Reply{{Kind: wire.Turned, ID: n}, {Kind: wire.Exited, ID: 1}} {
-			if err := f.Send(p.Encode()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	awaitLost(t, l, 3+maxLost)
 }
 
 // A sandbox that breaks down takes nothing with it that had come before.
@@ -312,8 +225,6 @@ func TestAnInitThatIsNoneEndsTheLink(t *testing.T) {
 		"a number that is zero":           said(wire.Connected, 0),
 		"a number that no channel has":    said(wire.Connected, 1<<62),
 		"more connections than init says": said(wire.Connected, many...),
-		"turned away twice before an end": said(wire.Turned, 1, 1),
-		"more turned away than can be":    said(wire.Turned, maxLost+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)

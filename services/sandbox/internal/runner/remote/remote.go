@@ -153,13 +153,8 @@ func (l *Link) reply(packet []byte) error {
 	if err != nil {
 		return err
 	}
-	switch reply.Kind {
-	case wire.Connected:
+	if reply.Kind == wire.Connected {
 		return l.connected(reply.ID)
-	case wire.Turned:
-		return l.outlet.turn(reply.ID)
-	case wire.Exited:
-		l.outlet.exited()
 	}
 	terminal := reply.Kind != wire.Held && l.takeTerminal(reply.ID)
 	if reply.Kind != wire.Started || !terminal {

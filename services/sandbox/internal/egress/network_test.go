@@ -1,4 +1,4 @@
-package network
+package egress
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 )
 
 // tested is a network with one sandbox.
@@ -28,14 +27,14 @@ type tested struct {
 
 func newNetwork(t *testing.T) *tested {
 	t.Helper()
-	p, err := egress.New(egress.Options{
-		Ceiling: []egress.Rule{{Host: "*.example.com"}}, Log: slog.New(slog.DiscardHandler),
-		Limits: egress.Limits{Connections: 8, Idle: time.Minute, Total: time.Minute, Bytes: 1 << 20},
+	p, err := New(Options{
+		Ceiling: []Rule{{Host: "*.example.com"}}, Log: slog.New(slog.DiscardHandler),
+		Limits: Limits{Connections: 8, Idle: time.Minute, Total: time.Minute, Bytes: 1 << 20},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &tested{Network: New(p, most, slog.New(slog.DiscardHandler))}
+	n := &tested{Network: NewNetwork(p, mostUses, slog.New(slog.DiscardHandler))}
 	n.out = n.serve(t, sandbox)
 	return n
 }
@@ -70,23 +69,23 @@ func (d deserted) Close() error {
 
 func (deserted) Addr() net.Addr { return &net.TCPAddr{} }
 
-// most is how many connections a command may make.
-const most = 1000
+// mostUses is how many connections a command may make.
+const mostUses = 1000
 
 // sandbox is where the tests' commands run.
 var sandbox = box.Sandbox{Tenant: "t", Session: "s", Network: "[]"}
 
 // start has the network know of a command, until what it returns is forgotten.
 func start(n *tested, call string) box.Followed {
-	c := n.Follow(context.Background(), sandbox, call, nil)
+	c := n.Follow(context.Background(), sandbox, call)
 	c.Enter(n.out)
 	return c
 }
 
 var begun = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-func event(host string, o egress.Outcome) egress.Event {
-	return egress.Event{Start: begun, Host: host, Port: 443, Outcome: o, Sent: 1, Received: 2, Duration: time.Second}
+func event(host string, o Outcome) Event {
+	return Event{Start: begun, Host: host, Port: 443, Outcome: o, Sent: 1, Received: 2, Duration: time.Second}
 }
 
 func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
@@ -94,10 +93,10 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 	one, two := start(n, "one"), start(n, "two")
 	for _, x := range []struct {
 		exec string
-		e    egress.Event
+		e    Event
 	}{
-		{"one", event("a", egress.Done)}, {"one", event("a", egress.Done)}, {"one", event("a", egress.Denied)}, {"two", event("b", egress.Done)},
-		{"", event("last", egress.Done)}, {"nobody", event("last", egress.Done)}, {"one", event("", egress.Opened)},
+		{"one", event("a", Done)}, {"one", event("a", Done)}, {"one", event("a", Denied)}, {"two", event("b", Done)},
+		{"", event("last", Done)}, {"nobody", event("last", Done)}, {"one", event("", Opened)},
 	} {
 		begin(t, n, x.exec)(x.e)
 	}
@@ -121,14 +120,14 @@ func TestEachConnectionIsToldWithItsCommand(t *testing.T) {
 }
 
 // begin is Network.begin of a request of which nothing is refused.
-func begin(t *testing.T, n *tested, exec string) (ended func(egress.Event)) {
+func begin(t *testing.T, n *tested, exec string) (ended func(Event)) {
 	t.Helper()
-	return opened(t, n, exec, true).Ended
+	return use(t, n, exec).Ended
 }
 
-func opened(t *testing.T, n *tested, exec string, asked bool) egress.Use {
+func use(t *testing.T, n *tested, exec string) Use {
 	t.Helper()
-	u, err := n.begin(n.out, exec, asked)
+	u, err := n.begin(n.out, exec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +138,15 @@ func opened(t *testing.T, n *tested, exec string, asked bool) egress.Use {
 func TestManyConnectionsHideNoOther(t *testing.T) {
 	n := newNetwork(t)
 	one := start(n, "one")
-	for i := range most {
-		e := event(strconv.Itoa(i%10), egress.Done)
-		if i == most-2 {
-			e = event("169.254.169.254", egress.Denied)
+	for i := range mostUses {
+		e := event(strconv.Itoa(i%10), Done)
+		if i == mostUses-2 {
+			e = event("169.254.169.254", Denied)
 		}
 		begin(t, n, "one")(e)
 	}
 	uses := one.Uses()
-	if len(uses) != most || uses[most-2].Host != "169.254.169.254" {
+	if len(uses) != mostUses || uses[mostUses-2].Host != "169.254.169.254" {
 		t.Fatalf("%d uses, the last but one %+v", len(uses), uses[len(uses)-2])
 	}
 	for _, u := range uses {
@@ -157,51 +156,31 @@ func TestManyConnectionsHideNoOther(t *testing.T) {
 	}
 }
 
-// What was noted survives a crash, in which what is told at the end does not.
-func TestConnectionsAreNotedAsTheyOpenAndEnd(t *testing.T) {
-	n := newNetwork(t)
-	noted := map[int64]box.Use{}
-	one := n.Follow(t.Context(), sandbox, "one", func(number int64, u box.Use) { noted[number] = u })
-	begin(t, n, "one")(event("a", egress.Done))
-	begin(t, n, "one")(event("", egress.Opened))
-	open := opened(t, n, "one", true)
-	open.Dialed(event("b", egress.Done))
-	if u := noted[3]; len(noted) != 2 || u.Host != "b" || u.Outcome != "aborted" || u.Message == "" {
-		t.Errorf("while it is open %+v is noted", noted)
-	}
-	open.Ended(event("b", egress.Denied))
-	if d := cmp.Diff([]box.Use{noted[1], noted[3]}, one.Uses()); d != "" || len(noted) != 2 {
-		t.Errorf("what was noted is not what is told: %s", d)
-	}
-}
-
 // What is not told one by one is not made.
 func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 	n := newNetwork(t)
 	one := start(n, "one")
 	open := begin(t, n, "one")   // and still under way
 	inside := begin(t, n, "one") // TLS, of which requests are told
-	for range most - 2 {
-		begin(t, n, "one")(event("a", egress.Done))
+	for range mostUses - 2 {
+		begin(t, n, "one")(event("a", Done))
 	}
 	for range 3 {
-		u, err := n.begin(n.out, "one", true)
-		var no *egress.RefusalError
-		if !errors.As(err, &no) || no.Outcome != egress.Limited || !strings.Contains(no.Message, "which is 1000") {
+		u, err := n.begin(n.out, "one")
+		var no *RefusalError
+		if !errors.As(err, &no) || no.Outcome != Limited || !strings.Contains(no.Message, "which is 1000") {
 			t.Fatalf("it is refused by %v", err)
 		}
 		e := event("b", no.Outcome)
 		e.Message = no.Message
 		u.Ended(e)
 	}
-	inside(event("a", egress.Opened))
-	begin(t, n, "one")(event("inside", egress.Done))
-	open(event("first", egress.Done))
-	opened(t, n, "one", false).Ended(event("", egress.Opened))
-	opened(t, n, "one", false).Ended(event("", egress.Aborted))
+	inside(event("a", Opened))
+	begin(t, n, "one")(event("inside", Done))
+	open(event("first", Done))
 	uses := one.Uses()
 	last := uses[len(uses)-1]
-	if len(uses) != most+1 || last.Host != "" || last.Connections != 4 || last.Outcome != "limited" || !strings.Contains(last.Message, "egress.requests") {
+	if len(uses) != mostUses+1 || last.Host != "" || last.Connections != 3 || last.Outcome != "limited" || !strings.Contains(last.Message, "egress.requests") {
 		t.Errorf("%d uses, the last %+v", len(uses), last)
 	}
 	one.Forget()
@@ -216,8 +195,8 @@ func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
 	other.Network = "another"
 	operator := sandbox
 	operator.Operator = true
-	mine, theirs := start(n, "one"), n.Follow(t.Context(), operator, "one", nil)
-	n.Follow(t.Context(), other, "three", nil)
+	mine, theirs := start(n, "one"), n.Follow(t.Context(), operator, "one")
+	n.Follow(t.Context(), other, "three")
 	theirs.Forget()
 	mine.Uses()
 	for _, forgotten := range []bool{false, true} {
@@ -225,8 +204,8 @@ func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
 			mine.Forget()
 		}
 		for _, w := range []box.Sandbox{sandbox, operator} {
-			var no *egress.RefusalError
-			if _, err := n.begin(&outlet{way: wayOf(w)}, "one", true); !errors.As(err, &no) || no.Outcome != egress.Aborted {
+			var no *RefusalError
+			if _, err := n.begin(&outlet{way: wayOf(w)}, "one"); !errors.As(err, &no) || no.Outcome != Aborted {
 				t.Errorf("forgotten %v: %+v: %v", forgotten, w, err)
 			}
 		}
@@ -237,30 +216,30 @@ func TestWhatNoCommandCanHaveAskedForIsRefused(t *testing.T) {
 func TestLongMessagesAndNamesAreShortened(t *testing.T) {
 	n := newNetwork(t)
 	one := start(n, "one")
-	e := event("a", egress.BadRequest)
-	e.Message, e.Rule = strings.Repeat("é", maxMessage), strings.Repeat("é", 512)
+	e := event("a", BadRequest)
+	e.Message, e.Rule = strings.Repeat("é", maxUseMessage), strings.Repeat("é", 512)
 	begin(t, n, "one")(e)
 	u := one.Uses()[0]
-	for got, most := range map[string]int{u.Message: maxMessage, u.Rule: maxRule} {
-		if len(got) > most+len("…") || !utf8.ValidString(got) {
+	for got, limit := range map[string]int{u.Message: maxUseMessage, u.Rule: maxUseRule} {
+		if len(got) > limit+len("…") || !utf8.ValidString(got) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}
 }
 
-func TestACommandsEndWaitsForItsConnectionsAndCutsTheOthers(t *testing.T) {
+func TestTheEndOfACommandWaitsForItsConnectionsAndCutsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		one, other := start(n, "one"), start(n, "other")
-		soon, cut, stuck, theirs := opened(t, n, "one", true), opened(t, n, "one", false), opened(t, n, "one", true), opened(t, n, "other", true)
-		stuck.Dialed(event("stuck", egress.Done))
-		time.AfterFunc(100*time.Millisecond, func() { soon.Ended(event("soon", egress.Done)) })
+		soon, cut, theirs := use(t, n, "one"), use(t, n, "one"), use(t, n, "other")
+		use(t, n, "one") // never ends
+		time.AfterFunc(100*time.Millisecond, func() { soon.Ended(event("soon", Done)) })
 		before := time.Now()
 		context.AfterFunc(cut.Context, func() {
 			if waited := time.Since(before); waited != settleTime {
 				t.Errorf("it was cut after %v", waited)
 			}
-			cut.Ended(event("cut", egress.Aborted))
+			cut.Ended(event("cut", Aborted))
 		})
 		uses := one.Uses()
 		if waited := time.Since(before); waited != settleTime+cutTime {
@@ -269,15 +248,11 @@ func TestACommandsEndWaitsForItsConnectionsAndCutsTheOthers(t *testing.T) {
 		if theirs.Context.Err() != nil {
 			t.Error("another command's was cut")
 		}
-		stuck.Ended(event("stuck", egress.Done))
-		if d := cmp.Diff(uses, one.Uses()); d != "" {
-			t.Errorf("told otherwise later: %s", d)
-		}
 		var told []string
 		for _, u := range uses {
 			told = append(told, u.Host+" "+u.Outcome)
 		}
-		if want := []string{"soon done", "cut aborted", "stuck aborted"}; !slices.Equal(told, want) {
+		if want := []string{"soon done", "cut aborted"}; !slices.Equal(told, want) {
 			t.Errorf("told %v, not %v", told, want)
 		}
 		one.Forget()
@@ -285,73 +260,57 @@ func TestACommandsEndWaitsForItsConnectionsAndCutsTheOthers(t *testing.T) {
 	})
 }
 
-// What names nobody is not of a command that has ended, when another can have done it.
-func TestWhatNamesNobodyIsOfACommandThatRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t)
-		start(n, "first")
-		last := start(n, "last")
-		open := begin(t, n, "last")
-		told := make(chan []box.Use)
-		go func() { told <- last.Uses() }()
-		synctest.Wait()
-		if u := opened(t, n, "", true); u.Exec != "first" {
-			t.Errorf("it is %s's", u.Exec)
-		}
-		if u := opened(t, n, "last", true); u.Exec != "last" {
-			t.Errorf("what names it is %s's", u.Exec)
+// A command that has ended begins no use: another one that runs in the sandbox can have made it.
+func TestAUseIsOfACommandThatRuns(t *testing.T) {
+	n := newNetwork(t)
+	first, last := start(n, "first"), start(n, "last")
+	last.Uses()
+	for _, name := range []string{"", "last"} {
+		if u := use(t, n, name); u.Exec != "first" {
+			t.Errorf("what names %q is of %q", name, u.Exec)
 		} else {
-			u.Ended(event("a", egress.Done))
+			u.Ended(event("a", Done))
 		}
-		open(event("a", egress.Done))
-		if uses := <-told; len(uses) != 2 {
-			t.Errorf("told %v", uses)
-		}
-	})
+	}
+	if uses := first.Uses(); len(uses) != 2 {
+		t.Errorf("told %v", uses)
+	}
 }
 
 // Commands that run at once may each have a sandbox of their own.
 func TestWhatNamesNobodyIsOfACommandInItsSandbox(t *testing.T) {
 	n := newNetwork(t)
 	first := start(n, "first")
-	second := n.Follow(t.Context(), sandbox, "second", nil)
+	second := n.Follow(t.Context(), sandbox, "second")
 	second.Enter(n.serve(t, sandbox))
-	n.Follow(t.Context(), sandbox, "third", nil) // whose sandbox is being made
-	begin(t, n, "")(event("a", egress.Done))
-	begin(t, n, "second")(event("b", egress.Done))
+	n.Follow(t.Context(), sandbox, "third") // whose sandbox is being made
+	begin(t, n, "")(event("a", Done))
+	begin(t, n, "second")(event("b", Done))
 	for c, host := range map[box.Followed]string{first: "a", second: "b"} {
 		if uses := c.Uses(); len(uses) != 1 || uses[0].Host != host {
 			t.Errorf("of %s, told %v", host, uses)
 		}
 	}
 	first.Forget()
-	if u, err := n.begin(n.out, "", false); err == nil {
+	if u, err := n.begin(n.out, ""); err == nil {
 		t.Errorf("in a sandbox in which nothing runs it is %s's", u.Exec)
 	}
 }
 
-// A call's end may be asked for more than once at a time: by who waits for it, and by who
-// has attached.
+// The client that waits for a call and one that has attached may both ask for its end.
 func TestAllWhoAskForACommandsConnectionsAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNetwork(t)
-		one := start(n, "one")
-		told := begin(t, n, "one")
-		before, waits := time.Now(), make(chan time.Duration)
-		for range 2 {
-			go func() {
-				one.Uses()
-				waits <- time.Since(before)
-			}()
+	n := newNetwork(t)
+	one := start(n, "one")
+	ended, told := begin(t, n, "one"), make(chan []box.Use)
+	for range 2 {
+		go func() { told <- one.Uses() }()
+	}
+	ended(event("a", Done))
+	for range 2 {
+		if uses := <-told; len(uses) != 1 {
+			t.Errorf("told %v", uses)
 		}
-		synctest.Wait()
-		told(event("a", egress.Done))
-		for range 2 {
-			if waited := <-waits; waited != 0 {
-				t.Errorf("waited %v", waited)
-			}
-		}
-	})
+	}
 }
 
 func TestOnlyValidPoliciesAreKept(t *testing.T) {
@@ -359,15 +318,15 @@ func TestOnlyValidPoliciesAreKept(t *testing.T) {
 	if raw, err := n.Encode(nil); raw != "" || err != nil {
 		t.Errorf("no rules are %q, %v", raw, err)
 	}
-	raw, err := n.Encode([]egress.Rule{{Host: "a.example.com"}})
+	raw, err := n.Encode([]Rule{{Host: "a.example.com"}})
 	if err != nil || raw != `[{"host":"a.example.com"}]` {
 		t.Errorf("got %s, %v", raw, err)
 	}
-	if _, err := n.Encode([]egress.Rule{{Host: "evil.org"}}); !errors.Is(err, egress.ErrPolicy) {
+	if _, err := n.Encode([]Rule{{Host: "evil.org"}}); !errors.Is(err, ErrPolicy) {
 		t.Errorf("above the ceiling: %v", err)
 	}
 	// The ceiling may be lower than it was when the policy was kept.
-	if _, err := n.Serve(box.Sandbox{Network: `[{"host":"evil.org"}]`}, nil); !errors.Is(err, egress.ErrCeiling) {
+	if _, err := n.Serve(box.Sandbox{Network: `[{"host":"evil.org"}]`}, nil); !errors.Is(err, ErrCeiling) {
 		t.Errorf("a ceiling that was lowered: %v", err)
 	}
 }
