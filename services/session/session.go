@@ -39,6 +39,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/view"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -183,19 +184,19 @@ func (s *Service) workspaces(d Deps) sandboxv1.WorkspaceServiceClient {
 }
 
 // resolve finds a model; "" means the default one.
-func (s *Service) resolve(name string) (turn.Resolved, error) {
+func (s *Service) resolve(name string) (state.Resolved, error) {
 	e := s.models.Default()
 	if name != "" {
 		var err error
 		if e, err = s.models.Resolve(name); err != nil {
-			return turn.Resolved{}, err
+			return state.Resolved{}, err
 		}
 	}
 	rules, err := s.guardrails.Get(e.Guardrails)
 	if err != nil {
-		return turn.Resolved{}, err
+		return state.Resolved{}, err
 	}
-	return turn.Resolved{
+	return state.Resolved{
 		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
 		ContextTokens: e.ContextTokens, Guardrails: rules,

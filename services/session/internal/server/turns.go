@@ -24,7 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // CreateTurn puts a message into the session's inbox.
@@ -130,7 +130,7 @@ func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *ses
 func (s *Server) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	state, err := turn.Accept(r, user(ctx), carrier)
+	state, err := state.Accept(r, user(ctx), carrier)
 	if err != nil {
 		return store.Submit{}, err
 	}

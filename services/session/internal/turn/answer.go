@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
@@ -35,7 +36,7 @@ type partialAnswer struct {
 }
 
 func newAnswer(w *Worker, maxBytes int64) *partialAnswer {
-	return &partialAnswer{w: w, step: w.stepNumber(), maxBytes: maxBytes}
+	return &partialAnswer{w: w, step: w.Active.Step(), maxBytes: maxBytes}
 }
 
 // add appends the event of one piece. The start of a text is appended with the
@@ -50,7 +51,7 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		if err != nil {
 			return err
 		}
-		write.Events = append(write.Events, a.w.event(a.step, e))
+		write.Events = append(write.Events, a.w.Event(a.step, e))
 	}
 	if len(write.Events) == 0 {
 		return nil
@@ -60,14 +61,14 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		a.held = write.Events
 		return nil
 	}
-	return a.w.log.Append(ctx, write)
+	return a.w.Log.Append(ctx, write)
 }
 
 // visible returns what people see of a piece: everything except the header of
 // the first text. It holds text back as long as that may be a header.
 func (a *partialAnswer) visible(d model.Delta) []model.Delta {
 	switch {
-	case d.Kind == model.TextStart && a.w.spec.Heads() && len(a.texts) == 0:
+	case d.Kind == model.TextStart && a.w.Spec.Heads() && len(a.texts) == 0:
 		a.header = &verdict.Filter{}
 	case d.Kind == model.TextDelta && a.header != nil:
 		if d.Text = a.header.Add(d.Text); d.Text == "" {
@@ -115,7 +116,7 @@ func (a *partialAnswer) event(d model.Delta) (*sessionv1.Event, error) {
 func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event, error) {
 	switch d.Kind {
 	case model.ToolUseStart:
-		a.callID, a.tool, a.args = callID(a.w.active.id, a.step, a.calls), d.ToolName, nil
+		a.callID, a.tool, a.args = state.CallID(a.w.Active.ID, a.step, a.calls), d.ToolName, nil
 		a.calls++
 		started := &sessionv1.ToolCallStarted{Block: block, CallId: a.callID, Tool: a.tool}
 		a.begun = append(a.begun, started)
@@ -134,12 +135,12 @@ func (a *partialAnswer) toolEvent(d model.Delta, block int32) (*sessionv1.Event,
 func (a *partialAnswer) close() []*sessionv1.Event {
 	events := a.held
 	if a.open != nil {
-		events = append(events, a.w.event(a.step, a.open))
+		events = append(events, a.w.Event(a.step, a.open))
 	}
 	for _, c := range a.begun {
-		events = append(events, a.w.finishedCall(c.Tool, &sessionv1.ToolResult{
+		events = append(events, a.w.FinishedCall(c.Tool, &sessionv1.ToolResult{
 			CallId: c.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED,
-			Content: []*commonv1.Content{textContent("The answer was cut off before the call began.")},
+			Content: []*commonv1.Content{state.Text("The answer was cut off before the call began.")},
 		}, 0))
 	}
 	return events
@@ -150,7 +151,7 @@ func (a *partialAnswer) text() []*sessionv1.Block {
 	var blocks []*sessionv1.Block
 	for _, t := range a.texts {
 		if t.Len() > 0 {
-			blocks = append(blocks, textBlock(t.String()))
+			blocks = append(blocks, state.TextBlock(t.String()))
 		}
 	}
 	return blocks

@@ -13,7 +13,7 @@ func believed(w *Worker, write *store.Write, resp *model.Response) *sessionv1.Us
 	if resp.Warning == "" {
 		return resp.Usage
 	}
-	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+	write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 		Reason: "MODEL_ANSWER", Message: resp.Warning,
 	}}}))
 	return nil

@@ -5,17 +5,18 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // guard ends the turn, in the write with a step's results, when a guardrail of
 // its model strikes, and reports whether it did. Half way to a guardrail, the
 // model reads a warning beside the results.
 func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
-	resolved, err := w.deps.Resolve(w.spec.Model)
+	resolved, err := w.Resolve(w.Spec.Model)
 	if err != nil {
 		return false, nil //nolint:nilerr // without a model there is no step to guard; the next one says so
 	}
-	turn := w.turnMessages()
+	turn := w.TurnMessages()
 	found := resolved.Guardrails.Check(turn)
 	switch {
 	case found == nil:
@@ -25,7 +26,7 @@ func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
 			step--
 		}
 		if hint := resolved.Guardrails.Hint(turn, step); hint != "" {
-			results.Blocks = append(results.Blocks, textBlock(hint))
+			results.Blocks = append(results.Blocks, state.TextBlock(hint))
 		}
 		return false, nil
 	case found.Partial:
@@ -33,15 +34,4 @@ func (w *Worker) guard(ctx context.Context, write store.Write) (bool, error) {
 	default:
 		return true, w.fail(ctx, write, found.Reason, found.Message)
 	}
-}
-
-// turnMessages returns the messages since the active turn began, including its
-// first one and those of every author.
-func (w *Worker) turnMessages() []*sessionv1.Message {
-	for i := range w.path {
-		if w.path[i].Turn == w.active.turn.Name {
-			return w.path[i:]
-		}
-	}
-	return nil
 }

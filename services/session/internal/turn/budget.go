@@ -9,29 +9,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // minOutput is the shortest answer, in tokens, that is worth a model call.
 const minOutput = 1024
-
-// budgetState is the part of a turn's state about budgets.
-type budgetState struct {
-	Open  string `json:"open,omitempty"`  // the reservation in progress
-	Asked int    `json:"asked,omitempty"` // reservations so far
-	Time  bool   `json:"time,omitempty"`  // time may be reserved
-
-	Questions int             `json:"questions,omitempty"` // put to people so far
-	Question  *budgetQuestion `json:"question,omitempty"`  // the one that waits for an answer or has just got it
-	Allowed   []string        `json:"allowed,omitempty"`   // limits whose soft part people let the turn pass
-	unknown   unknown
-}
-
-// budgetQuestion asks whether the turn may pass the soft part of a limit.
-type budgetQuestion struct {
-	CallID  string `json:"call_id"`
-	Limit   string `json:"limit"`
-	unknown unknown
-}
 
 // reserve reserves in the ledger what a model call may use at most, and returns
 // how many output tokens the call may ask for. It waits for the commit: no call
@@ -42,8 +24,8 @@ type budgetQuestion struct {
 //
 // ctx belongs to the turn and parent to the worker, which outlives it: a
 // reservation is never left half made.
-func (w *Worker) reserve(ctx, parent context.Context, r Resolved, req model.Request) (int64, bool, error) {
-	t := w.active
+func (w *Worker) reserve(ctx, parent context.Context, r state.Resolved, req model.Request) (int64, bool, error) {
+	t := w.Active
 	w.lowered = nil
 	var write store.Write
 	if ok, err := w.takeBudgetAnswer(parent, &write); err != nil || !ok {
@@ -55,18 +37,18 @@ func (w *Worker) reserve(ctx, parent context.Context, r Resolved, req model.Requ
 		if len(write.Settle) == 0 {
 			return req.MaxOutputTokens, true, nil
 		}
-		write.Turns = []*store.TurnRow{t.row()}
-		return req.MaxOutputTokens, true, w.log.Append(parent, write)
+		write.Turns = []*store.TurnRow{t.Row()}
+		return req.MaxOutputTokens, true, w.Log.Append(parent, write)
 	}
-	t.run.Budget.Asked++
-	ask := w.newReserve(reservationID(t.id, t.run.Budget.Asked), r, req, bounds)
-	t.run.Budget.Open = ask.ID
-	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.row()}
+	t.Run.Budget.Asked++
+	ask := w.newReserve(reservationID(t.ID, t.Run.Budget.Asked), r, req, bounds)
+	t.Run.Budget.Open = ask.ID
+	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.Row()}
 	if err := w.commitReserve(ctx, parent, write, ask); err != nil {
 		return 0, false, err
 	}
 	if d := ask.Answer.Denied; d != nil {
-		t.run.Budget.Open = ""
+		t.Run.Budget.Open = ""
 		if ctx.Err() != nil {
 			return 0, false, nil //nolint:nilerr // the loop sees why
 		}
@@ -86,7 +68,7 @@ func (w *Worker) exhausted(ctx context.Context, write store.Write, d *store.Deni
 }
 
 // newReserve makes the reservation of a model call.
-func (w *Worker) newReserve(id string, r Resolved, req model.Request, bounds []store.Bound) *store.Reserve {
+func (w *Worker) newReserve(id string, r state.Resolved, req model.Request, bounds []store.Bound) *store.Reserve {
 	input := w.inputBound(req)
 	inputPrice, outputPrice := r.Dearest(input)
 	return &store.Reserve{
@@ -100,13 +82,13 @@ func (w *Worker) newReserve(id string, r Resolved, req model.Request, bounds []s
 // counts as what the call has used. The caller makes the write's turn row after
 // this call.
 func (w *Worker) settle(write *store.Write, u *sessionv1.Usage) {
-	if promptTokens(u) == 0 { // the provider reports no usage
+	if state.PromptTokens(u) == 0 { // the provider reports no usage
 		w.settleAs(write, store.Settle{Unknown: true})
 		return
 	}
 	w.measured = w.asking
-	w.measured.tokens = promptTokens(u)
-	w.settleAs(write, store.Settle{Used: store.Amount{Tokens: promptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
+	w.measured.tokens = state.PromptTokens(u)
+	w.settleAs(write, store.Settle{Used: store.Amount{Tokens: state.PromptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}})
 }
 
 // settleBroken ends a reservation whose call got no answer, whether of this
@@ -117,21 +99,21 @@ func (w *Worker) settleBroken(write *store.Write) {
 }
 
 func (w *Worker) settleAs(write *store.Write, s store.Settle) {
-	t := w.active
-	if t.run.Budget.Open == "" {
+	t := w.Active
+	if t.Run.Budget.Open == "" {
 		return
 	}
-	s.ID = t.run.Budget.Open
-	t.run.Budget.Open = ""
+	s.ID = t.Run.Budget.Open
+	t.Run.Budget.Open = ""
 	write.Settle = append(write.Settle, s)
 }
 
 // endBudget settles the turn's reservations in the write that ends it.
 func (w *Worker) endBudget(write *store.Write) {
-	t := w.active
-	if q := t.run.Budget.Question; q != nil {
+	t := w.Active
+	if q := t.Run.Budget.Question; q != nil {
 		write.Waited = append(write.Waited, q.CallID)
-		t.run.Budget.Question = nil
+		t.Run.Budget.Question = nil
 	}
 	w.settleBroken(write)
 	w.settleTime(write)
@@ -150,10 +132,10 @@ func (w *Worker) modelAnswered(err error) {
 // bounds returns the budgets that hold for the active turn, without soft limits
 // that a person let the turn pass.
 func (w *Worker) bounds() []store.Bound {
-	t := w.active
-	bounds := w.deps.Budgets.For(w.lease.Tenant).Bounds(budget.Parties{
-		Tenant: w.lease.Tenant, User: t.run.User, Session: w.lease.Session, Turn: t.id,
-		SessionBudget: w.session.Budget, TurnLimits: t.turn.Limits,
+	t := w.Active
+	bounds := w.deps.Budgets.For(w.Lease.Tenant).Bounds(budget.Parties{
+		Tenant: w.Lease.Tenant, User: t.Run.User, Session: w.Lease.Session, Turn: t.ID,
+		SessionBudget: w.Proto.Budget, TurnLimits: t.Proto.Limits,
 	})
 	for i := range bounds {
 		b := &bounds[i]
@@ -162,7 +144,7 @@ func (w *Worker) bounds() []store.Bound {
 			store.LimitCost:     func() { b.Soft.CostNanoUSD = 0 },
 			store.LimitWallTime: func() { b.Soft.WallTime = 0 },
 		} {
-			if slices.Contains(t.run.Budget.Allowed, limitName(b.Scope, kind)) {
+			if slices.Contains(t.Run.Budget.Allowed, limitName(b.Scope, kind)) {
 				soft()
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // budgetTimeError ends a turn's context when a budget has no time left.
@@ -23,40 +24,40 @@ func (e *budgetTimeError) Error() string {
 // askBudget makes the turn wait until a person answers whether it may pass the
 // soft part of a limit.
 func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
-	t := w.active
-	t.run.Budget.Questions++
-	q := &budgetQuestion{CallID: t.id + ".budget." + strconv.Itoa(t.run.Budget.Questions), Limit: limitName(d.Scope, d.Kind)}
-	t.run.Budget.Question = q
+	t := w.Active
+	t.Run.Budget.Questions++
+	q := &state.BudgetQuestion{CallID: t.ID + ".budget." + strconv.Itoa(t.Run.Budget.Questions), Limit: limitName(d.Scope, d.Kind)}
+	t.Run.Budget.Question = q
 	sum := sha256.Sum256([]byte(q.CallID + "\x00" + q.Limit + "\x00" + softAmount(d)))
 	digest := hex.EncodeToString(sum[:])
-	t.run.Asked[q.CallID] = question{Digest: digest, Rule: q.Limit}
+	t.Run.Asked[q.CallID] = state.Question{Digest: digest, Rule: q.Limit}
 	write := store.Write{
-		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+		Events: []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: askToPass(d),
 		}}})},
 	}
-	awaitAnswer(w, &write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
+	w.AwaitAnswer(&write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
 	return w.wait(ctx, write, q.CallID)
 }
 
 // takeBudgetAnswer acts on a person's answer about a soft limit. It reports
 // whether the turn goes on.
 func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool, error) {
-	t := w.active
-	q := t.run.Budget.Question
+	t := w.Active
+	q := t.Run.Budget.Question
 	if q == nil {
 		return true, nil
 	}
-	answer, answered := t.run.Approvals[q.CallID]
-	delete(t.run.Approvals, q.CallID)
-	t.run.Budget.Question = nil
+	answer, answered := t.Run.Approvals[q.CallID]
+	delete(t.Run.Approvals, q.CallID)
+	t.Run.Budget.Question = nil
 	switch {
 	case !answered: // something else resumed the turn: the limit is asked about again if it must be
-		delete(t.run.Asked, q.CallID)
+		delete(t.Run.Asked, q.CallID)
 		write.Waited = append(write.Waited, q.CallID)
 		return true, nil
 	case answer.Approved:
-		t.run.Budget.Allowed = append(t.run.Budget.Allowed, q.Limit)
+		t.Run.Budget.Allowed = append(t.Run.Budget.Allowed, q.Limit)
 		return true, nil
 	}
 	message := fmt.Sprintf("%s did not want the turn to use more of the %s's budget. Its work so far is kept.", people(answer.User), q.Limit)

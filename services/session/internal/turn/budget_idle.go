@@ -7,6 +7,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // A summary that is requested between two turns, or while one waits, is
@@ -17,7 +18,7 @@ import (
 
 // unbudgeted reports whether no running turn can hold the reservation of a
 // summary.
-func (w *Worker) unbudgeted() bool { return w.active == nil || w.active.waiting() }
+func (w *Worker) unbudgeted() bool { return w.Active == nil || w.Active.Waiting() }
 
 // summaryReservation returns the reservation id of a requested compaction.
 func summaryReservation(s shortening) string { return s.callID + ".r" }
@@ -25,15 +26,15 @@ func summaryReservation(s shortening) string { return s.callID + ".r" }
 // reserveSummary reserves what a summary may use and returns how many tokens it
 // may have. At a soft limit it asks no one: the view is cut then, as at a hard
 // one.
-func (w *Worker) reserveSummary(ctx, parent context.Context, r Resolved, req model.Request, s shortening) (int64, bool, error) {
+func (w *Worker) reserveSummary(ctx, parent context.Context, r state.Resolved, req model.Request, s shortening) (int64, bool, error) {
 	if !w.unbudgeted() {
 		return w.reserve(ctx, parent, r, req)
 	}
-	p := budget.Parties{Tenant: w.lease.Tenant, User: s.user, Session: w.lease.Session, SessionBudget: w.session.Budget}
-	if t := w.active; t != nil {
-		p.Turn, p.TurnLimits = t.id, t.turn.Limits
+	p := budget.Parties{Tenant: w.Lease.Tenant, User: s.user, Session: w.Lease.Session, SessionBudget: w.Proto.Budget}
+	if t := w.Active; t != nil {
+		p.Turn, p.TurnLimits = t.ID, t.Proto.Limits
 	}
-	bounds := w.deps.Budgets.For(w.lease.Tenant).Bounds(p)
+	bounds := w.deps.Budgets.For(w.Lease.Tenant).Bounds(p)
 	if len(bounds) == 0 {
 		return req.MaxOutputTokens, true, nil
 	}
@@ -41,7 +42,7 @@ func (w *Worker) reserveSummary(ctx, parent context.Context, r Resolved, req mod
 	w.settleSummary(&write, s, nil) // of an attempt before this one
 	ask := w.newReserve(summaryReservation(s), r, req, bounds)
 	write.Reserve = []*store.Reserve{ask}
-	if err := w.log.Commit(parent, write); err != nil {
+	if err := w.Log.Commit(parent, write); err != nil {
 		return 0, false, err
 	}
 	if d := ask.Answer.Denied; d != nil {
@@ -61,9 +62,9 @@ func (w *Worker) settleSummary(write *store.Write, s shortening, u *sessionv1.Us
 	}
 	settle := store.Settle{ID: summaryReservation(s), Unknown: true}
 	switch {
-	case w.summaryOpen && promptTokens(u) > 0:
+	case w.summaryOpen && state.PromptTokens(u) > 0:
 		settle.Unknown = false
-		settle.Used = store.Amount{Tokens: promptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}
+		settle.Used = store.Amount{Tokens: state.PromptTokens(u) + u.GetOutputTokens(), CostNanoUSD: u.GetCostNanoUsd()}
 	case w.summaryOpen && w.unused:
 		settle.Unknown = false
 	}

@@ -45,7 +45,7 @@ func (h *timeHeld) unlock() { <-h.mu }
 // holdTime reserves the turn's first slice, where a budget bounds time, and waits
 // for it. It reports whether the turn may go on; otherwise the turn has ended.
 func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
-	t := w.active
+	t := w.Active
 	bounds := timeBounds(w.bounds())
 	var write store.Write
 	w.settleTime(&write) // of a worker before this one
@@ -53,17 +53,17 @@ func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
 		if len(write.Settle) == 0 {
 			return true, nil
 		}
-		write.Turns = []*store.TurnRow{t.row()}
-		return true, w.log.Append(parent, write)
+		write.Turns = []*store.TurnRow{t.Row()}
+		return true, w.Log.Append(parent, write)
 	}
-	t.run.Budget.Time = true
+	t.Run.Budget.Time = true
 	ask := newTimeReserve(bounds, leastSlice)
-	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.row()}
+	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.Row()}
 	if err := w.commitReserve(ctx, parent, write, ask); err != nil {
 		return false, err
 	}
 	if d := ask.Answer.Denied; d != nil {
-		t.run.Budget.Time = false
+		t.Run.Budget.Time = false
 		if ctx.Err() != nil {
 			return true, nil // the loop finds the cause
 		}
@@ -98,7 +98,7 @@ func newTimeReserve(bounds []store.Bound, least time.Duration) *store.Reserve {
 // reserved it, otherwise as reserved. The caller makes the write's turn row after
 // this call, and commits the write before anything else is reserved.
 func (w *Worker) settleTime(write *store.Write) {
-	b := &w.active.run.Budget
+	b := &w.Active.Run.Budget
 	if !b.Time {
 		return
 	}
@@ -167,7 +167,7 @@ func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
 	}
 	now := time.Now()
 	ask := newTimeReserve(h.bounds, lastSlice/2)
-	err := w.log.Commit(parent, store.Write{
+	err := w.Log.Commit(parent, store.Write{
 		Settle:  []store.Settle{{ID: timeReservation, Used: store.Amount{WallTime: now.Sub(h.since)}}},
 		Reserve: []*store.Reserve{ask},
 	})

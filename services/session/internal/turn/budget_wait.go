@@ -17,14 +17,14 @@ const reserveAgain = 250 * time.Millisecond
 // that a burst causes no load. It returns early when ctx, the turn's context,
 // ends, and with ErrHandOver when the worker must stop.
 func (w *Worker) commitReserve(ctx, parent context.Context, write store.Write, ask *store.Reserve) error {
-	if err := w.log.Commit(parent, write); err != nil || !later(ask) {
+	if err := w.Log.Commit(parent, write); err != nil || !later(ask) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.deps.Budgets.Wait)
 	defer cancel()
 	for later(ask) && ctx.Err() == nil {
 		d := ask.Answer.Denied
-		leave, err := w.deps.BudgetLines.Enter(ctx, w.lease.Tenant, d.Scope, d.Subject)
+		leave, err := w.deps.BudgetLines.Enter(ctx, w.Lease.Tenant, d.Scope, d.Subject)
 		if err != nil {
 			return nil // the time is up, and the denial stands
 		}
@@ -44,13 +44,13 @@ func later(r *store.Reserve) bool { return r.Answer.Denied != nil && r.Answer.De
 func (w *Worker) tryAgain(ctx, parent context.Context, ask *store.Reserve) error {
 	first := *ask.Answer.Denied
 	for {
-		if err := w.log.Commit(parent, store.Write{Reserve: []*store.Reserve{ask}}); err != nil {
+		if err := w.Log.Commit(parent, store.Write{Reserve: []*store.Reserve{ask}}); err != nil {
 			return err
 		}
 		if d := ask.Answer.Denied; !later(ask) || d.Scope != first.Scope || d.Subject != first.Subject {
 			return nil
 		}
-		if w.draining.Load() {
+		if w.Draining.Load() {
 			return w.leaveTurn(parent)
 		}
 		timer := time.NewTimer(reserveAgain)

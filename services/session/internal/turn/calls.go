@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 const (
@@ -31,26 +31,26 @@ const (
 // calls makes the calls of an assistant message that have no result yet. It
 // commits the results when all calls have one; otherwise the turn waits.
 func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error {
-	t := w.active
+	t := w.Active
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
 	err := w.warm.wait(ctx, w.tellAway(ctx, "The workspace cannot be made now"))
 	if ctx.Err() != nil {
 		return nil // the loop finds the cause; the workspace may still be in the making
 	}
-	if err != nil && w.isGone(w.where()) {
+	if err != nil && w.isGone(w.Place()) {
 		return nil // the loop restores the workspace
 	}
 	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace could not be made: "+explain(err)+" "+workspaceAdvice(err))
+			"The workspace could not be made: "+state.Explain(err)+" "+workspaceAdvice(err))
 	}
 	if err := w.tellRepositories(parent); err != nil {
 		return err
 	}
 	if w.parallelTools == nil { // a successor has not read the list of tools yet
 		if _, err := w.modelTools(ctx); err != nil && ctx.Err() == nil {
-			w.deps.Log.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.lease.Session, "error", err)
+			w.Logger.WarnContext(ctx, "cannot list the tools; calls run one after the other", "session", w.Lease.Session, "error", err)
 		}
 	}
 	if w.answered != m.Name {
@@ -75,7 +75,7 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error 
 			return nil // the loop finds the cause, and closeCalls gives the other calls a result
 		}
 	}
-	if err := w.takeCommands(parent); err != nil || w.active != t || t.stopped {
+	if err := w.takeCommands(parent); err != nil || w.Active != t || t.Stopped {
 		return err // a stopped turn must not wait for an answer
 	}
 	if open := w.unanswered(m); len(open) > 0 {
@@ -91,10 +91,10 @@ func (w *Worker) calls(ctx, parent context.Context, m *sessionv1.Message) error 
 // client's, and not waiting for an approval.
 func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var open []*sessionv1.ToolUse
-	for _, u := range toolUses(m) {
-		_, done := w.active.run.Results[u.CallId]
-		_, asked := w.active.run.Asked[u.CallId]
-		if !done && !asked && w.active.client[u.Tool] == nil && !w.isFinish(u) {
+	for _, u := range state.ToolUses(m) {
+		_, done := w.Active.Run.Results[u.CallId]
+		_, asked := w.Active.Run.Asked[u.CallId]
+		if !done && !asked && w.Active.Client[u.Tool] == nil && !w.IsFinish(u) {
 			open = append(open, u)
 		}
 	}
@@ -105,10 +105,10 @@ func (w *Worker) openUses(m *sessionv1.Message) []*sessionv1.ToolUse {
 // client.
 func (w *Worker) unanswered(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var open []*sessionv1.ToolUse
-	for _, u := range toolUses(m) {
-		_, done := w.active.run.Results[u.CallId]
-		_, asked := w.active.run.Asked[u.CallId]
-		if asked || !done && w.active.client[u.Tool] != nil {
+	for _, u := range state.ToolUses(m) {
+		_, done := w.Active.Run.Results[u.CallId]
+		_, asked := w.Active.Run.Asked[u.CallId]
+		if asked || !done && w.Active.Client[u.Tool] != nil {
 			open = append(open, u)
 		}
 	}
@@ -172,8 +172,8 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 	for tries := 0; ; tries++ {
 		end, err := c.once(ctx, u)
 		switch {
-		case c.w.log.Err() != nil:
-			return c.w.log.Err()
+		case c.w.Log.Err() != nil:
+			return c.w.Log.Err()
 		case c.parent.Err() != nil:
 			return context.Cause(c.parent) //nolint:contextcheck // the worker has to stop
 		case nodeLost(ctx):
@@ -187,12 +187,12 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 			return c.ask(u, end.ask)
 		case apierr.Reason(err) == "STALE_EPOCH":
 			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
-		case mayRepeat(status.Code(err)):
+		case state.MayRepeat(err):
 			if err := c.pause(ctx, u, err, tries); err != nil {
 				return err
 			}
 		default:
-			c.w.deps.Log.WarnContext(ctx, "a call failed", "session", c.w.lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
+			c.w.Logger.WarnContext(ctx, "a call failed", "session", c.w.Lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
 			result := failedCall(u, err)
 			endCallSpan(span, result)
 			return c.record(u, ended{result: result}, begun)
@@ -200,25 +200,14 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 	}
 }
 
-// mayRepeat reports whether the RPC failed and not the call: a request with the
-// same id returns the call's result, or makes the call if it never started.
-func mayRepeat(c codes.Code) bool {
-	switch c {
-	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
-		return true
-	default:
-		return false
-	}
-}
-
 // pause waits before a call is requested again. The call keeps its id, so a
 // repeated request never makes it twice.
 func (c *caller) pause(ctx context.Context, u *sessionv1.ToolUse, err error, tries int) error {
 	if tries == 0 {
-		e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-			Reason: "TOOLS_RETRY", Message: fmt.Sprintf("%s cannot be called now: %s Trying again.", u.Tool, explain(err)),
+		e := c.w.Event(c.w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason: "TOOLS_RETRY", Message: fmt.Sprintf("%s cannot be called now: %s Trying again.", u.Tool, state.Explain(err)),
 		}}})
-		if err := c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{e}}); err != nil && ctx.Err() == nil {
+		if err := c.w.Log.Append(ctx, store.Write{Events: []*sessionv1.Event{e}}); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -281,12 +270,12 @@ func (c *caller) once(ctx context.Context, u *sessionv1.ToolUse) (ended, error) 
 
 func (c *caller) request(u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
 	r := &toolsv1.CallToolRequest{
-		Call: c.w.callRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
-		Profile: c.w.spec.Profile, AllowedTools: c.w.spec.Tools,
+		Call: c.w.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
+		Profile: c.w.Spec.Profile, AllowedTools: c.w.Spec.Tools,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a, ok := c.w.active.run.Approvals[u.CallId]; ok {
+	if a, ok := c.w.Active.Run.Approvals[u.CallId]; ok {
 		r.Approval = &toolsv1.Approval{Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User}
 	}
 	return r
@@ -294,7 +283,7 @@ func (c *caller) request(u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
 
 // append appends an event of a running call.
 func (c *caller) append(ctx context.Context, e *sessionv1.Event) error {
-	return c.w.log.Append(ctx, store.Write{Events: []*sessionv1.Event{c.w.event(c.w.stepNumber(), e)}})
+	return c.w.Log.Append(ctx, store.Write{Events: []*sessionv1.Event{c.w.Event(c.w.Active.Step(), e)}})
 }
 
 func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
@@ -307,31 +296,31 @@ func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
 func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.w.active
-	t.run.Asked[u.CallId] = question{Digest: a.Digest, Rule: a.Rule}
-	delete(t.run.Approvals, u.CallId) // an answer to an earlier question does not count
-	e := c.w.event(c.w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+	t := c.w.Active
+	t.Run.Asked[u.CallId] = state.Question{Digest: a.Digest, Rule: a.Rule}
+	delete(t.Run.Approvals, u.CallId) // an answer to an earlier question does not count
+	e := c.w.Event(c.w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
 	}}})
-	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.row()}}
-	awaitAnswer(c.w, &write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
-	return c.w.log.Append(c.parent, write)
+	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.Row()}}
+	c.w.AwaitAnswer(&write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
+	return c.w.Log.Append(c.parent, write)
 }
 
 // record stores a call's result with the turn and appends the event of its end.
 func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.w.active
-	if err := t.setResult(u.CallId, end.result); err != nil {
+	t := c.w.Active
+	if err := t.SetResult(u.CallId, end.result); err != nil {
 		return err
 	}
 	write := store.Write{
-		Turns:         []*store.TurnRow{t.row()},
+		Turns:         []*store.TurnRow{t.Row()},
 		StepCommitted: true, // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
 	}
 	c.w.callEnded(&write, u, end, time.Since(begun))
-	return c.w.log.Append(c.parent, write)
+	return c.w.Log.Append(c.parent, write)
 }
 
 // cancel stops a call because the turn stops, and returns how the call ended. It retries while no replica of
@@ -342,12 +331,12 @@ func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 	err := c.w.patiently(ctx, c.w.tellAway(ctx, "The turn is being stopped, and "+u.Tool+" cannot be asked to stop now"), func() (err error) {
 		try, cancel := context.WithTimeout(ctx, cancelTimeout)
 		defer cancel()
-		resp, err = c.w.deps.Calls.CancelCall(try, &toolsv1.CancelCallRequest{Call: c.w.callRef(u.CallId)})
+		resp, err = c.w.deps.Calls.CancelCall(try, &toolsv1.CancelCallRequest{Call: c.w.CallRef(u.CallId)})
 		return err
 	})
 	switch {
 	case err != nil:
-		c.w.deps.Log.WarnContext(ctx, "a call could not be cancelled", "session", c.w.lease.Session, "call", u.CallId, "error", err)
+		c.w.Logger.WarnContext(ctx, "a call could not be cancelled", "session", c.w.Lease.Session, "call", u.CallId, "error", err)
 		return ended{result: failedCall(u, status.Error(codes.Unknown, "cancel failed"))}
 	case resp.Result == nil:
 		return ended{result: interruptedCall(u, "The call was stopped.")}
@@ -358,8 +347,8 @@ func (c *caller) cancel(u *sessionv1.ToolUse) ended {
 
 // callRef returns the reference under which a call is made.
 func (w *Worker) callRef(callID string) *commonv1.CallRef {
-	p := w.where()
-	return &commonv1.CallRef{Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
+	p := w.Place()
+	return &commonv1.CallRef{Session: "sessions/" + w.Lease.Session, Epoch: w.Lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
 }
 
 func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
@@ -373,13 +362,4 @@ func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
 	default:
 		return sessionv1.Decision_DECISION_UNSPECIFIED
 	}
-}
-
-// explain returns an error's text for people, ending in a full stop.
-func explain(err error) string {
-	text := apierr.Message(err)
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	return text
 }

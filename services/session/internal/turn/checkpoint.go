@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // Checkpoints configures when checkpoints are made and how many are kept.
@@ -28,9 +29,9 @@ func (w *Worker) loadCheckpoints(ctx context.Context) error {
 	if w.kept != nil {
 		return nil
 	}
-	all, err := w.deps.Store.ListCheckpoints(ctx, w.lease.Key, 0, 0)
+	all, err := w.Store.ListCheckpoints(ctx, w.Lease.Key, 0, 0)
 	if err != nil {
-		return fmt.Errorf("load the checkpoints of session %s: %w", w.lease.Session, err)
+		return fmt.Errorf("load the checkpoints of session %s: %w", w.Lease.Session, err)
 	}
 	slices.Reverse(all)
 	w.kept = append([]*sessionv1.Checkpoint{}, all...)
@@ -43,7 +44,7 @@ func (w *Worker) addCheckpoint(ctx context.Context, write *store.Write, c *sessi
 	if err := w.loadCheckpoints(ctx); err != nil {
 		return err
 	}
-	c.Seq = w.log.Seq() + int64(len(write.Events)) + 1
+	c.Seq = w.Log.Seq() + int64(len(write.Events)) + 1
 	write.Events = append(write.Events, &sessionv1.Event{Turn: c.Turn, Step: c.Step, Body: &sessionv1.Event_CheckpointCreated{CheckpointCreated: &sessionv1.CheckpointCreated{
 		Checkpoint: c.Name, Description: c.Description, Automatic: c.Automatic, Head: c.Head, AfterSeq: c.AfterSeq, Snapshot: c.Snapshot,
 	}}})
@@ -68,8 +69,8 @@ func (w *Worker) countCheckpoints(automatic bool) (n int) {
 // rollback of the active turn restores.
 func (w *Worker) dropOldest(write *store.Write, n int) {
 	needed := ""
-	if w.active != nil && w.active.run.Files != nil {
-		needed = w.active.run.Files.Snapshot
+	if w.Active != nil && w.Active.Run.Files != nil {
+		needed = w.Active.Run.Files.Snapshot
 	}
 	w.dropCheckpoints(write, func(c *sessionv1.Checkpoint) bool {
 		if n <= 0 || !c.Automatic || c.Snapshot == needed {
@@ -88,12 +89,12 @@ func (w *Worker) dropCheckpoints(write *store.Write, gone func(*sessionv1.Checkp
 		if !gone(c) {
 			return false
 		}
-		write.DropCheckpoints = append(write.DropCheckpoints, lastSegment(c.Name))
+		write.DropCheckpoints = append(write.DropCheckpoints, state.LastSegment(c.Name))
 		snapshots = append(snapshots, c.Snapshot)
 		return true
 	})
 	if len(snapshots) > 0 {
-		write.Jobs = append(write.Jobs, store.SnapshotsJob(w.lease.Key, snapshots))
+		write.Jobs = append(write.Jobs, store.SnapshotsJob(w.Lease.Key, snapshots))
 	}
 }
 
@@ -108,7 +109,7 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 	var write store.Write
 	w.dropOldest(&write, (w.countCheckpoints(true)+1)/2)
 	if len(write.DropCheckpoints) > 0 {
-		if err := w.log.Commit(ctx, write); err != nil {
+		if err := w.Log.Commit(ctx, write); err != nil {
 			return err
 		}
 	}
@@ -116,11 +117,11 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 	for _, c := range w.kept {
 		needed[c.Snapshot] = true
 	}
-	if w.active != nil && w.active.run.Files != nil {
-		needed[w.active.run.Files.Snapshot] = true
+	if w.Active != nil && w.Active.Run.Files != nil {
+		needed[w.Active.Run.Files.Snapshot] = true
 	}
 	return w.patiently(ctx, nil, func() error {
-		list, err := w.deps.Snapshots.ListSnapshots(ctx, &sandboxv1.ListSnapshotsRequest{Session: "sessions/" + w.lease.Session, PageSize: 1000})
+		list, err := w.deps.Snapshots.ListSnapshots(ctx, &sandboxv1.ListSnapshotsRequest{Session: "sessions/" + w.Lease.Session, PageSize: 1000})
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 		if len(ids) == 0 {
 			return nil
 		}
-		_, err = w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: w.callRef(call), Snapshots: ids})
+		_, err = w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: w.CallRef(call), Snapshots: ids})
 		return err
 	})
 }
@@ -142,7 +143,7 @@ func (w *Worker) makeRoom(ctx context.Context, call string) error {
 // otherwise before the next step.
 func (w *Worker) takeCheckpoint(ctx context.Context, c store.Command) error {
 	w.wanted = append(w.wanted, c)
-	if w.active != nil && !w.active.waiting() {
+	if w.Active != nil && !w.Active.Waiting() {
 		return nil
 	}
 	return w.makeWanted(ctx, ctx)
@@ -152,18 +153,18 @@ func (w *Worker) takeCheckpoint(ctx context.Context, c store.Command) error {
 // with the worker. Checkpoints that are not made when ctx ends are made later,
 // before any call changes anything.
 func (w *Worker) makeWanted(ctx, parent context.Context) error {
-	if err := w.loadPath(parent); err != nil {
+	if err := w.LoadPath(parent); err != nil {
 		return err
 	}
 	for len(w.wanted) > 0 && ctx.Err() == nil {
 		if err := w.makeOne(ctx, parent, w.wanted[0]); err != nil {
 			return err
 		}
-		if ctx.Err() == nil || w.log.Err() != nil {
+		if ctx.Err() == nil || w.Log.Err() != nil {
 			w.wanted = w.wanted[1:]
 		}
 	}
-	return w.log.Err()
+	return w.Log.Err()
 }
 
 func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error {
@@ -175,49 +176,49 @@ func (w *Worker) makeOne(ctx, parent context.Context, asked store.Command) error
 		return err
 	}
 	c := &sessionv1.Checkpoint{
-		Name: w.name("checkpoints", asked.CallID), Description: r.GetCheckpoint().GetDescription(),
-		Head: w.session.Head, AfterSeq: w.log.Seq(),
+		Name: w.Name("checkpoints", asked.CallID), Description: r.GetCheckpoint().GetDescription(),
+		Head: w.Proto.Head, AfterSeq: w.Log.Seq(),
 	}
 	switch {
-	case w.last() != nil && len(toolUses(w.last())) > 0:
+	case w.Last() != nil && len(state.ToolUses(w.Last())) > 0:
 		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 			"The turn waits in the middle of a step, where there is no checkpoint to be made. Answer it or interrupt it, then make the checkpoint.")
 	case w.countCheckpoints(false) >= w.deps.Checkpoints.Keep:
 		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
 			fmt.Sprintf("The session has %d checkpoints that somebody asked for, as many as there may be. Rewind to an earlier one, or have the operator raise keep-checkpoints.", w.deps.Checkpoints.Keep))
 	}
-	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: asked.User})
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.Lease.Tenant, User: asked.User})
 	call := "checkpoint." + asked.CallID
 	err := w.placed(parent)
 	if err == nil {
-		err = w.ensureFiles(ctx, w.callRef(call+".workspace"))
+		err = w.ensureFiles(ctx, w.CallRef(call+".workspace"))
 	}
 	if err == nil {
 		c.Snapshot, err = w.takeSnapshot(ctx, call, "checkpoint "+asked.CallID)
 	}
 	switch {
-	case w.log.Err() != nil:
-		return w.log.Err()
+	case w.Log.Err() != nil:
+		return w.Log.Err()
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // it is made later
 	case err != nil:
-		w.deps.Log.WarnContext(ctx, "cannot make a checkpoint", "session", w.lease.Session, "error", err)
-		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be kept: "+explain(err))
+		w.Logger.WarnContext(ctx, "cannot make a checkpoint", "session", w.Lease.Session, "error", err)
+		return w.noCheckpoint(parent, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be kept: "+state.Explain(err))
 	}
-	if w.active != nil {
-		c.Turn, c.Step = w.active.turn.Name, w.stepNumber()
+	if w.Active != nil {
+		c.Turn, c.Step = w.Active.Proto.Name, w.Active.Step()
 	}
 	write := store.Write{Consume: []int64{asked.ID}}
 	if err := w.addCheckpoint(parent, &write, c); err != nil {
 		return err
 	}
-	return w.log.Append(parent, write)
+	return w.Log.Append(parent, write)
 }
 
 // noCheckpoint tells the requester that the checkpoint could not be made.
 func (w *Worker) noCheckpoint(ctx context.Context, asked store.Command, c *sessionv1.Checkpoint, reason sessionv1.ErrorReason, message string) error {
-	return w.log.Append(ctx, store.Write{Consume: []int64{asked.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_CheckpointFailed{
-		CheckpointFailed: &sessionv1.CheckpointFailed{Checkpoint: c.Name, Reason: reasonName(reason), Message: message},
+	return w.Log.Append(ctx, store.Write{Consume: []int64{asked.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_CheckpointFailed{
+		CheckpointFailed: &sessionv1.CheckpointFailed{Checkpoint: c.Name, Reason: state.ReasonName(reason), Message: message},
 	}}}})
 }
 
@@ -227,7 +228,7 @@ func (w *Worker) placed(ctx context.Context) error {
 	if err := w.unsealed(ctx); err != nil {
 		return err
 	}
-	p := w.where()
+	p := w.Place()
 	switch {
 	case !w.deps.Nodes.Managed():
 		return nil
@@ -235,9 +236,9 @@ func (w *Worker) placed(ctx context.Context) error {
 		if err := w.placeNew(ctx, p); err != nil {
 			return err
 		}
-		return w.log.Flush(ctx)
+		return w.Log.Flush(ctx)
 	case p.Restore || w.deps.Nodes.Lost(p.Node):
-		return placement.ToBeRestored("sessions/" + w.lease.Session)
+		return placement.ToBeRestored("sessions/" + w.Lease.Session)
 	}
 	return nil
 }

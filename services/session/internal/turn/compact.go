@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
@@ -54,49 +55,32 @@ type shortening struct {
 	user         string  // the user of the last request, if there was one
 }
 
-// counted is a provider's token count up to a message of the conversation.
-type counted struct {
-	Message string `json:"message,omitempty"`
-	Tokens  int64  `json:"tokens,omitempty"`
-	unknown unknown
-}
-
-// last returns the last message of the conversation that is not a summary, or nil.
-func (w *Worker) last() *sessionv1.Message {
-	for i := len(w.path) - 1; i >= 0; i-- {
-		if w.path[i].Compaction == nil {
-			return w.path[i]
-		}
-	}
-	return nil
-}
-
 // viewTokens returns the tokens of the view: the provider's last count plus an
 // estimate of the messages since, or an estimate of all messages plus overhead.
 func (w *Worker) viewTokens(overhead int64) int64 {
 	at := w.counted
-	if w.active != nil && at.Message == "" {
-		at = w.active.run.Counted
+	if w.Active != nil && at.Message == "" {
+		at = w.Active.Run.Counted
 	}
-	for i := len(w.path) - 1; i >= 0 && at.Message != "" && w.path[i].Compaction == nil; i-- {
-		if w.path[i].Name == at.Message {
-			return at.Tokens + view.Tokens(w.path[i+1:])
+	for i := len(w.Path) - 1; i >= 0 && at.Message != "" && w.Path[i].Compaction == nil; i-- {
+		if w.Path[i].Name == at.Message {
+			return at.Tokens + view.Tokens(w.Path[i+1:])
 		}
 	}
-	return overhead + view.Tokens(seen(w, w.path))
+	return overhead + view.Tokens(w.View(w.Path))
 }
 
 // count stores the provider's count for the answer that was just added.
 func (w *Worker) count(m *sessionv1.Message, u *sessionv1.Usage) {
-	if n := promptTokens(u); n > 0 {
-		w.counted = counted{Message: m.Name, Tokens: n + u.GetOutputTokens()}
-		w.active.run.Counted = w.counted
+	if n := state.PromptTokens(u); n > 0 {
+		w.counted = state.Counted{Message: m.Name, Tokens: n + u.GetOutputTokens()}
+		w.Active.Run.Counted = w.counted
 	}
 }
 
 // room returns how many tokens of the model's context the view may have; 0: not
 // known.
-func (w *Worker) room(r Resolved) int64 {
+func (w *Worker) room(r state.Resolved) int64 {
 	if r.ContextTokens == 0 || w.deps.Compaction.At == 0 {
 		return 0
 	}
@@ -105,19 +89,19 @@ func (w *Worker) room(r Resolved) int64 {
 
 // fits returns how many tokens the view may have beside the model's longest
 // answer.
-func (w *Worker) fits(r Resolved) int64 {
+func (w *Worker) fits(r state.Resolved) int64 {
 	return r.ContextTokens - min(r.MaxOutputTokens, r.ContextTokens/2)
 }
 
 // compactIfFull shortens the view before a step when it has outgrown its part
 // of the context. A view that cannot be shortened enough is left to the
 // provider.
-func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []model.Tool) error {
+func (w *Worker) compactIfFull(ctx, parent context.Context, r state.Resolved, tools []model.Tool) error {
 	room := w.room(r)
 	if room == 0 {
 		return nil
 	}
-	overhead := view.TextTokens(w.system())
+	overhead := view.TextTokens(w.SystemPrompt())
 	for _, t := range tools {
 		overhead += view.TextTokens(t.Name) + view.TextTokens(t.Description) + view.TextTokens(string(t.InputSchema))
 	}
@@ -126,7 +110,7 @@ func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []
 		return nil
 	}
 	target := max(room-overhead, room/4)
-	older, _ := view.Split(w.path, modelOf(w), target/keepPart)
+	older, _ := view.Split(w.Path, w.ModelName(), target/keepPart)
 	cut := view.Tokens(older) < target/10 // too little to summarize
 	if cut && before <= w.fits(r) {
 		return nil
@@ -140,18 +124,18 @@ func (w *Worker) compactIfFull(ctx, parent context.Context, r Resolved, tools []
 // contextFull shortens the view to half after the provider refused it; the
 // first time in a step with a summary. It reports whether the request can be
 // tried again.
-func (w *Worker) contextFull(ctx, parent context.Context, r Resolved) (bool, error) {
-	t := w.active
+func (w *Worker) contextFull(ctx, parent context.Context, r state.Resolved) (bool, error) {
+	t := w.Active
 	if write := w.voidStep(); len(write.Events) > 0 {
-		if err := w.log.Append(parent, write); err != nil {
+		if err := w.Log.Append(parent, write); err != nil {
 			return false, err
 		}
 	}
-	size := view.Tokens(seen(w, w.path))
-	t.run.Squeezed++
+	size := view.Tokens(w.View(w.Path))
+	t.Run.Squeezed++
 	return w.compact(ctx, parent, r, shortening{
 		trigger: triggerAutomatic, callID: w.compactCallID(), keep: size / 2 / keepPart, target: size / 2,
-		before: w.viewTokens(0), cut: t.run.Squeezed > 1,
+		before: w.viewTokens(0), cut: t.Run.Squeezed > 1,
 	})
 }
 
@@ -160,10 +144,10 @@ func (w *Worker) contextFull(ctx, parent context.Context, r Resolved) (bool, err
 func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	asked := w.compacts
 	w.compacts = nil
-	if err := w.loadPath(parent); err != nil {
+	if err := w.LoadPath(parent); err != nil {
 		return err
 	}
-	s := shortening{trigger: triggerRequested, callID: w.requestedCallID(asked[0]), before: w.viewTokens(view.TextTokens(w.system()))}
+	s := shortening{trigger: triggerRequested, callID: w.requestedCallID(asked[0]), before: w.viewTokens(view.TextTokens(w.SystemPrompt()))}
 	for _, c := range asked {
 		r := &sessionv1.CompactSessionRequest{}
 		if err := proto.Unmarshal(c.Body, r); err != nil {
@@ -173,9 +157,9 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 		s.instructions = strings.TrimSpace(s.instructions + "\n" + r.Instructions)
 		s.user = c.User
 	}
-	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: s.user})
-	s.target = view.Tokens(seen(w, w.path)) / 2
-	resolved, err := w.deps.Resolve(w.spec.Model)
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.Lease.Tenant, User: s.user})
+	s.target = view.Tokens(w.View(w.Path)) / 2
+	resolved, err := w.Resolve(w.Spec.Model)
 	if err != nil {
 		s.cut = true
 	}
@@ -186,7 +170,7 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 	case !done && ctx.Err() == nil:
 		write := store.Write{Consume: s.consume, Events: []*sessionv1.Event{w.notCompacted()}}
 		w.settleSummary(&write, s, nil)
-		return w.log.Append(parent, write)
+		return w.Log.Append(parent, write)
 	case !done:
 		w.compacts = asked // the turn stops first
 	}
@@ -197,8 +181,8 @@ func (w *Worker) compactAsked(ctx, parent context.Context) error {
 // requesting user, and a workspace has the variables of one user. So the workspace gets the
 // turn's variables only after the hook has run.
 func (w *Worker) compactMeanwhile(ctx, parent context.Context) error {
-	t, asked := w.active, w.compacts[len(w.compacts)-1]
-	if w.spec.PreCompaction == "" || asked.User == t.run.User {
+	t, asked := w.Active, w.compacts[len(w.compacts)-1]
+	if w.Spec.PreCompaction == "" || asked.User == t.Run.User {
 		return w.compactAsked(ctx, parent)
 	}
 	made, stop := w.untilLost(ctx)
@@ -209,7 +193,7 @@ func (w *Worker) compactMeanwhile(ctx, parent context.Context) error {
 		return nil //nolint:nilerr // the loop sees why
 	}
 	failed := err != nil // the turn's calls report it
-	if err := w.compactAsked(ctx, parent); err != nil || failed || w.active != t {
+	if err := w.compactAsked(ctx, parent); err != nil || failed || w.Active != t {
 		return err
 	}
 	w.warm.stop()
@@ -232,8 +216,8 @@ func (w *Worker) notCompacted() *sessionv1.Event {
 	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 		Reason: "NOT_COMPACTED", Message: "The model's view was not shortened: there is too little in it that could be, or no budget for a summary.",
 	}}}
-	if w.active != nil {
-		return w.event(0, e)
+	if w.Active != nil {
+		return w.Event(0, e)
 	}
 	return e
 }
@@ -241,27 +225,27 @@ func (w *Worker) notCompacted() *sessionv1.Event {
 // compactCallID returns the id of the hook's call: fixed by the turn and the
 // step, so that a worker that takes over gets the existing result.
 func (w *Worker) compactCallID() string {
-	return fmt.Sprintf("%s.%d.compact", w.active.id, w.stepNumber())
+	return fmt.Sprintf("%s.%d.compact", w.Active.ID, w.Active.Step())
 }
 
 // requestedCallID is compactCallID for a requested compaction: fixed by the first
 // of the requests that it answers.
 func (w *Worker) requestedCallID(first store.Command) string {
-	return fmt.Sprintf("compact.%s.%d", w.lease.Session, first.ID)
+	return fmt.Sprintf("compact.%s.%d", w.Lease.Session, first.ID)
 }
 
 // compact shortens the view, commits the result and reports whether the view
 // got shorter. A compaction that a crash interrupts is done again from the
 // start: nothing is written before the end. ctx ends with the turn, parent with
 // the worker.
-func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) (bool, error) {
-	t := w.active
+func (w *Worker) compact(ctx, parent context.Context, r state.Resolved, s shortening) (bool, error) {
+	t := w.Active
 	free := w.unbudgeted()
-	older, keep := view.Split(w.path, modelOf(w), s.keep)
-	if s.trigger == triggerRequested && w.active == nil {
-		older, keep = seen(w, w.path), nil // no step is in progress whose messages the model must see whole
+	older, keep := view.Split(w.Path, w.ModelName(), s.keep)
+	if s.trigger == triggerRequested && w.Active == nil {
+		older, keep = w.View(w.Path), nil // no step is in progress whose messages the model must see whole
 	}
-	size := view.Tokens(seen(w, w.path))
+	size := view.Tokens(w.View(w.Path))
 	again := len(older) == 1 && older[0].Compaction != nil // only a summary is left to summarize
 	if s.trigger == triggerRequested && (len(older) == 0 || again) {
 		return false, nil
@@ -272,21 +256,21 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 		hook := w.preCompaction(ctx, parent, s.callID)
 		var err error
 		if text, err = w.summarize(ctx, parent, r, older, hook, s, usage); err != nil {
-			w.deps.Log.WarnContext(ctx, "no summary was to be had; the conversation is cut", "session", w.lease.Session, "error", err)
+			w.Logger.WarnContext(ctx, "no summary was to be had; the conversation is cut", "session", w.Lease.Session, "error", err)
 		}
 		method = methodSummary
 	}
-	if ctx.Err() != nil || w.log.Err() != nil || w.active != t || !free && t.waiting() {
-		return false, w.log.Err() // the loop finds the cause; a budget may have ended the turn
+	if ctx.Err() != nil || w.Log.Err() != nil || w.Active != t || !free && t.Waiting() {
+		return false, w.Log.Err() // the loop finds the cause; a budget may have ended the turn
 	}
 	if text == "" {
 		text, keep, method = w.cutText(older, s.target), w.whole(), methodCut
 	}
 	c := view.Fit(keep, max(s.target-view.TextTokens(text), 0))
 	marker := w.marker(text, c)
-	after := view.Tokens(seen(w, append(w.path[:len(w.path):len(w.path)], marker)))
+	after := view.Tokens(w.View(append(w.Path[:len(w.Path):len(w.Path)], marker)))
 	if after >= size {
-		return false, w.log.Append(parent, w.spent(s, usage))
+		return false, w.Log.Append(parent, w.spent(s, usage))
 	}
 	c.TokensBefore, c.TokensAfter = s.before, max(s.before-(size-after), after)
 	return true, w.commitCompaction(parent, marker, s, method, usage)
@@ -295,7 +279,7 @@ func (w *Worker) compact(ctx, parent context.Context, r Resolved, s shortening) 
 // whole returns the messages of the view that are not summaries, as the
 // conversation has them.
 func (w *Worker) whole() []*sessionv1.Message {
-	_, all := view.Split(w.path, modelOf(w), 1<<62)
+	_, all := view.Split(w.Path, w.ModelName(), 1<<62)
 	return all
 }
 
@@ -314,14 +298,14 @@ func (w *Worker) cutText(older []*sessionv1.Message, target int64) string {
 // marker returns the message that stands for the shortened ones.
 func (w *Worker) marker(text string, c *sessionv1.Compaction) *sessionv1.Message {
 	m := &sessionv1.Message{
-		Name: w.name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{textBlock(text)},
-		CreateTime: now(), Compaction: c,
+		Name: w.Name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{state.TextBlock(text)},
+		CreateTime: state.Now(), Compaction: c,
 	}
-	if len(w.path) > 0 {
-		m.Parent = w.path[len(w.path)-1].Name
+	if len(w.Path) > 0 {
+		m.Parent = w.Path[len(w.Path)-1].Name
 	}
-	if w.active != nil {
-		m.Turn, m.Step = w.active.turn.Name, w.active.turn.Steps
+	if w.Active != nil {
+		m.Turn, m.Step = w.Active.Proto.Name, w.Active.Proto.Steps
 	}
 	return m
 }
@@ -331,16 +315,16 @@ func (w *Worker) marker(text string, c *sessionv1.Compaction) *sessionv1.Message
 func (w *Worker) spent(s shortening, u *sessionv1.Usage) store.Write {
 	write := store.Write{AddUsage: u}
 	w.settleSummary(&write, s, u)
-	if w.active == nil {
+	if w.Active == nil {
 		return write
 	}
-	eventlog.AddUsage(ensureUsage(&w.active.turn.Usage), u)
-	if promptTokens(u) > 0 {
+	eventlog.AddUsage(ensureUsage(&w.Active.Proto.Usage), u)
+	if state.PromptTokens(u) > 0 {
 		w.settle(&write, u)
 	} else {
 		w.settleBroken(&write)
 	}
-	write.Turns = []*store.TurnRow{w.active.row()}
+	write.Turns = []*store.TurnRow{w.Active.Row()}
 	return write
 }
 
@@ -349,17 +333,17 @@ func (w *Worker) commitCompaction(ctx context.Context, m *sessionv1.Message, s s
 	e := &sessionv1.Event{Body: &sessionv1.Event_SessionCompacted{SessionCompacted: &sessionv1.SessionCompacted{
 		TokensBefore: m.Compaction.TokensBefore, TokensAfter: m.Compaction.TokensAfter, Message: m.Name, Trigger: s.trigger, Method: method,
 	}}}
-	w.counted = counted{}
-	if t := w.active; t != nil {
-		t.run.Counted = counted{}
-		w.further()
-		e = w.event(w.stepNumber(), e)
+	w.counted = state.Counted{}
+	if t := w.Active; t != nil {
+		t.Run.Counted = state.Counted{}
+		w.RecordProgress()
+		e = w.Event(w.Active.Step(), e)
 	}
 	write := w.spent(s, usage)
 	write.Consume, write.StepCommitted = s.consume, true
-	w.addMessage(&write, m)
+	w.AddMessage(&write, m)
 	write.Events = []*sessionv1.Event{e}
-	return w.log.Commit(ctx, write)
+	return w.Log.Commit(ctx, write)
 }
 
 var errNoBudget = errors.New("a budget does not allow a summary")
@@ -375,7 +359,7 @@ what was found, errors too; and what is left to do. What stands in the conversat
 )
 
 // summarize has the model write a summary and adds its use to used.
-func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*sessionv1.Message, hook string, s shortening, used *sessionv1.Usage) (string, error) {
+func (w *Worker) summarize(ctx, parent context.Context, r state.Resolved, older []*sessionv1.Message, hook string, s shortening, used *sessionv1.Usage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
 	defer cancel()
 	most := w.deps.Compaction.SummaryTokens
@@ -394,7 +378,7 @@ func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*ses
 	}
 	request := model.Request{
 		Model: r.Name, System: summarySystem, MaxOutputTokens: most, Step: 1,
-		Messages: []*sessionv1.Message{{Name: w.name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{textBlock(task)}}},
+		Messages: []*sessionv1.Message{{Name: w.Name("messages", id.New()), Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{state.TextBlock(task)}}},
 	}
 	for request.Attempt = 1; ; request.Attempt++ {
 		bound, ok, err := w.reserveSummary(ctx, parent, r, request, s)
@@ -421,7 +405,7 @@ func (w *Worker) summarize(ctx, parent context.Context, r Resolved, older []*ses
 }
 
 // summaryCall makes one model call for a summary. Its stream is not shown.
-func (w *Worker) summaryCall(ctx context.Context, r Resolved, request model.Request, used *sessionv1.Usage) (string, error) {
+func (w *Worker) summaryCall(ctx context.Context, r state.Resolved, request model.Request, used *sessionv1.Usage) (string, error) {
 	ctx, span := w.startSummarySpan(ctx, r, request.Attempt)
 	defer span.End()
 	begun := time.Now()

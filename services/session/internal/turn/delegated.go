@@ -8,10 +8,8 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
-
-// todoTool is the session's own list of things to do.
-const todoTool = "TodoWrite"
 
 // delegated makes a call that tools has permitted and left to the session. It
 // reports the result to tools, so that a repeated request with the same id returns
@@ -21,18 +19,18 @@ const todoTool = "TodoWrite"
 func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (*sessionv1.ToolResult, error) {
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
 	switch d.Tool {
-	case todoTool:
+	case state.TodoTool:
 		if _, err := parseTodos(d.ArgumentsJson); err != nil {
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
-			result.Content = []*commonv1.Content{textContent(err.Error())}
+			result.Content = []*commonv1.Content{state.Text(err.Error())}
 			break
 		}
-		result.Content = []*commonv1.Content{textContent("The list of things to do is updated. Go on with the next one.")}
+		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Go on with the next one.")}
 	default:
 		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
-		result.Content = []*commonv1.Content{textContent(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}
+		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}
 	}
-	_, err := c.w.deps.Calls.ReportResult(ctx, &toolsv1.ReportResultRequest{Call: c.w.callRef(u.CallId), Result: result})
+	_, err := c.w.deps.Calls.ReportResult(ctx, &toolsv1.ReportResultRequest{Call: c.w.CallRef(u.CallId), Result: result})
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +39,14 @@ func (c *caller) delegated(ctx context.Context, u *sessionv1.ToolUse, d *toolsv1
 
 // todoEvents returns the event of a changed list of things to do.
 func (w *Worker) todoEvents(u *sessionv1.ToolUse, r *sessionv1.ToolResult) []*sessionv1.Event {
-	if u.Tool != todoTool || r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+	if u.Tool != state.TodoTool || r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 		return nil
 	}
 	todos, err := parseTodos(u.ArgumentsJson)
 	if err != nil {
 		return nil // the call would have failed
 	}
-	return []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})}
+	return []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})}
 }
 
 func parseTodos(arguments string) ([]*sessionv1.Todo, error) {

@@ -36,7 +36,7 @@ const (
 // The context ends with store.ErrStaleEpoch when this holder turns out to be the
 // stale one. The caller must call stop.
 func (w *Worker) fence(ctx context.Context) (_ context.Context, stop func()) {
-	if !w.lease.FenceDue || len(w.spec.Tools) == 0 {
+	if !w.Lease.FenceDue || len(w.Spec.Tools) == 0 {
 		return ctx, func() {}
 	}
 	ctx, lose := context.WithCancelCause(ctx)
@@ -46,7 +46,7 @@ func (w *Worker) fence(ctx context.Context) (_ context.Context, stop func()) {
 		if err := w.announce(ctx); errors.Is(err, store.ErrStaleEpoch) {
 			lose(store.ErrStaleEpoch)
 		} else if err != nil && ctx.Err() == nil {
-			w.deps.Log.WarnContext(ctx, "the session's next holder has to tell of its epoch again", "session", w.lease.Session, "error", err)
+			w.Logger.WarnContext(ctx, "the session's next holder has to tell of its epoch again", "session", w.Lease.Session, "error", err)
 		}
 	}()
 	patience := time.NewTimer(fenceWait)
@@ -55,7 +55,7 @@ func (w *Worker) fence(ctx context.Context) (_ context.Context, stop func()) {
 	case <-told:
 	case <-ctx.Done():
 	case <-patience.C:
-		w.deps.Log.WarnContext(ctx, "tools or the sandbox cannot be told yet that the session was taken over; it is tried beside the turn", "session", w.lease.Session, "epoch", w.lease.Epoch)
+		w.Logger.WarnContext(ctx, "tools or the sandbox cannot be told yet that the session was taken over; it is tried beside the turn", "session", w.Lease.Session, "epoch", w.Lease.Epoch)
 	}
 	return ctx, func() {
 		lose(nil)
@@ -75,7 +75,7 @@ func (w *Worker) announce(ctx context.Context) error {
 	})
 	both.Go(func() error {
 		return insist(telling, func(ctx context.Context) error {
-			if w.deps.Nodes.Managed() && w.nodeName() == "" {
+			if w.deps.Nodes.Managed() && w.NodeName() == "" {
 				return nil // no workspace yet
 			}
 			_, err := w.deps.Workspaces.FenceWorkspace(ctx, &sandboxv1.FenceWorkspaceRequest{Call: w.fenceRef()})
@@ -88,15 +88,15 @@ func (w *Worker) announce(ctx context.Context) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	return w.deps.Store.Fenced(ctx, w.lease)
+	return w.Store.Fenced(ctx, w.Lease)
 }
 
 // fenceRef names no generation of the workspace: the epoch belongs to the
 // session.
 func (w *Worker) fenceRef() *commonv1.CallRef {
 	return &commonv1.CallRef{
-		Session: "sessions/" + w.lease.Session, Epoch: w.lease.Epoch,
-		CallId: fmt.Sprintf("fence.%s.%d", w.lease.Session, w.lease.Epoch), Node: w.nodeName(),
+		Session: "sessions/" + w.Lease.Session, Epoch: w.Lease.Epoch,
+		CallId: fmt.Sprintf("fence.%s.%d", w.Lease.Session, w.Lease.Epoch), Node: w.NodeName(),
 	}
 }
 

@@ -13,18 +13,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
-
-// filesKept describes the snapshots of the workspace's files during a turn.
-type filesKept struct {
-	// Snapshot is of before the turn's first change; empty when it could not be kept.
-	Snapshot string `json:"snapshot,omitempty"`
-	// Step is the last one of which a checkpoint was made, or could not be. Zero was
-	// written by an older version, which kept the files once in a turn; below zero:
-	// none yet, for calls that changed something belong to tools without checkpoints.
-	Step    int32 `json:"step,omitempty"`
-	unknown unknown
-}
 
 // keepFiles makes the checkpoint that the agent wants for a step. It precedes the first
 // call of the step that may change something, even one that the agent's list does not
@@ -32,34 +22,34 @@ type filesKept struct {
 // that are about to be made. A successor asks with the same call id and gets the same
 // snapshot, even if the calls have begun meanwhile. The returned errors end the worker.
 func (w *Worker) keepFiles(ctx, parent context.Context, m *sessionv1.Message, uses []*sessionv1.ToolUse) error {
-	t, n := w.active, w.stepNumber()
-	kept := t.run.Files
+	t, n := w.Active, w.Active.Step()
+	kept := t.Run.Files
 	if kept != nil && (kept.Step == n || kept.Step == 0 && w.answered != m.Name) {
 		return nil
 	}
 	changes, named := w.mayChangeOne(t, uses), w.wantsOne(t, uses)
-	if wanted := named || changes && w.wantsOne(t, toolUses(m)); !wanted {
+	if wanted := named || changes && w.wantsOne(t, state.ToolUses(m)); !wanted {
 		if kept == nil && changes {
-			t.run.Files = &filesKept{Step: -1} // written with the next result at the latest
+			t.Run.Files = &state.Files{Step: -1} // written with the next result at the latest
 		}
 		return nil
 	}
-	snapshot, err := w.takeSnapshot(ctx, fmt.Sprintf("%s.%d.files", t.id, n), fmt.Sprintf("before step %d of turns/%s", n, t.id))
+	snapshot, err := w.takeSnapshot(ctx, fmt.Sprintf("%s.%d.files", t.ID, n), fmt.Sprintf("before step %d of turns/%s", n, t.ID))
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the loop sees why
 	}
-	if w.log.Err() != nil {
-		return w.log.Err()
+	if w.Log.Err() != nil {
+		return w.Log.Err()
 	}
 	if w.answered != m.Name && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
 		return nil // the earlier worker began no call: the workspace is made before the first one
 	}
-	next := filesKept{Snapshot: snapshot}
+	next := state.Files{Snapshot: snapshot}
 	if kept != nil {
 		next = *kept
 	}
 	next.Step = n
-	t.run.Files = &next
+	t.Run.Files = &next
 	if err != nil {
 		return w.filesNotKept(ctx, parent, kept == nil, err)
 	}
@@ -80,42 +70,42 @@ func (w *Worker) knowFiles(ctx context.Context, m *sessionv1.Message) error {
 // filesNotKept stores that a step has no checkpoint. It is synced before the
 // step's calls begin: a successor must not snapshot files that they have changed.
 func (w *Worker) filesNotKept(ctx, parent context.Context, first bool, err error) error {
-	write := store.Write{Turns: []*store.TurnRow{w.active.row()}}
+	write := store.Write{Turns: []*store.TurnRow{w.Active.Row()}}
 	if status.Code(err) != codes.Unimplemented { // otherwise the node has no snapshots at all
-		w.deps.Log.WarnContext(ctx, "cannot keep the files of a turn", "session", w.lease.Session, "turn", w.active.id, "step", w.stepNumber(), "error", err)
+		w.Logger.WarnContext(ctx, "cannot keep the files of a turn", "session", w.Lease.Session, "turn", w.Active.ID, "step", w.Active.Step(), "error", err)
 		what, then := "step", "There is no checkpoint of this step to rewind to."
 		if first {
 			what, then = "turn", "There is no checkpoint to rewind to, and rolling the turn back will leave the files as they are."
 		}
-		write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-			Reason: "FILES_NOT_KEPT", Message: "What the files were before this " + what + " could not be kept: " + explain(err) + " " + then,
+		write.Events = []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+			Reason: "FILES_NOT_KEPT", Message: "What the files were before this " + what + " could not be kept: " + state.Explain(err) + " " + then,
 		}}})}
 	}
-	return w.log.Commit(parent, write)
+	return w.Log.Commit(parent, write)
 }
 
 // stepCheckpoint adds the checkpoint of the current step: before its model call.
 func (w *Worker) stepCheckpoint(ctx context.Context, m *sessionv1.Message, snapshot string) error {
-	t, n := w.active, w.stepNumber()
+	t, n := w.Active, w.Active.Step()
 	var tools []string
-	for _, u := range toolUses(m) {
+	for _, u := range state.ToolUses(m) {
 		if w.wantsCheckpoint(t, u.Tool) && !slices.Contains(tools, u.Tool) {
 			tools = append(tools, u.Tool)
 		}
 	}
 	c := &sessionv1.Checkpoint{
-		Name: w.name("checkpoints", fmt.Sprintf("%s-%d", t.id, n)), Automatic: true,
+		Name: w.Name("checkpoints", fmt.Sprintf("%s-%d", t.ID, n)), Automatic: true,
 		Description: cut(fmt.Sprintf("Before step %d: %s", n, strings.Join(tools, ", ")), 1000),
-		Turn:        t.turn.Name, Step: n, Head: m.Parent, AfterSeq: w.log.Seq(), Snapshot: snapshot,
+		Turn:        t.Proto.Name, Step: n, Head: m.Parent, AfterSeq: w.Log.Seq(), Snapshot: snapshot,
 	}
-	if t.run.Began > 0 { // not in a step that an older version began
-		c.AfterSeq = t.run.Began - 1
+	if t.Run.Began > 0 { // not in a step that an older version began
+		c.AfterSeq = t.Run.Began - 1
 	}
-	write := store.Write{Turns: []*store.TurnRow{t.row()}}
+	write := store.Write{Turns: []*store.TurnRow{t.Row()}}
 	if err := w.addCheckpoint(ctx, &write, c); err != nil {
 		return err
 	}
-	return w.log.Append(ctx, write)
+	return w.Log.Append(ctx, write)
 }
 
 func cut(text string, most int) string {
@@ -131,7 +121,7 @@ func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (st
 	create := func(call string) (id string, err error) {
 		err = w.patiently(ctx, w.tellAway(ctx, "The files cannot be kept now"), func() error {
 			made, err := w.deps.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{
-				Call: w.callRef(call), Description: description,
+				Call: w.CallRef(call), Description: description,
 			})
 			id = made.GetSnapshot().GetId()
 			return err
@@ -150,49 +140,49 @@ func (w *Worker) takeSnapshot(ctx context.Context, call, description string) (st
 
 // restoreFiles restores the files from before a turn and reports whether it
 // succeeded. No call of the turn runs any more.
-func (w *Worker) restoreFiles(ctx context.Context, t *active) bool {
-	if t.run.Files == nil {
+func (w *Worker) restoreFiles(ctx context.Context, t *state.Turn) bool {
+	if t.Run.Files == nil {
 		return true // no call was made that may have changed a file
 	}
-	if t.run.Files.Snapshot == "" {
+	if t.Run.Files.Snapshot == "" {
 		return false
 	}
 	err := w.unsealed(ctx)
 	if err == nil {
 		err = w.patiently(ctx, w.tellAway(ctx, "The files cannot be brought back now"), func() error {
 			_, err := w.deps.Snapshots.RestoreSnapshot(ctx, &sandboxv1.RestoreSnapshotRequest{
-				Call: w.callRef(t.id + ".files.back"), Snapshot: t.run.Files.Snapshot,
+				Call: w.CallRef(t.ID + ".files.back"), Snapshot: t.Run.Files.Snapshot,
 			})
 			return err
 		})
 	}
 	if err != nil {
-		w.deps.Log.WarnContext(ctx, "cannot bring back the files of a turn", "session", w.lease.Session, "turn", t.id, "error", err)
+		w.Logger.WarnContext(ctx, "cannot bring back the files of a turn", "session", w.Lease.Session, "turn", t.ID, "error", err)
 	}
 	return err == nil
 }
 
 // mayChange reports whether a call of a tool may change something.
-func (w *Worker) mayChange(t *active, tool string) bool {
-	return tool != todoTool && !w.readOnlyTools[tool] && t.client[tool] == nil
+func (w *Worker) mayChange(t *state.Turn, tool string) bool {
+	return tool != state.TodoTool && !w.readOnlyTools[tool] && t.Client[tool] == nil
 }
 
 // mayChangeOne reports whether one of several calls may change something.
-func (w *Worker) mayChangeOne(t *active, uses []*sessionv1.ToolUse) bool {
+func (w *Worker) mayChangeOne(t *state.Turn, uses []*sessionv1.ToolUse) bool {
 	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
 }
 
 // wantsOne reports whether a checkpoint is wanted before one of several calls. It
 // skips the client's calls and finish, which are not made here.
-func (w *Worker) wantsOne(t *active, uses []*sessionv1.ToolUse) bool {
+func (w *Worker) wantsOne(t *state.Turn, uses []*sessionv1.ToolUse) bool {
 	return slices.ContainsFunc(uses, func(u *sessionv1.ToolUse) bool {
-		return t.client[u.Tool] == nil && !w.isFinish(u) && w.wantsCheckpoint(t, u.Tool)
+		return t.Client[u.Tool] == nil && !w.IsFinish(u) && w.wantsCheckpoint(t, u.Tool)
 	})
 }
 
 // wantsCheckpoint reports whether a checkpoint is wanted before a tool's calls.
-func (w *Worker) wantsCheckpoint(t *active, tool string) bool {
-	wanted := w.spec.Checkpoints
+func (w *Worker) wantsCheckpoint(t *state.Turn, tool string) bool {
+	wanted := w.Spec.Checkpoints
 	if wanted == nil {
 		wanted = w.deps.Checkpoints.Tools
 	}

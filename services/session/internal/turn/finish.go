@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -13,28 +12,29 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // finish ends the active turn in the same commit as write, and begins the next
 // queued turn.
 func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.TurnState, why *sessionv1.TurnError) error {
-	t := w.active
-	restored := t.undo && w.restoreFiles(ctx, t) // before the numbers of events are used: it may append a warning
-	if t.undo {
+	t := w.Active
+	restored := t.Undo && w.restoreFiles(ctx, t) // before the numbers of events are used: it may append a warning
+	if t.Undo {
 		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
 	w.endBudget(&write)
-	t.run.WallUsed = t.wallUsed()
-	t.turn.State, t.turn.Error, t.turn.EndTime = state, why, timestamppb.Now()
-	t.turn.FinalText, t.turn.Head = w.finalText(), w.session.Head
-	queue, urgent := t.takeQueue()
-	t.clearStep()
-	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: finishedBody(t.turn)}))
-	if !t.undo {
+	t.Run.WallUsed = t.WallUsed()
+	t.Proto.State, t.Proto.Error, t.Proto.EndTime = state, why, timestamppb.Now()
+	t.Proto.FinalText, t.Proto.Head = w.finalText(), w.Proto.Head
+	queue, urgent := t.TakeQueue()
+	t.ClearStep()
+	write.Events = append(write.Events, w.Event(0, &sessionv1.Event{Body: finishedBody(t.Proto)}))
+	if !t.Undo {
 		w.exportAfter(&write, t)
 	}
-	write.Turns = append(write.Turns, t.row())
-	write.Consume = append(write.Consume, t.consume...)
+	write.Turns = append(write.Turns, t.Row())
+	write.Consume = append(write.Consume, t.Consume...)
 	write.Waited = append(write.Waited, w.openCalls()...)
 	write.FinishedTurns++
 	write.Jobs = append(write.Jobs, w.pushes(t)...)
@@ -42,20 +42,20 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 		return err
 	}
 	var undone []*sessionv1.Message
-	if t.undo {
+	if t.Undo {
 		changed := w.changed(t)
 		undone = w.rewind(&write, t)
 		if changed {
-			w.exportRewound(&write, t.id+".undone")
+			w.exportRewound(&write, t.ID+".undone")
 		}
 		if err := w.loadCheckpoints(ctx); err != nil {
 			return err
 		}
-		w.dropCheckpoints(&write, func(c *sessionv1.Checkpoint) bool { return c.Seq >= t.run.StartSeq })
+		w.dropCheckpoints(&write, func(c *sessionv1.Checkpoint) bool { return c.Seq >= t.Run.StartSeq })
 	}
 	none := ""
 	write.ActiveTurn = &none
-	w.active = nil
+	w.Active = nil
 	w.deps.Metrics.finished(ctx, t)
 	if len(queue) > 0 {
 		if err := w.beginNext(ctx, &write, queue, urgent); err != nil {
@@ -63,15 +63,15 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 		}
 	}
 	w.warnOfEffects(&write, t, undone, restored)
-	return w.log.Commit(ctx, write)
+	return w.Log.Commit(ctx, write)
 }
 
 func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []string, urgent int) error {
-	next, err := w.queued(ctx, queue[0])
+	next, err := w.LoadTurn(ctx, queue[0])
 	if err != nil {
 		return err
 	}
-	next.run.Queue, next.run.Urgent = queue[1:], max(urgent-1, 0)
+	next.Run.Queue, next.Run.Urgent = queue[1:], max(urgent-1, 0)
 	w.begin(write, next)
 	write.StepCommitted = true
 	return nil
@@ -79,7 +79,7 @@ func (w *Worker) beginNext(ctx context.Context, write *store.Write, queue []stri
 
 // partial ends the turn at a limit and keeps its work.
 func (w *Worker) partial(ctx context.Context, write store.Write, reason sessionv1.ErrorReason, message string) error {
-	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_PARTIAL, turnError(reason, message))
+	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_PARTIAL, state.TurnError(reason, message))
 }
 
 // fail ends the turn because the agent cannot go on.
@@ -87,15 +87,15 @@ func (w *Worker) fail(ctx context.Context, write store.Write, reason sessionv1.E
 	if err := w.closeCalls(ctx, &write, "The turn failed before the call was made."); err != nil {
 		return err
 	}
-	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
-		Reason: reasonName(reason), Message: message,
+	write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
+		Reason: state.ReasonName(reason), Message: message,
 	}}}))
-	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_FAILED, turnError(reason, message))
+	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_FAILED, state.TurnError(reason, message))
 }
 
 func (w *Worker) finishCrashLoop(ctx context.Context) error {
 	return w.fail(ctx, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
-		"The turn was tried %d times, each time by a worker that took it up, without a new committed step. Look at the server's log for what stops it, then send the message again.", w.claims-1))
+		"The turn was tried %d times, each time by a worker that took it up, without a new committed step. Look at the server's log for what stops it, then send the message again.", w.Claims-1))
 }
 
 // stop ends the turn because it was interrupted or its time is up.
@@ -116,13 +116,13 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 	if errors.Is(why, errWallTime) {
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
-			w.active.turn.Limits.GetMaxWallTime().AsDuration()))
+			w.Active.Proto.Limits.GetMaxWallTime().AsDuration()))
 	}
 	var up *budgetTimeError
 	if errors.As(why, &up) {
 		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, exhausted(up.denied))
 	}
-	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
+	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
 		"Somebody stopped the turn. Its work so far is kept; send another message to go on."))
 }
 
@@ -132,15 +132,15 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 // text is the result of the other calls. The returned errors end the worker.
 func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string) error {
 	w.stopHook(ctx)
-	last := w.last()
-	if last == nil || len(toolUses(last)) == 0 {
+	last := w.Last()
+	if last == nil || len(state.ToolUses(last)) == 0 {
 		return nil
 	}
 	if err := w.knowFiles(ctx, last); err != nil {
 		return err
 	}
 	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
-		return interruptedCall(u, stoppedText(w.active, u, text))
+		return interruptedCall(u, stoppedText(w.Active, u, text))
 	})
 }
 
@@ -148,15 +148,15 @@ func (w *Worker) closeCalls(ctx context.Context, write *store.Write, text string
 // the result of notMade, and adds the message with all results.
 func (w *Worker) endCalls(ctx context.Context, write *store.Write, m *sessionv1.Message, notMade func(*sessionv1.ToolUse) *sessionv1.ToolResult) error {
 	stopped := w.cancelAll(ctx, w.mayHaveBegun(m))
-	for _, u := range toolUses(m) {
-		if _, done := w.active.run.Results[u.CallId]; done {
+	for _, u := range state.ToolUses(m) {
+		if _, done := w.Active.Run.Results[u.CallId]; done {
 			continue
 		}
 		end, began := stopped[u.CallId]
 		if !began {
 			end = ended{result: notMade(u)}
 		}
-		if err := w.active.setResult(u.CallId, end.result); err != nil {
+		if err := w.Active.SetResult(u.CallId, end.result); err != nil {
 			return err
 		}
 		w.callEnded(write, u, end, 0)
@@ -170,10 +170,10 @@ func (w *Worker) endCalls(ctx context.Context, write *store.Write, m *sessionv1.
 // worker's own messages, only the calls that it requested.
 func (w *Worker) mayHaveBegun(m *sessionv1.Message) []*sessionv1.ToolUse {
 	var uses []*sessionv1.ToolUse
-	for _, u := range toolUses(m) {
-		_, done := w.active.run.Results[u.CallId]
-		_, asked := w.active.run.Asked[u.CallId] // waits for an approval: it has not begun
-		if !done && !asked && w.active.client[u.Tool] == nil && !w.isFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
+	for _, u := range state.ToolUses(m) {
+		_, done := w.Active.Run.Results[u.CallId]
+		_, asked := w.Active.Run.Asked[u.CallId] // waits for an approval: it has not begun
+		if !done && !asked && w.Active.Client[u.Tool] == nil && !w.IsFinish(u) && (w.answered != m.Name || w.begun[u.CallId]) {
 			uses = append(uses, u)
 		}
 	}
@@ -202,12 +202,12 @@ func (w *Worker) cancelAll(ctx context.Context, uses []*sessionv1.ToolUse) map[s
 
 // openCalls returns the calls that wait for an answer.
 func (w *Worker) openCalls() []string {
-	last := w.last()
+	last := w.Last()
 	if last == nil {
 		return nil
 	}
 	var ids []string
-	for _, u := range toolUses(last) {
+	for _, u := range state.ToolUses(last) {
 		ids = append(ids, u.CallId)
 	}
 	return ids
@@ -215,25 +215,17 @@ func (w *Worker) openCalls() []string {
 
 // finalText returns the text of the turn's last assistant message.
 func (w *Worker) finalText() string {
-	for i := len(w.path) - 1; i >= 0 && w.active.owns(w.path[i].Turn); i-- {
-		if w.path[i].Role != sessionv1.Role_ROLE_ASSISTANT {
+	for i := len(w.Path) - 1; i >= 0 && w.Active.Owns(w.Path[i].Turn); i-- {
+		if w.Path[i].Role != sessionv1.Role_ROLE_ASSISTANT {
 			continue
 		}
-		return cmp.Or(w.textOf(w.path[i]), w.active.summary)
+		return cmp.Or(w.textOf(w.Path[i]), w.Active.Summary)
 	}
-	return w.active.summary
+	return w.Active.Summary
 }
 
 func finishedBody(t *sessionv1.Turn) *sessionv1.Event_TurnFinished {
 	return &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{
 		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText, OutputJson: t.OutputJson,
 	}}
-}
-
-func turnError(reason sessionv1.ErrorReason, message string) *sessionv1.TurnError {
-	return &sessionv1.TurnError{Reason: reasonName(reason), Message: message}
-}
-
-func reasonName(r sessionv1.ErrorReason) string {
-	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // cutTexts tell the model that its answer was cut off in a call, by stop reason.
@@ -25,7 +26,7 @@ var cutTexts = map[string]string{
 // call. Its arguments may be complete JSON by chance and still not be what the model
 // meant.
 func cutCall(stopReason string, blocks []*sessionv1.Block) *sessionv1.ToolUse {
-	uses := toolUsesOf(blocks)
+	uses := state.ToolUsesOf(blocks)
 	if cutTexts[stopReason] == "" || len(uses) == 0 {
 		return nil
 	}
@@ -43,9 +44,9 @@ func refuseCut(w *Worker, write *store.Write, resp *model.Response) error {
 }
 
 // wasCut reports whether the answer of the current calls was cut off in one of them.
-func wasCut(t *active) (bool, error) {
+func wasCut(t *state.Turn) (bool, error) {
 	end := &sessionv1.StepFinished{}
-	if err := proto.Unmarshal(t.run.Finished, end); err != nil {
+	if err := proto.Unmarshal(t.Run.Finished, end); err != nil {
 		return false, fmt.Errorf("read the end of the step: %w", err)
 	}
 	return cutTexts[end.StopReason] != "", nil
@@ -56,9 +57,9 @@ func wasCut(t *active) (bool, error) {
 // our own tools do not run with such arguments either.
 func refuseUnfit(ctx context.Context, w *Worker, m *sessionv1.Message) error {
 	var write store.Write
-	for _, u := range toolUses(m) {
-		t := w.active.client[u.Tool]
-		if _, done := w.active.run.Results[u.CallId]; done || t == nil {
+	for _, u := range state.ToolUses(m) {
+		t := w.Active.Client[u.Tool]
+		if _, done := w.Active.Run.Results[u.CallId]; done || t == nil {
 			continue
 		}
 		if fault := unfit(t, u.ArgumentsJson); fault != nil {
@@ -71,8 +72,8 @@ func refuseUnfit(ctx context.Context, w *Worker, m *sessionv1.Message) error {
 	if len(write.Events) == 0 {
 		return nil
 	}
-	write.Turns = []*store.TurnRow{w.active.row()}
-	return w.log.Append(ctx, write)
+	write.Turns = []*store.TurnRow{w.Active.Row()}
+	return w.Log.Append(ctx, write)
 }
 
 // unfit reports what is wrong with the arguments of a call of the client's tool.
@@ -90,10 +91,10 @@ func unfit(t *sessionv1.ClientTool, arguments string) error {
 
 // refuseCall gives an error result to a call that is not made.
 func refuseCall(w *Worker, write *store.Write, u *sessionv1.ToolUse, text string) error {
-	r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, Content: []*commonv1.Content{textContent(text)}}
-	if err := w.active.setResult(u.CallId, r); err != nil {
+	r := &sessionv1.ToolResult{CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, Content: []*commonv1.Content{state.Text(text)}}
+	if err := w.Active.SetResult(u.CallId, r); err != nil {
 		return err
 	}
-	write.Events = append(write.Events, w.finishedCall(u.Tool, r, 0))
+	write.Events = append(write.Events, w.FinishedCall(u.Tool, r, 0))
 	return nil
 }

@@ -10,14 +10,15 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // takeCommands reads the inbox and carries out its commands. A command is
 // consumed by the write that holds its effect, so that a crash loses neither.
 func (w *Worker) takeCommands(ctx context.Context) error {
-	commands, err := w.deps.Store.Inbox(ctx, w.lease)
+	commands, err := w.Store.Inbox(ctx, w.Lease)
 	if err != nil {
-		return fmt.Errorf("read the inbox of session %s: %w", w.lease.Session, err)
+		return fmt.Errorf("read the inbox of session %s: %w", w.Lease.Session, err)
 	}
 	for _, c := range commands {
 		if w.taken[c.ID] {
@@ -59,66 +60,57 @@ func (w *Worker) take(ctx context.Context, c store.Command) error {
 		w.compacts = append(w.compacts, c) // done between two steps, or when nothing runs
 		return nil
 	default:
-		if err := w.log.Flush(ctx); err != nil { // giving the lease back loses what is not written
+		if err := w.Log.Flush(ctx); err != nil { // giving the lease back loses what is not written
 			return err
 		}
-		return fmt.Errorf("the inbox of session %s: %w: %q", w.lease.Session, ErrUnknownCommand, c.Kind)
+		return fmt.Errorf("the inbox of session %s: %w: %q", w.Lease.Session, ErrUnknownCommand, c.Kind)
 	}
 }
 
 // takeTurn begins a turn, or puts it behind the active one.
 func (w *Worker) takeTurn(ctx context.Context, c store.Command) error {
-	t, err := w.queued(ctx, c.TurnID)
+	t, err := w.LoadTurn(ctx, c.TurnID)
 	if err != nil {
 		return err
 	}
 	write := store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{
-		Turn: t.turn.Name,
-		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.request), User: c.User, Resume: t.request.Resume}},
+		Turn: t.Proto.Name,
+		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.Request), User: c.User, Resume: t.Request.Resume}},
 	}}}
-	if w.active != nil {
-		w.active.enqueue(t.id, t.request.OnActive)
-		if c.Target == w.active.id {
-			w.active.run.Steer = append(w.active.run.Steer, t.id)
+	if w.Active != nil {
+		w.Active.Enqueue(t.ID, t.Request.OnActive)
+		if c.Target == w.Active.ID {
+			w.Active.Run.Steer = append(w.Active.Run.Steer, t.ID)
 		}
-		write.Turns = []*store.TurnRow{w.active.row()}
-		return w.log.Append(ctx, write)
+		write.Turns = []*store.TurnRow{w.Active.Row()}
+		return w.Log.Append(ctx, write)
 	}
-	if err := w.loadPath(ctx); err != nil {
+	if err := w.LoadPath(ctx); err != nil {
 		return err
 	}
 	w.begin(&write, t)
-	return w.log.Append(ctx, write)
-}
-
-// queued reads a turn that was accepted and has not begun.
-func (w *Worker) queued(ctx context.Context, id string) (*active, error) {
-	row, err := w.deps.Store.LoadTurn(ctx, w.lease, id)
-	if err != nil {
-		return nil, fmt.Errorf("load turn %s of session %s: %w", id, w.lease.Session, err)
-	}
-	return newActive(row.ID, row.Turn, row.Run)
+	return w.Log.Append(ctx, write)
 }
 
 // begin makes a turn the active one: the user's message becomes the head.
-func (w *Worker) begin(write *store.Write, t *active) {
-	w.active = t
-	w.further()
-	t.run.StartSeq = w.log.Seq() + int64(len(write.Events)) + 1
-	t.since = now().AsTime()
-	t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
-	t.turn.StartTime = now()
-	if resolved, err := w.deps.Resolve(w.spec.Model); err == nil {
-		t.turn.Model = resolved.Provider + ":" + resolved.Name
+func (w *Worker) begin(write *store.Write, t *state.Turn) {
+	w.Active = t
+	w.RecordProgress()
+	t.Run.StartSeq = w.Log.Seq() + int64(len(write.Events)) + 1
+	t.Since = state.Now().AsTime()
+	t.Proto.State = sessionv1.TurnState_TURN_STATE_RUNNING
+	t.Proto.StartTime = state.Now()
+	if resolved, err := w.Resolve(w.Spec.Model); err == nil {
+		t.Proto.Model = resolved.Provider + ":" + resolved.Name
 	}
 	if blocks := w.opening(t); len(blocks) > 0 {
-		w.addMessage(write, w.newMessage(sessionv1.Role_ROLE_USER, 0, blocks))
+		w.AddMessage(write, w.NewMessage(sessionv1.Role_ROLE_USER, 0, blocks))
 	}
-	write.Events = append(write.Events, w.event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
-		Model: t.turn.Model, Limits: t.turn.Limits, TraceId: t.turn.TraceId,
+	write.Events = append(write.Events, w.Event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
+		Model: t.Proto.Model, Limits: t.Proto.Limits, TraceId: t.Proto.TraceId,
 	}}}))
-	write.Turns = append(write.Turns, t.row())
-	write.ActiveTurn = &t.id
+	write.Turns = append(write.Turns, t.Row())
+	write.ActiveTurn = &t.ID
 }
 
 func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
@@ -128,15 +120,15 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 			return fmt.Errorf("read an interrupt: %w", err)
 		}
 	}
-	if w.active != nil && r.CancelQueued {
+	if w.Active != nil && r.CancelQueued {
 		if err := w.cancelQueue(ctx); err != nil {
 			return err
 		}
 	}
 	// With cancel_queued everything stops that was accepted before the interrupt,
 	// including a turn that was queued then and runs now.
-	if w.active == nil || w.active.id != c.TurnID && !r.CancelQueued {
-		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
+	if w.Active == nil || w.Active.ID != c.TurnID && !r.CancelQueued {
+		return w.Log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 	}
 	return w.stopActive(ctx, c)
 }
@@ -144,14 +136,14 @@ func (w *Worker) takeInterrupt(ctx context.Context, c store.Command) error {
 // stopActive lets the loop stop the turn; a waiting turn is stopped at once. The
 // end of the turn consumes the command.
 func (w *Worker) stopActive(ctx context.Context, c store.Command) error {
-	t := w.active
-	stopping := t.stopped
-	t.stopped = true
-	t.consume = append(t.consume, c.ID)
-	if stopping || !t.waiting() {
+	t := w.Active
+	stopping := t.Stopped
+	t.Stopped = true
+	t.Consume = append(t.Consume, c.ID)
+	if stopping || !t.Waiting() {
 		return nil // the loop stops the turn, or an earlier interrupt already has
 	}
-	if err := w.loadPath(ctx); err != nil {
+	if err := w.LoadPath(ctx); err != nil {
 		return err
 	}
 	return w.stop(ctx, errInterrupted)
@@ -159,25 +151,25 @@ func (w *Worker) stopActive(ctx context.Context, c store.Command) error {
 
 // cancelQueue ends the turns behind the active one.
 func (w *Worker) cancelQueue(ctx context.Context) error {
-	if len(w.active.run.Queue) == 0 {
+	if len(w.Active.Run.Queue) == 0 {
 		return nil
 	}
 	var write store.Write
-	queue, _ := w.active.takeQueue()
+	queue, _ := w.Active.TakeQueue()
 	for _, id := range queue {
-		t, err := w.queued(ctx, id)
+		t, err := w.LoadTurn(ctx, id)
 		if err != nil {
 			return err
 		}
-		t.turn.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
-		t.turn.EndTime = timestamppb.Now()
-		t.turn.Error = turnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "Somebody stopped the session before this turn began. Send the message again to have it answered.")
-		write.Turns = append(write.Turns, t.row())
+		t.Proto.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
+		t.Proto.EndTime = timestamppb.Now()
+		t.Proto.Error = state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "Somebody stopped the session before this turn began. Send the message again to have it answered.")
+		write.Turns = append(write.Turns, t.Row())
 		write.FinishedTurns++
-		write.Events = append(write.Events, &sessionv1.Event{Turn: t.turn.Name, Body: finishedBody(t.turn)})
+		write.Events = append(write.Events, &sessionv1.Event{Turn: t.Proto.Name, Body: finishedBody(t.Proto)})
 	}
-	write.Turns = append(write.Turns, w.active.row())
-	return w.log.Append(ctx, write)
+	write.Turns = append(write.Turns, w.Active.Row())
+	return w.Log.Append(ctx, write)
 }
 
 func (w *Worker) takeApproval(ctx context.Context, c store.Command) error {
@@ -185,14 +177,14 @@ func (w *Worker) takeApproval(ctx context.Context, c store.Command) error {
 	if err := proto.Unmarshal(c.Body, r); err != nil {
 		return fmt.Errorf("read an approval: %w", err)
 	}
-	t := w.active
-	if t == nil || t.run.Asked[c.CallID].Digest != r.Digest {
-		return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}})
+	t := w.Active
+	if t == nil || t.Run.Asked[c.CallID].Digest != r.Digest {
+		return w.Log.Append(ctx, store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}})
 	}
-	t.run.Approvals[c.CallID] = answer{Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User}
-	delete(t.run.Asked, c.CallID)
+	t.Run.Approvals[c.CallID] = state.Answer{Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User}
+	delete(t.Run.Asked, c.CallID)
 	write := store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}}
-	write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
+	write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
 		CallId: c.CallID, Approved: r.Approved, User: c.User, Comment: r.Comment,
 	}}}))
 	return w.resume(ctx, write)
@@ -203,58 +195,36 @@ func (w *Worker) takeToolResult(ctx context.Context, c store.Command) error {
 	if err := proto.Unmarshal(c.Body, r); err != nil {
 		return fmt.Errorf("read a tool's result: %w", err)
 	}
-	t := w.active
+	t := w.Active
 	write := store.Write{Consume: []int64{c.ID}, Waited: []string{c.CallID}}
-	if err := w.loadPath(ctx); err != nil {
+	if err := w.LoadPath(ctx); err != nil {
 		return err
 	}
-	if t == nil || !w.callOpen(c.CallID) {
-		return w.log.Append(ctx, write)
+	if t == nil || !w.CallOpen(c.CallID) {
+		return w.Log.Append(ctx, write)
 	}
 	outcome := sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 	if r.IsError {
 		outcome = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR
 	}
 	result := &sessionv1.ToolResult{CallId: c.CallID, Content: r.Content, Outcome: outcome}
-	if err := t.setResult(c.CallID, result); err != nil {
+	if err := t.SetResult(c.CallID, result); err != nil {
 		return err
 	}
-	write.Events = append(write.Events, w.finishedCall(w.toolName(c.CallID), result, 0))
+	write.Events = append(write.Events, w.FinishedCall(w.ToolName(c.CallID), result, 0))
 	return w.resume(ctx, write)
 }
 
 // resume appends an answer; a waiting turn runs again.
 func (w *Worker) resume(ctx context.Context, write store.Write) error {
-	t := w.active
-	if t.waiting() {
-		t.turn.State = sessionv1.TurnState_TURN_STATE_RUNNING
-		t.since = now().AsTime()
-		write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_TurnResumed{TurnResumed: &sessionv1.TurnResumed{}}}))
+	t := w.Active
+	if t.Waiting() {
+		t.Proto.State = sessionv1.TurnState_TURN_STATE_RUNNING
+		t.Since = state.Now().AsTime()
+		write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_TurnResumed{TurnResumed: &sessionv1.TurnResumed{}}}))
 	}
-	write.Turns = []*store.TurnRow{t.row()}
-	return w.log.Append(ctx, write)
-}
-
-// callOpen reports whether a call of the last assistant message has no result
-// yet.
-func (w *Worker) callOpen(callID string) bool {
-	_, done := w.active.run.Results[callID]
-	return !done && w.toolName(callID) != ""
-}
-
-// toolName returns the tool of a call of the last message, or "" if there is no such
-// call.
-func (w *Worker) toolName(callID string) string {
-	last := w.last()
-	if last == nil {
-		return ""
-	}
-	for _, u := range toolUses(last) {
-		if u.CallId == callID {
-			return u.Tool
-		}
-	}
-	return ""
+	write.Turns = []*store.TurnRow{t.Row()}
+	return w.Log.Append(ctx, write)
 }
 
 // said returns the user's words as the blocks of a message.

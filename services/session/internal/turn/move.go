@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // takeMove moves the workspace of an idle session off a drained node. A turn moves
@@ -27,10 +28,10 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 	if err := json.Unmarshal(c.Body, &from); err != nil {
 		return fmt.Errorf("read what a workspace is to leave: %w", err)
 	}
-	p, done := w.where(), store.Write{Consume: []int64{c.ID}}
+	p, done := w.Place(), store.Write{Consume: []int64{c.ID}}
 	arriving := p.Restore && p.Generation == from.Generation+1 && !p.Left.Lost() // an earlier holder came this far
-	if w.active != nil || !w.deps.Nodes.Managed() || !arriving && (p.Restore || p.Node != from.Node || p.Generation != from.Generation) {
-		return w.log.Append(ctx, done)
+	if w.Active != nil || !w.deps.Nodes.Managed() || !arriving && (p.Restore || p.Node != from.Node || p.Generation != from.Generation) {
+		return w.Log.Append(ctx, done)
 	}
 	if !arriving {
 		if err := w.compactFirst(ctx); err != nil {
@@ -40,14 +41,14 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		if err != nil || !left {
 			return w.moveFailed(ctx, c, from, err)
 		}
-		if p = w.where(); p.Left.Lost() {
-			return w.log.Append(ctx, done) // the next turn restores the last copy, and tells the model
+		if p = w.Place(); p.Left.Lost() {
+			return w.Log.Append(ctx, done) // the next turn restores the last copy, and tells the model
 		}
 	}
-	if err := errors.Join(w.loadPath(ctx), w.learnExport(ctx)); err != nil {
+	if err := errors.Join(w.LoadPath(ctx), w.learnExport(ctx)); err != nil {
 		return err
 	}
-	p = w.where()
+	p = w.Place()
 	found, err := w.fetch(ctx, p, "")
 	if err != nil {
 		return w.moveFailed(ctx, c, from, err)
@@ -59,8 +60,8 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 		Cause:   sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
 		Message: "The workspace is on another machine now, " + asOf(found) + ". Commands in the background have ended, and the home directory and /tmp are empty.",
 	}}}}
-	w.place.Store(&p)
-	if err := w.log.Commit(ctx, done); err != nil {
+	w.SetPlace(p)
+	if err := w.Log.Commit(ctx, done); err != nil {
 		return err
 	}
 	w.noteCopied(ctx, found)
@@ -71,27 +72,27 @@ func (w *Worker) takeMove(ctx context.Context, c store.Command) error {
 // newer than the one before: it is the one to restore if the node is lost before the next
 // export.
 func (w *Worker) noteCopied(ctx context.Context, found *sandboxv1.Snapshot) {
-	p := w.where()
+	p := w.Place()
 	old := p.Export.Snapshot
 	if found == nil || found.GetId() == old {
 		return
 	}
-	p.Export = store.Export{Turn: w.lastTurn(), Seq: w.log.Seq(), Snapshot: found.GetId(), Time: found.GetCreateTime().AsTime()}
-	if err := w.deps.Store.NoteExport(ctx, w.lease.Key, p.Generation, p.Export); err != nil {
-		w.deps.Log.WarnContext(ctx, "the copy that a workspace has moved with does not count as its last", "session", w.lease.Session, "error", err)
+	p.Export = store.Export{Turn: w.lastTurn(), Seq: w.Log.Seq(), Snapshot: found.GetId(), Time: found.GetCreateTime().AsTime()}
+	if err := w.Store.NoteExport(ctx, w.Lease.Key, p.Generation, p.Export); err != nil {
+		w.Logger.WarnContext(ctx, "the copy that a workspace has moved with does not count as its last", "session", w.Lease.Session, "error", err)
 		return
 	}
-	w.place.Store(&p)
+	w.SetPlace(p)
 	if old != "" {
-		w.dropLeft(ctx, old, w.callRef(fmt.Sprintf("%s.place.%d.old", w.lease.Session, p.Generation)))
+		w.dropLeft(ctx, old, w.CallRef(fmt.Sprintf("%s.place.%d.old", w.Lease.Session, p.Generation)))
 	}
 }
 
 // lastTurn returns the last turn that has ended, according to the conversation.
 func (w *Worker) lastTurn() string {
-	for _, m := range slices.Backward(w.path) {
-		if w.active == nil || !w.active.owns(m.Turn) {
-			return lastSegment(m.Turn)
+	for _, m := range slices.Backward(w.Path) {
+		if w.Active == nil || !w.Active.Owns(m.Turn) {
+			return state.LastSegment(m.Turn)
 		}
 	}
 	return ""
@@ -100,7 +101,7 @@ func (w *Worker) lastTurn() string {
 // leaveAtRest exports the workspace and commits its new place, if there is a node to
 // move to.
 func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error) {
-	to := w.deps.Nodes.Choose(w.lease.Key, was.Node)
+	to := w.deps.Nodes.Choose(w.Lease.Key, was.Node)
 	if to == "" {
 		return false, nil
 	}
@@ -115,19 +116,19 @@ func (w *Worker) leaveAtRest(ctx context.Context, was store.Place) (bool, error)
 		return false, err
 	}
 	p := leaving(was, to, why)
-	err = w.log.Commit(ctx, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
+	err = w.Log.Commit(ctx, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.Lease.Key, was)}})
 	if err != nil {
 		return false, err
 	}
-	w.deps.Log.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
-	w.place.Store(&p)
+	w.Logger.InfoContext(ctx, "the workspace of a session that rests moves to another node", "session", w.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
+	w.SetPlace(p)
 	return true, nil
 }
 
 // makeAtRest makes a workspace that has a place but was not made yet. Another request may
 // be about to make it, and only an existing workspace can be sealed.
 func (w *Worker) makeAtRest(ctx context.Context, p store.Place) error {
-	ref := w.callRef(fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation))
+	ref := w.CallRef(fmt.Sprintf("%s.leave.%d", w.Lease.Session, p.Generation))
 	err := w.briefly(ctx, func() error {
 		_, err := w.deps.Workspaces.EnsureWorkspace(ctx, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: w.wasMade(ref)})
 		return err
@@ -185,13 +186,13 @@ func (w *Worker) takeAlong(ctx context.Context, p store.Place) (err error) {
 
 // briefly is patiently with the patience of a move.
 func (w *Worker) briefly(ctx context.Context, do func() error) error {
-	return w.patientFor(ctx, min(leavePatience, w.deps.PeerPatience), nil, do)
+	return w.patientFor(ctx, min(leavePatience, w.PeerPatience), nil, do)
 }
 
 // leaveRef returns the reference of one request for a leaving workspace. Each request has an id
 // of its own: a request with an old id gets the old answer.
 func (w *Worker) leaveRef(p store.Place, step string) *commonv1.CallRef {
-	return w.callRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.lease.Session, p.Generation, w.lease.Epoch, time.Now().UnixNano(), step))
+	return w.CallRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", w.Lease.Session, p.Generation, w.Lease.Epoch, time.Now().UnixNano(), step))
 }
 
 // copyOut copies the workspace and deletes the last copy, whose content is not sent again. It
@@ -228,14 +229,14 @@ func (w *Worker) copyHere(ctx context.Context, call *commonv1.CallRef) (id strin
 // seal forbids further changes of the workspace. A node of an older version cannot seal:
 // its workspaces leave unsealed.
 func (w *Worker) seal(ctx context.Context, p store.Place) error {
-	call := w.callRef(fmt.Sprintf("%s.seal.%d", w.lease.Session, p.Generation))
+	call := w.CallRef(fmt.Sprintf("%s.seal.%d", w.Lease.Session, p.Generation))
 	w.sealed = p.Generation
 	err := w.briefly(ctx, func() error {
 		_, err := w.deps.Workspaces.SealWorkspace(ctx, &sandboxv1.SealWorkspaceRequest{Call: call})
 		return err
 	})
 	if status.Code(err) == codes.Unimplemented {
-		w.deps.Log.WarnContext(ctx, "a workspace cannot be sealed before it leaves its node, for that runs an older version: what is changed there in the next moment may be lost", "session", w.lease.Session, "node", p.Node)
+		w.Logger.WarnContext(ctx, "a workspace cannot be sealed before it leaves its node, for that runs an older version: what is changed there in the next moment may be lost", "session", w.Lease.Session, "node", p.Node)
 		w.sealed = 0
 		return nil
 	}
@@ -245,7 +246,7 @@ func (w *Worker) seal(ctx context.Context, p store.Place) error {
 // unseal allows changes again in a workspace that stays, if this worker has sealed it. A
 // later holder need not unseal.
 func (w *Worker) unseal(ctx context.Context) error {
-	p := w.where()
+	p := w.Place()
 	if w.sealed == 0 || w.sealed != p.Generation {
 		w.sealed = 0
 		return nil
@@ -253,10 +254,10 @@ func (w *Worker) unseal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceTimeout)
 	defer cancel()
 	_, err := w.deps.Workspaces.UnsealWorkspace(ctx, &sandboxv1.UnsealWorkspaceRequest{
-		Call: w.callRef(fmt.Sprintf("%s.unseal.%d", w.lease.Session, p.Generation)),
+		Call: w.CallRef(fmt.Sprintf("%s.unseal.%d", w.Lease.Session, p.Generation)),
 	})
 	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
-		w.deps.Log.WarnContext(ctx, "a workspace stays sealed, though it does not leave its node", "session", w.lease.Session, "node", p.Node, "error", err)
+		w.Logger.WarnContext(ctx, "a workspace stays sealed, though it does not leave its node", "session", w.Lease.Session, "node", p.Node, "error", err)
 		return err
 	}
 	w.sealed = 0
@@ -266,7 +267,7 @@ func (w *Worker) unseal(ctx context.Context) error {
 // unsealed lifts a seal of this worker before the workspace is used: its node may not have
 // answered the first attempt. A lost workspace keeps its seal.
 func (w *Worker) unsealed(ctx context.Context) error {
-	if w.sealed == 0 || w.deps.Nodes.Lost(w.nodeName()) {
+	if w.sealed == 0 || w.deps.Nodes.Lost(w.NodeName()) {
 		return nil
 	}
 	ctx, stop := w.untilLost(ctx)
@@ -282,7 +283,7 @@ func (w *Worker) unsealed(ctx context.Context) error {
 func (w *Worker) dropLeft(ctx context.Context, id string, call *commonv1.CallRef) {
 	_, err := w.deps.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: call, Snapshots: []string{id}})
 	if err != nil {
-		w.deps.Log.WarnContext(ctx, "a snapshot that is not needed any more stays", "session", w.lease.Session, "snapshot", id, "error", err)
+		w.Logger.WarnContext(ctx, "a snapshot that is not needed any more stays", "session", w.Lease.Session, "snapshot", id, "error", err)
 	}
 }
 
@@ -296,14 +297,14 @@ func asOf(found *sandboxv1.Snapshot) string {
 
 // moveFailed gives up the move for now.
 func (w *Worker) moveFailed(ctx context.Context, c store.Command, from placement.Move, err error) error {
-	if ctx.Err() != nil || w.log.Err() != nil {
-		return fmt.Errorf("move the workspace of session %s: %w", w.lease.Session, context.Cause(ctx))
+	if ctx.Err() != nil || w.Log.Err() != nil {
+		return fmt.Errorf("move the workspace of session %s: %w", w.Lease.Session, context.Cause(ctx))
 	}
 	if err != nil {
-		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", from.Node, "error", err)
+		w.Logger.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.Lease.Session, "node", from.Node, "error", err)
 	}
 	if err := w.unsealed(ctx); err != nil { // this holder may be gone before the workspace is next used
-		w.deps.Log.WarnContext(ctx, "the workspace stays sealed until the next turn, or until it is asked to leave again", "session", w.lease.Session, "node", from.Node, "error", err)
+		w.Logger.WarnContext(ctx, "the workspace stays sealed until the next turn, or until it is asked to leave again", "session", w.Lease.Session, "node", from.Node, "error", err)
 	}
-	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}})
+	return w.Log.Append(ctx, store.Write{Consume: []int64{c.ID}})
 }

@@ -31,18 +31,18 @@ func (w *Worker) operationEvents(u *sessionv1.ToolUse, r *toolsv1.CallResult) []
 			Operation: seen.Operation, State: strings.TrimPrefix(seen.State.String(), "OPERATION_STATE_"), Message: seen.Progress,
 		}}}
 	}
-	return []*sessionv1.Event{w.event(w.stepNumber(), e)}
+	return []*sessionv1.Event{w.Event(w.Active.Step(), e)}
 }
 
 // attend returns the job that logs what the command of an operation did with the
 // network. That is known only at its end, perhaps long after the turn. Without a
 // network there is no job.
 func (w *Worker) attend(u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job {
-	if r.GetOperation() == "" || len(w.spec.Network) == 0 {
+	if r.GetOperation() == "" || len(w.Spec.Network) == 0 {
 		return nil
 	}
-	return []store.Job{operations.Job(store.Key{Tenant: w.lease.Tenant, Session: w.lease.Session}, operations.Operation{
-		Name: r.Operation, Call: u.CallId, Turn: w.active.turn.Name, Step: w.stepNumber(),
+	return []store.Job{operations.Job(store.Key{Tenant: w.Lease.Tenant, Session: w.Lease.Session}, operations.Operation{
+		Name: r.Operation, Call: u.CallId, Turn: w.Active.Proto.Name, Step: w.Active.Step(),
 	})}
 }
 
@@ -52,5 +52,5 @@ func (w *Worker) takeOperation(ctx context.Context, c store.Command) error {
 	if err != nil {
 		return err
 	}
-	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: networkEvents(o.Turn, o.Step, o.Call, ended)})
+	return w.Log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: networkEvents(o.Turn, o.Step, o.Call, ended)})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // A session's workspace has a place: a node and a generation (package placement). The
@@ -25,21 +26,10 @@ import (
 // learns what is lost, and the turn goes on. A worker that takes over in between
 // finds Place.Restore set and does the same.
 
-// where returns the workspace's place. Concurrent calls read it.
-func (w *Worker) where() store.Place {
-	if p := w.place.Load(); p != nil {
-		return *p
-	}
-	return store.Place{}
-}
-
-// nodeName returns the node that requests to the sandbox go to.
-func (w *Worker) nodeName() string { return w.where().Node }
-
 // ensurePlace gives the workspace its place before the turn goes on, or a new one when
 // its node is lost. It reports whether the workspace has moved.
 func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error) {
-	if !w.deps.Nodes.Managed() || len(w.spec.Tools) == 0 || ctx.Err() != nil {
+	if !w.deps.Nodes.Managed() || len(w.Spec.Tools) == 0 || ctx.Err() != nil {
 		return false, nil //nolint:nilerr // the loop sees why
 	}
 	if err := w.unsealed(ctx); err != nil {
@@ -47,14 +37,14 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 			return false, nil //nolint:nilerr // the loop sees why
 		}
 		return false, w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace was about to move to another machine, stays where it is, and cannot be used again: "+explain(err)+" Send the message again later.")
+			"The workspace was about to move to another machine, stays where it is, and cannot be used again: "+state.Explain(err)+" Send the message again later.")
 	}
-	p := w.where()
+	p := w.Place()
 	switch {
 	case p.Node == "":
 		return false, w.placeNew(parent, p)
 	case w.deps.Nodes.Lost(p.Node): // perhaps before the files had arrived
-		to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
+		to := w.deps.Nodes.Choose(w.Lease.Key, p.Node)
 		if to == "" && !p.Restore {
 			return false, nil // there is no other node: the turn waits for this one, and fails as with a single node
 		}
@@ -86,7 +76,7 @@ func (w *Worker) ensurePlace(ctx, parent context.Context) (moved bool, err error
 // been made. The node must have it then: a node that has lost its disk would make an empty
 // one, and the next export would replace the last copy.
 func (w *Worker) wasMade(ref *commonv1.CallRef) bool {
-	p := w.where()
+	p := w.Place()
 	return w.deps.Nodes.Managed() && p.Node != "" && p.Made && !p.Restore && p.Generation == ref.WorkspaceGeneration
 }
 
@@ -94,16 +84,16 @@ func (w *Worker) wasMade(ref *commonv1.CallRef) bool {
 // the results of calls in the workspace, are not committed before it. Whatever dies with
 // the worker before that was never reported.
 func (w *Worker) noteMade(ctx context.Context, generation int64) error {
-	p := w.place.Load()
-	if !w.deps.Nodes.Managed() || p == nil || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
+	p := w.Place()
+	if !w.deps.Nodes.Managed() || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
 		return nil
 	}
-	if err := w.log.Append(ctx, store.Write{Made: generation}); err != nil {
+	if err := w.Log.Append(ctx, store.Write{Made: generation}); err != nil {
 		return err
 	}
-	made := *p
+	made := p
 	made.Made = true
-	w.place.CompareAndSwap(p, &made) // where something else was changed meanwhile, it is noted once more
+	w.ReplacePlace(p, made) // where something else was changed meanwhile, it is noted once more
 	return nil
 }
 
@@ -119,32 +109,32 @@ func (w *Worker) insteadOf(name string) string {
 	if !w.deps.Nodes.Drained(name) {
 		return name
 	}
-	return cmp.Or(w.deps.Nodes.Choose(w.lease.Key, name), name)
+	return cmp.Or(w.deps.Nodes.Choose(w.Lease.Key, name), name)
 }
 
 // placeNew gives a workspace its first place. The place is durable before any call
 // is: the assistant's message is committed after it.
 func (w *Worker) placeNew(parent context.Context, was store.Place) error {
-	p := store.Place{Node: w.deps.Nodes.First(w.lease.Key), Generation: was.Generation + 1}
-	if was.Generation == 0 && (w.session.FinishedTurns > 0 || w.active != nil && w.active.turn.Steps > 0) {
+	p := store.Place{Node: w.deps.Nodes.First(w.Lease.Key), Generation: was.Generation + 1}
+	if was.Generation == 0 && (w.Proto.FinishedTurns > 0 || w.Active != nil && w.Active.Proto.Steps > 0) {
 		p.Node = w.deps.Nodes.Names[0] // made when there was only one
 	}
-	w.place.Store(&p)
-	return w.log.Append(parent, store.Write{Place: &p})
+	w.SetPlace(p)
+	return w.Log.Append(parent, store.Write{Place: &p})
 }
 
 // handOver exports the workspace and leaves a drained node, and reports whether it
 // did. It does not leave between the calls of one message, nor when there is no other
 // node.
 func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, error) {
-	to := w.deps.Nodes.Choose(w.lease.Key, p.Node)
-	if last := w.last(); to == "" || w.deps.Nodes.Stays(w.lease.Key) || last == nil || last.Role != sessionv1.Role_ROLE_USER {
+	to := w.deps.Nodes.Choose(w.Lease.Key, p.Node)
+	if last := w.Last(); to == "" || w.deps.Nodes.Stays(w.Lease.Key) || last == nil || last.Role != sessionv1.Role_ROLE_USER {
 		return false, nil
 	}
 	ctx, stop := w.untilLost(ctx)
 	defer stop()
-	call := fmt.Sprintf("%s.leave.%d", w.lease.Session, p.Generation)
-	err := w.ensureWorkspace(ctx, w.callRef(call), w.tellAway(ctx, "The workspace cannot be made now")) // it may have been meant to be made just now
+	call := fmt.Sprintf("%s.leave.%d", w.Lease.Session, p.Generation)
+	err := w.ensureWorkspace(ctx, w.CallRef(call), w.tellAway(ctx, "The workspace cannot be made now")) // it may have been meant to be made just now
 	if err == nil {
 		err = w.takeAlong(ctx, p)
 	}
@@ -155,8 +145,8 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 		_ = w.unseal(parent) // else before the workspace is next used
 		return false, nil
 	case err != nil:
-		w.deps.Nodes.Stay(w.lease.Key)
-		w.deps.Log.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.lease.Session, "node", p.Node, "error", err)
+		w.deps.Nodes.Stay(w.Lease.Key)
+		w.Logger.WarnContext(ctx, "the workspace cannot leave its node, which is drained", "session", w.Lease.Session, "node", p.Node, "error", err)
 		return false, nil
 	}
 	return true, w.leave(parent, p, to, store.Planned)
@@ -165,10 +155,10 @@ func (w *Worker) handOver(ctx, parent context.Context, p store.Place) (bool, err
 // leave commits that the workspace has another place.
 func (w *Worker) leave(parent context.Context, was store.Place, to string, why store.Why) error {
 	p := leaving(was, to, why)
-	w.deps.Log.WarnContext(parent, "the workspace moves to another node", "session", w.lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
-	err := w.log.Commit(parent, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.lease.Key, was)}})
+	w.Logger.WarnContext(parent, "the workspace moves to another node", "session", w.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
+	err := w.Log.Commit(parent, store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(w.Lease.Key, was)}})
 	if err == nil {
-		w.place.Store(&p)
+		w.SetPlace(p)
 	}
 	return err
 }
@@ -196,7 +186,7 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	if err := w.learnExport(parent); err != nil {
 		return err
 	}
-	p := w.where()
+	p := w.Place()
 	var exported string // after a move that was planned the last one counts, which was made for it
 	if p.Left.Lost() {
 		exported = p.Export.Snapshot
@@ -207,21 +197,21 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 	}
 	if err != nil {
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace could not be made again from its last copy ("+leftHow(p.Left)+"): "+explain(err)+" Check the object store, then send the message again.")
+			"The workspace could not be made again from its last copy ("+leftHow(p.Left)+"): "+state.Explain(err)+" Check the object store, then send the message again.")
 	}
 	body, left := w.movedBody(p, found), p.Left
 	p = arrived(p)
 	write := store.Write{
 		Place: &p, StepCommitted: true,
-		Events: []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: body}})},
+		Events: []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: body}})},
 	}
 	if err := w.closeLost(ctx, &write, left); err != nil {
 		return err
 	}
-	w.addMessage(&write, w.newMessage(sessionv1.Role_ROLE_USER, w.active.turn.Steps, []*sessionv1.Block{textBlock(body.Message)}))
-	write.Turns = []*store.TurnRow{w.active.row()}
-	w.place.Store(&p)
-	if err := w.log.Commit(parent, write); err != nil {
+	w.AddMessage(&write, w.NewMessage(sessionv1.Role_ROLE_USER, w.Active.Proto.Steps, []*sessionv1.Block{state.TextBlock(body.Message)}))
+	write.Turns = []*store.TurnRow{w.Active.Row()}
+	w.SetPlace(p)
+	if err := w.Log.Commit(parent, write); err != nil {
 		return err
 	}
 	if left.Why == store.Planned {
@@ -233,16 +223,16 @@ func (w *Worker) bring(ctx, parent context.Context) error {
 // learnExport reads the last export, which jobs record while a worker holds the session. No
 // export is recorded for a place after the workspace has left it.
 func (w *Worker) learnExport(ctx context.Context) error {
-	now, _, err := w.deps.Store.PlaceOf(ctx, w.lease.Key)
+	now, _, err := w.Store.PlaceOf(ctx, w.Lease.Key)
 	if err != nil {
-		return fmt.Errorf("read which copy of the workspace of session %s is the last: %w", w.lease.Session, err)
+		return fmt.Errorf("read which copy of the workspace of session %s is the last: %w", w.Lease.Session, err)
 	}
-	p := w.where()
+	p := w.Place()
 	if now.Generation != p.Generation {
 		return fmt.Errorf("%w: its workspace is in place %d, not in %d", store.ErrStaleEpoch, now.Generation, p.Generation)
 	}
 	p.Export = now.Export
-	w.place.Store(&p)
+	w.SetPlace(p)
 	return nil
 }
 
@@ -250,7 +240,7 @@ func (w *Worker) learnExport(ctx context.Context) error {
 // one if that does not exist. Without any snapshot it makes an empty workspace and
 // returns nil. Repeating it changes nothing.
 func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sandboxv1.Snapshot, error) {
-	ref := w.callRef(fmt.Sprintf("%s.place.%d", w.lease.Session, p.Generation))
+	ref := w.CallRef(fmt.Sprintf("%s.place.%d", w.Lease.Session, p.Generation))
 	var made *sandboxv1.ImportSnapshotsResponse
 	err := w.patiently(ctx, w.tellAway(ctx, "The workspace cannot be brought to its new node now"), func() (err error) {
 		made, err = w.deps.Snapshots.ImportSnapshots(ctx, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation, Snapshot: exported})
@@ -267,14 +257,14 @@ func (w *Worker) fetch(ctx context.Context, p store.Place, exported string) (*sa
 // of these calls is made: the model requested them before the loss. Calls that
 // had begun are lost.
 func (w *Worker) closeLost(ctx context.Context, write *store.Write, left store.Left) error {
-	last := w.last()
-	if len(toolUses(last)) == 0 {
+	last := w.Last()
+	if len(state.ToolUses(last)) == 0 {
 		return nil
 	}
 	return w.endCalls(ctx, write, last, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 		return &sessionv1.ToolResult{
 			CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-			Content: []*commonv1.Content{textContent("The call was not made: " + leftHow(left) + ". Look at the workspace as it is now, then decide anew.")},
+			Content: []*commonv1.Content{state.Text("The call was not made: " + leftHow(left) + ". Look at the workspace as it is now, then decide anew.")},
 		}
 	})
 }
@@ -315,7 +305,7 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 		p.Export = store.Export{} // another snapshot: the turn of its files is unknown
 	}
 	if p.Export.Turn != "" {
-		m.RestoredTurn, m.RestoredSeq = w.name("turns", p.Export.Turn), p.Export.Seq
+		m.RestoredTurn, m.RestoredSeq = w.Name("turns", p.Export.Turn), p.Export.Seq
 	}
 	if at == nil && !p.Export.Time.IsZero() {
 		at = timestamppb.New(p.Export.Time)
@@ -332,8 +322,8 @@ func (w *Worker) movedBody(p store.Place, found *sandboxv1.Snapshot) *sessionv1.
 
 // onPath reports whether the conversation has a message of a turn.
 func (w *Worker) onPath(turn string) bool {
-	name := w.name("turns", turn)
-	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool { return m.Turn == name })
+	name := w.Name("turns", turn)
+	return slices.ContainsFunc(w.Path, func(m *sessionv1.Message) bool { return m.Turn == name })
 }
 
 // since tells the model how many of its turns an export may lack. An export has the
@@ -342,12 +332,12 @@ func (w *Worker) since(p store.Place) string {
 	if p.Export.Turn == "" {
 		return ""
 	}
-	name, later := w.name("turns", p.Export.Turn), map[string]bool{}
-	for _, m := range slices.Backward(w.path) {
+	name, later := w.Name("turns", p.Export.Turn), map[string]bool{}
+	for _, m := range slices.Backward(w.Path) {
 		if m.Turn == name {
 			break
 		}
-		if m.Role == sessionv1.Role_ROLE_ASSISTANT && len(toolUses(m)) > 0 {
+		if m.Role == sessionv1.Role_ROLE_ASSISTANT && len(state.ToolUses(m)) > 0 {
 			later[m.Turn] = true
 		}
 	}
@@ -359,18 +349,18 @@ func (w *Worker) since(p store.Place) string {
 
 // exportAfter adds a job that exports the workspace after the turn's end, if a call
 // of the turn may have changed it.
-func (w *Worker) exportAfter(write *store.Write, t *active) {
-	p := w.where()
+func (w *Worker) exportAfter(write *store.Write, t *state.Turn) {
+	p := w.Place()
 	if !w.deps.Export || p.Node == "" || p.Restore || !w.changed(t) {
 		return
 	}
-	write.Jobs = append(write.Jobs, placement.ExportJob(w.lease.Key, t.id, w.log.Seq()+int64(len(write.Events))))
+	write.Jobs = append(write.Jobs, placement.ExportJob(w.Lease.Key, t.ID, w.Log.Seq()+int64(len(write.Events))))
 }
 
 // changed reports whether a call of the turn may have changed the workspace.
-func (w *Worker) changed(t *active) bool {
-	return slices.ContainsFunc(w.path, func(m *sessionv1.Message) bool {
-		return t.owns(m.Turn) && slices.ContainsFunc(toolUses(m), func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
+func (w *Worker) changed(t *state.Turn) bool {
+	return slices.ContainsFunc(w.Path, func(m *sessionv1.Message) bool {
+		return t.Owns(m.Turn) && slices.ContainsFunc(state.ToolUses(m), func(u *sessionv1.ToolUse) bool { return w.mayChange(t, u.Tool) })
 	})
 }
 
@@ -381,9 +371,9 @@ func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), p
 // untilLost ends a context when the workspace's node is lost, if there is another
 // node. The caller must call stop.
 func (w *Worker) untilLost(ctx context.Context) (_ context.Context, stop func()) {
-	p := w.where()
+	p := w.Place()
 	if p.Node == "" || !w.deps.Nodes.Managed() {
 		return ctx, func() {}
 	}
-	return w.deps.Nodes.Until(ctx, w.lease.Key, p.Node)
+	return w.deps.Nodes.Until(ctx, w.Lease.Key, p.Node)
 }

@@ -10,6 +10,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 func TestWhatIsToldOfALostNodeIsTrue(t *testing.T) {
@@ -36,7 +37,7 @@ func TestWhatIsToldOfALostNodeIsTrue(t *testing.T) {
 		{"it is of after everything was undone", nil, store.Export{Seq: 60, Snapshot: "x", Time: now}, "", "since then is lost", undone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &Worker{lease: store.Lease{Key: store.Key{Session: "s"}}, session: &sessionv1.Session{Name: "sessions/s"}, active: &active{turn: &sessionv1.Turn{}}, path: c.path}
+			w := &Worker{Session: &state.Session{Lease: store.Lease{Key: store.Key{Session: "s"}}, Proto: &sessionv1.Session{Name: "sessions/s"}, Active: &state.Turn{Proto: &sessionv1.Turn{}}, Path: c.path}}
 			m := w.movedBody(store.Place{Node: "b", Left: store.Left{Node: "a", Why: store.NodeLost}, Export: c.export}, &sandboxv1.Snapshot{Id: "x", CreateTime: timestamppb.New(now)})
 			if m.RestoredTurn != c.turn || !strings.Contains(m.Message, c.says) || strings.Contains(m.Message, c.not) {
 				t.Errorf("it is of %q: %s", m.RestoredTurn, m.Message)

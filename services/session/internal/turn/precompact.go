@@ -12,6 +12,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 const (
@@ -26,12 +27,12 @@ const (
 // preCompaction runs the agent's command and returns what it printed. A command
 // that fails is a warning, and the compaction goes on without it.
 func (w *Worker) preCompaction(ctx, parent context.Context, callID string) string {
-	if w.spec.PreCompaction == "" {
+	if w.Spec.PreCompaction == "" {
 		return ""
 	}
 	// A successor looks for the command where the log says that the turn is, so the log is flushed before the
 	// command begins.
-	if w.log.Flush(parent) != nil {
+	if w.Log.Flush(parent) != nil {
 		return "" // the log has failed, and every write returns its error
 	}
 	hookCtx, cancel := context.WithTimeout(ctx, hookTime+10*time.Second) // longer than the limit that tools enforces
@@ -44,15 +45,15 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 	if err == nil || ctx.Err() != nil {
 		return out
 	}
-	w.deps.Log.WarnContext(ctx, "the pre-compaction command failed", "session", w.lease.Session, "call", callID, "error", err)
+	w.Logger.WarnContext(ctx, "the pre-compaction command failed", "session", w.Lease.Session, "call", callID, "error", err)
 	e := &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
-		Reason: "PRE_COMPACTION", Message: fmt.Sprintf("The agent's pre-compaction command failed: %s The conversation is shortened without it.", explain(err)),
+		Reason: "PRE_COMPACTION", Message: fmt.Sprintf("The agent's pre-compaction command failed: %s The conversation is shortened without it.", state.Explain(err)),
 	}}}
-	if w.active != nil {
-		e = w.event(w.stepNumber(), e)
+	if w.Active != nil {
+		e = w.Event(w.Active.Step(), e)
 	}
-	if err := w.log.Append(parent, store.Write{Events: []*sessionv1.Event{e}}); err != nil {
-		w.deps.Log.WarnContext(ctx, "a warning was lost", "session", w.lease.Session, "error", err) // the log has failed, and says so to all
+	if err := w.Log.Append(parent, store.Write{Events: []*sessionv1.Event{e}}); err != nil {
+		w.Logger.WarnContext(ctx, "a warning was lost", "session", w.Lease.Session, "error", err) // the log has failed, and says so to all
 	}
 	return ""
 }
@@ -63,10 +64,10 @@ func (w *Worker) preCompaction(ctx, parent context.Context, callID string) strin
 // ended by then.
 func (w *Worker) stopHook(ctx context.Context) {
 	var ids []string
-	if last := w.last(); last != nil && last.Role == sessionv1.Role_ROLE_USER && w.compactCallID() == w.inherited.automatic {
+	if last := w.Last(); last != nil && last.Role == sessionv1.Role_ROLE_USER && w.compactCallID() == w.inherited.automatic {
 		ids = append(ids, w.inherited.automatic)
 	}
-	if w.active.undo && len(w.compacts) > 0 && w.compacts[0].ID == w.inherited.requested { // otherwise the command may end after the turn
+	if w.Active.Undo && len(w.compacts) > 0 && w.compacts[0].ID == w.inherited.requested { // otherwise the command may end after the turn
 		ids = append(ids, w.requestedCallID(w.compacts[0]))
 	}
 	for _, id := range ids {
@@ -82,7 +83,7 @@ type hooks struct {
 
 // inherit notes which commands may run when a worker takes a turn over.
 func (w *Worker) inherit(commands []store.Command) {
-	if w.spec.PreCompaction == "" || w.active == nil {
+	if w.Spec.PreCompaction == "" || w.Active == nil {
 		return
 	}
 	w.inherited.automatic = w.compactCallID()
@@ -97,15 +98,15 @@ func (w *Worker) inherit(commands []store.Command) {
 // runHook makes the call. The call is journaled by its id: repeated after a
 // crash, it returns the existing result.
 func (w *Worker) runHook(ctx context.Context, callID string) (string, error) {
-	arguments, err := json.Marshal(map[string]any{"command": w.spec.PreCompaction, "timeout": hookTime.Milliseconds()})
+	arguments, err := json.Marshal(map[string]any{"command": w.Spec.PreCompaction, "timeout": hookTime.Milliseconds()})
 	if err != nil {
 		return "", err
 	}
-	if err := w.ensureWorkspace(ctx, w.callRef(callID+".workspace"), nil); err != nil {
+	if err := w.ensureWorkspace(ctx, w.CallRef(callID+".workspace"), nil); err != nil {
 		return "", err
 	}
 	stream, err := w.deps.Calls.CallTool(ctx, &toolsv1.CallToolRequest{
-		Call: w.callRef(callID), Tool: hookTool, ArgumentsJson: string(arguments), Profile: w.spec.Profile, AllowedTools: []string{hookTool},
+		Call: w.CallRef(callID), Tool: hookTool, ArgumentsJson: string(arguments), Profile: w.Spec.Profile, AllowedTools: []string{hookTool},
 	})
 	if err != nil {
 		return "", err

@@ -14,27 +14,13 @@ import (
 // maxSaid bounds how much of a provider's message is kept, in bytes.
 const maxSaid = 1 << 10
 
-// modelOf is the name of the session's model, as `provider:model`.
-func modelOf(w *Worker) string {
-	r, err := w.deps.Resolve(w.spec.Model)
-	if err != nil {
-		return w.spec.Model
-	}
-	return r.Provider + ":" + r.Name
-}
-
-// seen is what the session's model sees of a conversation.
-func seen(w *Worker, path []*sessionv1.Message) []*sessionv1.Message {
-	return view.Of(path, modelOf(w))
-}
-
 // withhold marks the blocks of the conversation that the provider has refused. The
 // next request has a note in their place: each request repeats the conversation, so
 // these blocks would fail all of them. The write is empty when no block is known to be
 // refused. persons reports whether a person sent one of them.
 func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) {
 	said := failed.Error()
-	r := view.Refusal{Model: modelOf(w), Reason: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
+	r := view.Refusal{Model: w.ModelName(), Reason: strings.ToValidUTF8(said[:min(len(said), maxSaid)], "")}
 	switch {
 	case failed.AboutMedia():
 		r.Media, r.Named, r.New, r.Older = true, failed.Named, true, true
@@ -43,16 +29,16 @@ func withhold(w *Worker, failed *model.Error) (write store.Write, persons bool) 
 	case failed.Unexplained():
 		r.Media, r.New = true, true
 	}
-	write.Revised, persons = view.Refuse(w.path, r)
+	write.Revised, persons = view.Refuse(w.Path, r)
 	for _, m := range write.Revised {
-		for i := range w.path {
-			if w.path[i].Name == m.Name {
-				w.path[i] = m
+		for i := range w.Path {
+			if w.Path[i].Name == m.Name {
+				w.Path[i] = m
 			}
 		}
 	}
 	if len(write.Revised) > 0 {
-		write.Events = []*sessionv1.Event{w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		write.Events = []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 			Reason:  "CONTENT_REFUSED",
 			Message: fmt.Sprintf("The model provider refuses what %d of the messages brought. From now on the model sees a note in its place.", len(write.Revised)),
 		}}})}
@@ -69,7 +55,7 @@ func refused(parent context.Context, w *Worker, a *partialAnswer, failed *model.
 	if len(revised.Revised) > 0 && !persons {
 		write := w.voidStep()
 		write.Revised, write.Events = revised.Revised, append(revised.Events, write.Events...)
-		return false, w.log.Append(parent, write)
+		return false, w.Log.Append(parent, write)
 	}
 	return true, w.commitPartial(a, func(write store.Write) error {
 		write.Revised, write.Events = revised.Revised, append(write.Events, revised.Events...)

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // Reasons of warnings about an agent's repositories.
@@ -42,7 +43,7 @@ func SessionBranch(pattern, session string) string {
 // cloned again, even if it was removed since. A restore reverts both: the sandbox then knows
 // the clones that it knew when the restored files were current.
 func (w *Worker) cloneRepositories(ctx context.Context) (failed []repositoryFailure) {
-	for _, r := range w.spec.Repositories {
+	for _, r := range w.Spec.Repositories {
 		err := w.patiently(ctx, nil, func() error { return w.clone(ctx, r) })
 		if apierr.Reason(err) == "REPOSITORY_EXISTS" {
 			bad := w.patiently(ctx, nil, func() error { return w.ownBranch(ctx, r) })
@@ -50,27 +51,27 @@ func (w *Worker) cloneRepositories(ctx context.Context) (failed []repositoryFail
 				continue
 			}
 			if apierr.Reason(bad) != "REPOSITORY_NOT_FOUND" {
-				w.deps.Log.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.lease.Session, "directory", r.Name(), "error", bad)
+				w.Logger.WarnContext(ctx, "cannot put a repository of a session on its branch", "session", w.Lease.Session, "directory", r.Name(), "error", bad)
 				failed = append(failed, repositoryFailure{branchNotMade, fmt.Sprintf("The session's own branch, %s, could not be made in repos/%s, which stays on the branch that it is on: %s",
-					SessionBranch(w.deps.RepositoryBranch, w.lease.Session), r.Name(), explain(bad))})
+					SessionBranch(w.deps.RepositoryBranch, w.Lease.Session), r.Name(), state.Explain(bad))})
 				continue
 			}
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		w.deps.Log.WarnContext(ctx, "cannot clone a repository of a session", "session", w.lease.Session, "directory", r.Name(), "error", err)
-		failed = append(failed, repositoryFailure{notCloned, fmt.Sprintf("The repository %s could not be cloned to repos/%s: %s", r.URL, r.Name(), explain(err))})
+		w.Logger.WarnContext(ctx, "cannot clone a repository of a session", "session", w.Lease.Session, "directory", r.Name(), "error", err)
+		failed = append(failed, repositoryFailure{notCloned, fmt.Sprintf("The repository %s could not be cloned to repos/%s: %s", r.URL, r.Name(), state.Explain(err))})
 	}
 	return failed
 }
 
 func (w *Worker) clone(ctx context.Context, r agent.Repository) error {
 	ask := &sandboxv1.CloneRepositoryRequest{
-		Call: w.callRef(cloneCall(r)), Url: r.URL, Ref: r.Ref, Directory: r.Name(), Depth: r.Depth,
+		Call: w.CallRef(cloneCall(r)), Url: r.URL, Ref: r.Ref, Directory: r.Name(), Depth: r.Depth,
 	}
 	if r.OwnBranch() {
-		ask.Branch = SessionBranch(w.deps.RepositoryBranch, w.lease.Session)
+		ask.Branch = SessionBranch(w.deps.RepositoryBranch, w.Lease.Session)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,7 +94,7 @@ func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
 		return w.present(ctx, r)
 	}
 	_, err := w.deps.Repositories.CreateBranch(ctx, &sandboxv1.CreateBranchRequest{
-		Call: w.callRef(cloneCall(r) + ".branch"), Directory: r.Name(), Branch: SessionBranch(w.deps.RepositoryBranch, w.lease.Session),
+		Call: w.CallRef(cloneCall(r) + ".branch"), Directory: r.Name(), Branch: SessionBranch(w.deps.RepositoryBranch, w.Lease.Session),
 	})
 	if apierr.Reason(err) == "BRANCH_EXISTS" {
 		return nil
@@ -105,10 +106,10 @@ func (w *Worker) ownBranch(ctx context.Context, r agent.Repository) error {
 // returns nil if it cannot look.
 func (w *Worker) present(ctx context.Context, r agent.Repository) error {
 	found, err := w.deps.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{
-		Session: "sessions/" + w.lease.Session, WorkspaceGeneration: w.where().Generation,
+		Session: "sessions/" + w.Lease.Session, WorkspaceGeneration: w.Place().Generation,
 	})
 	if err != nil {
-		w.deps.Log.WarnContext(ctx, "cannot look at the repositories of a session", "session", w.lease.Session, "error", err)
+		w.Logger.WarnContext(ctx, "cannot look at the repositories of a session", "session", w.Lease.Session, "error", err)
 		return nil
 	}
 	if slices.ContainsFunc(found.GetRepositories(), func(f *sandboxv1.Repository) bool { return f.GetDirectory() == r.Name() }) {
@@ -136,12 +137,12 @@ func (w *Worker) tellRepositories(ctx context.Context) error {
 	var told []string
 	for _, f := range failed {
 		told = append(told, f.text)
-		write.Events = append(write.Events, w.event(w.stepNumber(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
+		write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 			Reason: f.reason, Message: f.text + " It is tried again in the next turn.",
 		}}}))
 	}
 	w.untold = strings.Join(told, "\n")
-	return w.log.Append(ctx, write)
+	return w.Log.Append(ctx, write)
 }
 
 // withUntold adds pending notes for the model to the last result.
@@ -151,29 +152,29 @@ func (w *Worker) withUntold(blocks []*sessionv1.Block) {
 	}
 	last := blocks[len(blocks)-1]
 	r := proto.CloneOf(last.GetToolResult())
-	r.Content = append(r.Content, textContent("Note: "+w.untold))
+	r.Content = append(r.Content, state.Text("Note: "+w.untold))
 	last.Kind = &sessionv1.Block_ToolResult{ToolResult: r}
 	w.untold = ""
 }
 
 // pushes returns the jobs of a turn's end: one for each repository to push. An
 // undone turn pushes nothing: its files are those of before.
-func (w *Worker) pushes(t *active) []store.Job {
+func (w *Worker) pushes(t *state.Turn) []store.Job {
 	var all []store.Job
-	for i, r := range w.spec.Repositories {
-		if !r.PushedAtTurnEnd() || t.undo || t.turn.Steps == 0 {
+	for i, r := range w.Spec.Repositories {
+		if !r.PushedAtTurnEnd() || t.Undo || t.Proto.Steps == 0 {
 			continue
 		}
-		p := push.Push{Turn: t.turn.Name, URL: r.URL, Directory: r.Name(), Epoch: w.lease.Epoch, User: t.run.User}
+		p := push.Push{Turn: t.Proto.Name, URL: r.URL, Directory: r.Name(), Epoch: w.Lease.Epoch, User: t.Run.User}
 		if r.OwnBranch() {
-			p.Branch = SessionBranch(w.deps.RepositoryBranch, w.lease.Session)
+			p.Branch = SessionBranch(w.deps.RepositoryBranch, w.Lease.Session)
 		}
 		body, err := json.Marshal(p)
 		if err != nil {
 			panic(err) // strings and numbers always marshal
 		}
 		all = append(all, store.Job{
-			Tenant: w.lease.Tenant, Kind: store.JobPush, ID: fmt.Sprintf("%s/%s/%d", w.lease.Session, t.id, i), Session: w.lease.Session, Body: body,
+			Tenant: w.Lease.Tenant, Kind: store.JobPush, ID: fmt.Sprintf("%s/%s/%d", w.Lease.Session, t.ID, i), Session: w.Lease.Session, Body: body,
 		})
 	}
 	return all
@@ -185,5 +186,5 @@ func (w *Worker) takeRepository(ctx context.Context, c store.Command) error {
 	if err := proto.Unmarshal(c.Body, e); err != nil {
 		return fmt.Errorf("read what became of a push: %w", err)
 	}
-	return w.log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{e}})
+	return w.Log.Append(ctx, store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{e}})
 }

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -42,7 +40,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 		}
 		for _, t := range page.Tools {
 			name := strings.TrimPrefix(t.Name, "tools/")
-			if !slices.Contains(w.spec.Tools, name) || w.active.client[name] != nil {
+			if !slices.Contains(w.Spec.Tools, name) || w.Active.Client[name] != nil {
 				continue
 			}
 			parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
@@ -54,7 +52,7 @@ func (w *Worker) modelTools(ctx context.Context) ([]model.Tool, error) {
 			break
 		}
 	}
-	for name, t := range w.active.client {
+	for name, t := range w.Active.Client {
 		var err error
 		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
 			return nil, err
@@ -108,11 +106,11 @@ func (w *Worker) warmAgain(ctx context.Context, before *warming) *warming {
 func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []repositoryFailure) *warming {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &warming{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
-	if len(w.spec.Tools) == 0 {
+	if len(w.Spec.Tools) == 0 {
 		close(g.done)
 		return g
 	}
-	ref := w.callRef(w.active.id + ".workspace")
+	ref := w.CallRef(w.Active.ID + ".workspace")
 	go func() {
 		defer close(g.done)
 		if g.err = w.ensureWorkspace(ctx, ref, func(err error) { g.away <- err }); g.err == nil {
@@ -127,11 +125,11 @@ func (w *Worker) warmWith(ctx context.Context, fill func(context.Context) []repo
 func (w *Worker) ensureWorkspace(ctx context.Context, ref *commonv1.CallRef, tell func(error)) error {
 	who, _ := principal.From(ctx)
 	return w.ensure(ctx, ref, tell, func(want *sandboxv1.EnsureWorkspaceRequest) error {
-		variables, err := w.deps.Store.Variables(ctx, store.Owner{Tenant: w.lease.Tenant, User: who.User})
+		variables, err := w.Store.Variables(ctx, store.Owner{Tenant: w.Lease.Tenant, User: who.User})
 		if err != nil {
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
 		}
-		want.Environment, want.Warm = agent.Environment(variables), w.spec.RunsCommands()
+		want.Environment, want.Warm = agent.Environment(variables), w.Spec.RunsCommands()
 		return nil
 	})
 }
@@ -146,7 +144,7 @@ func (w *Worker) ensureFiles(ctx context.Context, ref *commonv1.CallRef) error {
 // need.
 func (w *Worker) ensure(ctx context.Context, ref *commonv1.CallRef, tell func(error), add func(*sandboxv1.EnsureWorkspaceRequest) error) error {
 	err := w.patiently(ctx, tell, func() error {
-		want := w.spec.Workspace(w.session, ref)
+		want := w.Spec.Workspace(w.Proto, ref)
 		want.MustExist = w.wasMade(ref)
 		if err := add(want); err != nil {
 			return err
@@ -194,46 +192,9 @@ func (g *warming) stop() {
 	<-g.done
 }
 
-// callID returns the id of a call. It is fixed by the turn, the step and the
-// call's place in the assistant message, so that a worker that takes over uses
-// the same id.
-func callID(turn string, step int32, index int) string {
-	return turn + "." + strconv.Itoa(int(step)) + "." + strconv.Itoa(index)
-}
-
-func toolUses(m *sessionv1.Message) []*sessionv1.ToolUse {
-	if m.Role != sessionv1.Role_ROLE_ASSISTANT {
-		return nil
-	}
-	return toolUsesOf(m.Blocks)
-}
-
-func toolUsesOf(blocks []*sessionv1.Block) []*sessionv1.ToolUse {
-	var uses []*sessionv1.ToolUse
-	for _, b := range blocks {
-		if u := b.GetToolUse(); u != nil {
-			uses = append(uses, u)
-		}
-	}
-	return uses
-}
-
-func textContent(text string) *commonv1.Content {
-	return &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: text}}}
-}
-
-func textBlock(text string) *sessionv1.Block {
-	return &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: textContent(text)}}
-}
-
 func ensureUsage(u **sessionv1.Usage) *sessionv1.Usage {
 	if *u == nil {
 		*u = &sessionv1.Usage{}
 	}
 	return *u
 }
-
-// lastSegment returns the id at the end of a resource name.
-func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-func now() *timestamppb.Timestamp { return timestamppb.Now() }

@@ -89,13 +89,13 @@ const pageBytes = 1 << 20
 // log cannot be read.
 func (c *caller) readShown(ctx context.Context, call string) *shown {
 	s := newShown()
-	run := c.w.active.run
-	after, last := max(run.Began, run.StartSeq, 1)-1, c.w.log.Seq()
+	run := c.w.Active.Run
+	after, last := max(run.Began, run.StartSeq, 1)-1, c.w.Log.Seq()
 	for after < last {
-		page, err := c.w.deps.Store.ListEvents(ctx, c.w.lease.Key, after, 0, pageBytes)
+		page, err := c.w.Store.ListEvents(ctx, c.w.Lease.Key, after, 0, pageBytes)
 		if err != nil {
 			// Nothing more is shown of a call rather than something twice: its result says it all.
-			c.w.deps.Log.WarnContext(ctx, "cannot tell what is shown of a call; no more of its output is", "session", c.w.lease.Session, "call", call, "error", err)
+			c.w.Logger.WarnContext(ctx, "cannot tell what is shown of a call; no more of its output is", "session", c.w.Lease.Session, "call", call, "error", err)
 			return nil
 		}
 		if len(page) == 0 {

@@ -14,6 +14,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // Attribute names: OpenTelemetry's semantic conventions for generative AI where
@@ -44,44 +45,44 @@ const (
 // startRunSpan begins the span of one worker's part of a turn, a child of the
 // request that brought the turn.
 func (w *Worker) startRunSpan(ctx context.Context) (context.Context, trace.Span) {
-	t := w.active
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(t.run.Trace))
+	t := w.Active
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(t.Run.Trace))
 	return w.deps.Tracer.Start(ctx, "turn.run", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
-		attrOperation.String("invoke_agent"), attrAgent.String(lastSegment(w.session.Agent)),
-		attrConversation.String(w.lease.Session), attrTenant.String(w.lease.Tenant),
-		attrTurn.String(t.id), attrEpoch.Int64(w.lease.Epoch)))
+		attrOperation.String("invoke_agent"), attrAgent.String(state.LastSegment(w.Proto.Agent)),
+		attrConversation.String(w.Lease.Session), attrTenant.String(w.Lease.Tenant),
+		attrTurn.String(t.ID), attrEpoch.Int64(w.Lease.Epoch)))
 }
 
-func (w *Worker) endRunSpan(span trace.Span, t *active, err error) {
-	span.SetAttributes(attrState.String(t.turn.State.String()))
-	u := t.turn.GetUsage()
-	span.SetAttributes(attrInputTokens.Int64(promptTokens(u)), attrOutputTokens.Int64(u.GetOutputTokens()))
+func (w *Worker) endRunSpan(span trace.Span, t *state.Turn, err error) {
+	span.SetAttributes(attrState.String(t.Proto.State.String()))
+	u := t.Proto.GetUsage()
+	span.SetAttributes(attrInputTokens.Int64(state.PromptTokens(u)), attrOutputTokens.Int64(u.GetOutputTokens()))
 	switch {
 	case err != nil:
 		span.SetStatus(codes.Error, "the worker stopped")
-	case t.turn.State == sessionv1.TurnState_TURN_STATE_FAILED:
-		span.SetAttributes(attrErrorType.String(t.turn.Error.GetReason()))
-		span.SetStatus(codes.Error, t.turn.Error.GetReason())
+	case t.Proto.State == sessionv1.TurnState_TURN_STATE_FAILED:
+		span.SetAttributes(attrErrorType.String(t.Proto.Error.GetReason()))
+		span.SetStatus(codes.Error, t.Proto.Error.GetReason())
 	}
 }
 
 func (w *Worker) startStepSpan(ctx context.Context) (context.Context, trace.Span) {
-	return w.deps.Tracer.Start(ctx, "turn.step", trace.WithAttributes(attrTurn.String(w.active.id), attrStep.Int(int(w.stepNumber()))))
+	return w.deps.Tracer.Start(ctx, "turn.step", trace.WithAttributes(attrTurn.String(w.Active.ID), attrStep.Int(int(w.Active.Step()))))
 }
 
-func (w *Worker) startModelSpan(ctx context.Context, r Resolved) (context.Context, trace.Span) {
+func (w *Worker) startModelSpan(ctx context.Context, r state.Resolved) (context.Context, trace.Span) {
 	return w.deps.Tracer.Start(ctx, "chat "+r.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attrOperation.String("chat"), attrProvider.String(r.Provider), attrModel.String(r.Name),
-		attrConversation.String(w.lease.Session), attrAttempt.Int(w.active.run.Attempt)))
+		attrConversation.String(w.Lease.Session), attrAttempt.Int(w.Active.Run.Attempt)))
 }
 
-func (w *Worker) startSummarySpan(ctx context.Context, r Resolved, attempt int) (context.Context, trace.Span) {
+func (w *Worker) startSummarySpan(ctx context.Context, r state.Resolved, attempt int) (context.Context, trace.Span) {
 	return w.deps.Tracer.Start(ctx, "chat "+r.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attrOperation.String("chat"), attrProvider.String(r.Provider), attrModel.String(r.Name),
-		attrConversation.String(w.lease.Session), attrAttempt.Int(attempt), attrPurpose.String("compaction")))
+		attrConversation.String(w.Lease.Session), attrAttempt.Int(attempt), attrPurpose.String("compaction")))
 }
 
-func (w *Worker) endModelSpan(ctx context.Context, span trace.Span, r Resolved, resp *model.Response, err error, took time.Duration) {
+func (w *Worker) endModelSpan(ctx context.Context, span trace.Span, r state.Resolved, resp *model.Response, err error, took time.Duration) {
 	w.deps.Metrics.modelCall(ctx, r, resp, err, took)
 	if err != nil {
 		kind := "cancelled"
@@ -94,12 +95,12 @@ func (w *Worker) endModelSpan(ctx context.Context, span trace.Span, r Resolved, 
 		return
 	}
 	span.SetAttributes(attrResponseID.String(resp.ID), attrFinish.StringSlice([]string{resp.StopReason}),
-		attrInputTokens.Int64(promptTokens(resp.Usage)), attrOutputTokens.Int64(resp.Usage.GetOutputTokens()))
+		attrInputTokens.Int64(state.PromptTokens(resp.Usage)), attrOutputTokens.Int64(resp.Usage.GetOutputTokens()))
 }
 
 func (w *Worker) startCallSpan(ctx context.Context, u *sessionv1.ToolUse) (context.Context, trace.Span) {
 	return w.deps.Tracer.Start(ctx, "tool_call "+u.Tool, trace.WithAttributes(
-		attrToolName.String(u.Tool), attrToolCallID.String(u.CallId), attrStep.Int(int(w.stepNumber()))))
+		attrToolName.String(u.Tool), attrToolCallID.String(u.CallId), attrStep.Int(int(w.Active.Step()))))
 }
 
 func endCallSpan(span trace.Span, r *sessionv1.ToolResult) {
@@ -107,11 +108,6 @@ func endCallSpan(span trace.Span, r *sessionv1.ToolResult) {
 	if r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
 		span.SetAttributes(attrErrorType.String(r.Outcome.String()))
 	}
-}
-
-// promptTokens returns all tokens of the prompt, cached or not.
-func promptTokens(u *sessionv1.Usage) int64 {
-	return u.GetInputTokens() + u.GetCacheReadTokens() + u.GetCacheWriteTokens()
 }
 
 func errorKind(k model.ErrorKind) string {
@@ -155,10 +151,10 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	return &x, errors.Join(errs[:]...)
 }
 
-func (m *Metrics) finished(ctx context.Context, t *active) {
-	by := metric.WithAttributes(attrState.String(t.turn.State.String()))
+func (m *Metrics) finished(ctx context.Context, t *state.Turn) {
+	by := metric.WithAttributes(attrState.String(t.Proto.State.String()))
 	m.turns.Add(ctx, 1, by)
-	m.duration.Record(ctx, t.run.WallUsed.Seconds(), by)
+	m.duration.Record(ctx, t.Run.WallUsed.Seconds(), by)
 }
 
 func (m *Metrics) denied(ctx context.Context, d *store.Denial) {
@@ -167,7 +163,7 @@ func (m *Metrics) denied(ctx context.Context, d *store.Denial) {
 
 func (m *Metrics) retried(ctx context.Context) { m.retries.Add(ctx, 1) }
 
-func (m *Metrics) modelCall(ctx context.Context, r Resolved, resp *model.Response, err error, took time.Duration) {
+func (m *Metrics) modelCall(ctx context.Context, r state.Resolved, resp *model.Response, err error, took time.Duration) {
 	provider := attrProvider.String(r.Provider)
 	result := attribute.String("result", "ok")
 	if err != nil {
@@ -178,6 +174,6 @@ func (m *Metrics) modelCall(ctx context.Context, r Resolved, resp *model.Respons
 		return
 	}
 	kind := attribute.Key("gen_ai.token.type")
-	m.tokens.Add(ctx, promptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
+	m.tokens.Add(ctx, state.PromptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
 	m.tokens.Add(ctx, resp.Usage.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
 }

@@ -25,16 +25,14 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
-	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // Limits hold where an agent and a request set none.
@@ -44,27 +42,12 @@ type Limits struct {
 	MaxOutputTokens int64
 }
 
-// Resolved is a model that is ready for requests.
-type Resolved struct {
-	Model           model.Model
-	Name            string // the provider's own name of the model
-	Provider        string
-	MaxOutputTokens int64
-	ThinkingTokens  int64
-	ContextTokens   int64 // the longest conversation; 0: not known
-	Guardrails      guard.Rules
-	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
-	// Dearest returns the most that a token of input and one of output can cost in
-	// a request with at most this much input, in billionths of a US dollar.
-	Dearest func(inputTokens int64) (input, output float64)
-}
-
 // Deps is what a worker depends on.
 type Deps struct {
 	Store     store.Store
 	Committer *eventlog.Committer
 	// Resolve finds a model by `provider:model`; empty means the default one.
-	Resolve    func(name string) (Resolved, error)
+	Resolve    func(name string) (state.Resolved, error)
 	Calls      toolsv1.CallServiceClient
 	Tools      toolsv1.ToolServiceClient
 	Workspaces sandboxv1.WorkspaceServiceClient
@@ -115,17 +98,10 @@ var ErrUnknownCommand = errors.New("a command of an unknown kind, of a newer ver
 
 // Worker runs the turns of one session as long as it has work.
 type Worker struct {
-	deps  *Deps
-	lease store.Lease
-	log   *eventlog.Log
-	wake  chan struct{}
+	*state.Session
+	deps *Deps
+	wake chan struct{}
 
-	session       *sessionv1.Session
-	spec          agent.Spec
-	path          []*sessionv1.Message
-	loaded        bool // path is loaded
-	active        *active
-	claims        int
 	taken         map[int64]bool          // commands that were seen
 	warm          *warming                // of the running turn
 	parallelTools map[string]bool         // tools whose calls may run at the same time
@@ -135,15 +111,12 @@ type Worker struct {
 	untold        string                  // notes for the model with the next results
 	compacts      []store.Command         // pending requests to compact
 	inherited     hooks                   // that may run
-	counted       counted                 // by the provider, last
+	counted       state.Counted           // by the provider, last
 	wanted        []store.Command         // requested checkpoints that are not made yet
 	kept          []*sessionv1.Checkpoint // the oldest first; nil: not loaded
 
-	place    atomic.Pointer[store.Place] // of the workspace; nil: none yet
-	gone     atomic.Int64                // the generation of a place that its node has lost
-	sealed   int64                       // the generation of the place in which this worker has sealed the workspace, or may have
-	draining atomic.Bool                 // stop before the next step
-	suspect  atomic.Bool                 // the session was suspect and has made no progress since
+	gone   atomic.Int64 // the generation of a place that its node has lost
+	sealed int64        // the generation of the place in which this worker has sealed the workspace, or may have
 
 	unused           bool          // the current reservation is of a call that has used nothing
 	lowered          *store.Denial // the budget that allows the current call less output than the model and the turn
@@ -158,18 +131,11 @@ type Worker struct {
 
 // New returns a worker for a session that this replica holds.
 func New(d *Deps, l store.Lease) *Worker {
-	w := &Worker{deps: d, lease: l, claims: l.Claims, wake: make(chan struct{}, 1), taken: map[int64]bool{}, time: newTimeHeld()}
-	w.suspect.Store(l.Suspect)
-	return w
-}
-
-// Suspect reports whether the turn may still be what crashed its holders.
-func (w *Worker) Suspect() bool { return w.suspect.Load() }
-
-// further notes that the turn has made progress: claims are counted anew.
-func (w *Worker) further() {
-	w.claims = 0
-	w.suspect.Store(false)
+	s := &state.Session{
+		Lease: l, Store: d.Store, Logger: d.Log, Resolve: d.Resolve, PeerPatience: d.PeerPatience, AnswerTTL: d.AnswerTTL, Claims: l.Claims,
+	}
+	s.SetSuspect(l.Suspect)
+	return &Worker{Session: s, deps: d, wake: make(chan struct{}, 1), taken: map[int64]bool{}, time: newTimeHeld()}
 }
 
 // Wake tells the worker that the inbox has a command.
@@ -181,13 +147,13 @@ func (w *Worker) Wake() {
 }
 
 // Drain makes Run stop before the next step, with ErrHandOver if there is one.
-func (w *Worker) Drain() { w.draining.Store(true) }
+func (w *Worker) Drain() { w.Draining.Store(true) }
 
 // Run works until nothing is left to do, and releases the lease. It returns nil
 // then; after an error, the session must be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
-	ctx = principal.With(ctx, principal.Principal{Tenant: w.lease.Tenant, User: "default"})
-	ctx = node.With(ctx, w.nodeName)
+	ctx = principal.With(ctx, principal.Principal{Tenant: w.Lease.Tenant, User: "default"})
+	ctx = node.With(ctx, w.NodeName)
 	if err := w.load(ctx); err != nil {
 		return err
 	}
@@ -206,7 +172,7 @@ func (w *Worker) work(ctx context.Context) error {
 		if err := w.takeCommands(ctx); err != nil {
 			return err
 		}
-		if w.active != nil && !w.active.waiting() {
+		if w.Active != nil && !w.Active.Waiting() {
 			if err := w.runTurn(ctx); err != nil {
 				return err
 			}
@@ -224,10 +190,10 @@ func (w *Worker) work(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := w.log.Flush(ctx); err != nil {
+		if err := w.Log.Flush(ctx); err != nil {
 			return err
 		}
-		released, err := w.deps.Store.ReleaseIdle(ctx, w.lease)
+		released, err := w.Store.ReleaseIdle(ctx, w.Lease)
 		if err != nil || released {
 			return err
 		}
@@ -235,54 +201,41 @@ func (w *Worker) work(ctx context.Context) error {
 }
 
 func (w *Worker) load(ctx context.Context) error {
-	s, err := w.deps.Store.Load(ctx, w.lease)
+	s, err := w.Store.Load(ctx, w.Lease)
 	if err != nil {
-		return fmt.Errorf("load session %s: %w", w.lease.Session, err)
+		return fmt.Errorf("load session %s: %w", w.Lease.Session, err)
 	}
-	rev, err := w.deps.Store.GetAgentRevision(ctx, w.lease.Tenant, s.Session.Agent, s.Session.AgentRevision)
+	rev, err := w.Store.GetAgentRevision(ctx, w.Lease.Tenant, s.Session.Agent, s.Session.AgentRevision)
 	if err != nil {
 		return fmt.Errorf("load revision %s of %s: %w", s.Session.AgentRevision, s.Session.Agent, err)
 	}
-	if w.spec, err = agent.Unmarshal(rev.Spec); err != nil {
+	if w.Spec, err = agent.Unmarshal(rev.Spec); err != nil {
 		return err
 	}
-	w.session, w.claims = s.Session, s.Claims
-	w.place.Store(&s.Place)
-	w.log = w.deps.Committer.Open(w.lease, s.Session.LastSeq)
+	w.Proto, w.Claims = s.Session, s.Claims
+	w.SetPlace(s.Place)
+	w.Log = w.deps.Committer.Open(w.Lease, s.Session.LastSeq)
 	if s.Active != nil {
-		if w.active, err = newActive(s.Active.ID, s.Active.Turn, s.Active.Run); err != nil {
+		if w.Active, err = state.NewTurn(s.Active.ID, s.Active.Turn, s.Active.Run); err != nil {
 			return err
 		}
 		w.inherit(s.Commands)
 		// Before any other event gets a number: the events that an earlier worker
 		// left of an unfinished step do not count.
 		if write := w.voidStep(); len(write.Events) > 0 {
-			return w.log.Append(ctx, write)
+			return w.Log.Append(ctx, write)
 		}
 	}
 	return nil
 }
 
-// loadPath reads the conversation, once.
-func (w *Worker) loadPath(ctx context.Context) error {
-	if w.loaded {
-		return nil
-	}
-	path, err := w.deps.Store.ListMessages(ctx, w.lease.Key, "", "", 0)
-	if err != nil {
-		return fmt.Errorf("load the conversation of session %s: %w", w.lease.Session, err)
-	}
-	w.path, w.loaded = append(w.path, path...), true
-	return nil
-}
-
 // runTurn runs the active turn until it ends, waits, or ctx ends.
 func (w *Worker) runTurn(parent context.Context) error {
-	t := w.active
-	ctx := principal.With(parent, principal.Principal{Tenant: w.lease.Tenant, User: t.run.User})
+	t := w.Active
+	ctx := principal.With(parent, principal.Principal{Tenant: w.Lease.Tenant, User: t.Run.User})
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(t.turn.Limits.GetMaxWallTime().AsDuration()-t.wallUsed(), func() { cancel(errWallTime) })
-	w.setRunning(t.id, cancel)
+	timer := time.AfterFunc(t.Proto.Limits.GetMaxWallTime().AsDuration()-t.WallUsed(), func() { cancel(errWallTime) })
+	w.setRunning(t.ID, cancel)
 	var watcher sync.WaitGroup
 	running := ctx
 	watcher.Go(func() { w.watchInterrupts(running) })
@@ -295,15 +248,15 @@ func (w *Worker) runTurn(parent context.Context) error {
 	ctx, span := w.startRunSpan(ctx)
 	defer span.End()
 
-	err := w.loadPath(parent)
+	err := w.LoadPath(parent)
 	switch {
 	case err != nil:
-	case w.claims > w.deps.MaxClaims:
+	case w.Claims > w.deps.MaxClaims:
 		err = w.finishCrashLoop(parent)
 	default:
 		var ok bool
 		if ok, err = w.holdTime(ctx, parent); ok && err == nil {
-			watcher.Go(func() { w.keepTime(running, parent, t.id) })
+			watcher.Go(func() { w.keepTime(running, parent, t.ID) })
 			err = w.loop(ctx, parent)
 		}
 	}
@@ -314,17 +267,17 @@ func (w *Worker) runTurn(parent context.Context) error {
 // loop takes the turn forward until it is no longer active or waits. ctx ends
 // with the turn, parent with the worker.
 func (w *Worker) loop(ctx, parent context.Context) error {
-	t := w.active
-	if _, err := w.ensurePlace(ctx, parent); err != nil || w.active != t {
+	t := w.Active
+	if _, err := w.ensurePlace(ctx, parent); err != nil || w.Active != t {
 		return err
 	}
 	w.warm = w.warmWorkspace(ctx)
 	defer func() { w.warm.stop() }()
-	for w.active == t && !t.waiting() {
+	for w.Active == t && !t.Waiting() {
 		if err := w.takeCommands(parent); err != nil {
 			return err
 		}
-		if w.active != t || t.waiting() {
+		if w.Active != t || t.Waiting() {
 			return nil
 		}
 		if why := w.stopCause(ctx, parent); why != nil {
@@ -335,7 +288,7 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 		}
 		if moved, err := w.ensurePlace(ctx, parent); err != nil {
 			return err
-		} else if w.active != t {
+		} else if w.Active != t {
 			return nil // the move failed, and the turn with it
 		} else if moved {
 			w.warm.stop()
@@ -351,13 +304,13 @@ func (w *Worker) loop(ctx, parent context.Context) error {
 
 // advance makes one move: a step, a step's calls, or the end.
 func (w *Worker) advance(ctx, parent context.Context) error {
-	last := w.last()
+	last := w.Last()
 	switch {
-	case len(toolUses(last)) > 0:
+	case len(state.ToolUses(last)) > 0:
 		return w.calls(ctx, parent, last)
-	case len(w.active.run.Steer) > 0 && w.mayStep():
+	case len(w.Active.Run.Steer) > 0 && w.Active.MayStep():
 		return w.takeIn(parent)
-	case last.Role == sessionv1.Role_ROLE_USER && w.draining.Load():
+	case last.Role == sessionv1.Role_ROLE_USER && w.Draining.Load():
 		return w.leaveTurn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.wanted) > 0:
 		return w.makeWanted(ctx, parent)
@@ -377,12 +330,12 @@ func (w *Worker) leaveTurn(parent context.Context) error {
 	var write store.Write
 	w.settleTime(&write)
 	if len(write.Settle) > 0 {
-		write.Turns = []*store.TurnRow{w.active.row()}
-		if err := w.log.Append(parent, write); err != nil {
+		write.Turns = []*store.TurnRow{w.Active.Row()}
+		if err := w.Log.Append(parent, write); err != nil {
 			return err
 		}
 	}
-	if err := w.log.Flush(parent); err != nil { // giving the lease back loses what is not written
+	if err := w.Log.Flush(parent); err != nil { // giving the lease back loses what is not written
 		return err
 	}
 	return ErrHandOver
@@ -393,7 +346,7 @@ func (w *Worker) stopCause(ctx, parent context.Context) error {
 	switch {
 	case parent.Err() != nil:
 		return context.Cause(parent)
-	case w.active.stopped:
+	case w.Active.Stopped:
 		return errInterrupted
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -415,10 +368,10 @@ func (w *Worker) watchInterrupts(ctx context.Context) {
 		case <-w.wake:
 		case <-retry.C:
 		}
-		commands, err := w.deps.Store.Inbox(ctx, w.lease)
+		commands, err := w.Store.Inbox(ctx, w.Lease)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.deps.Log.WarnContext(ctx, "cannot read the inbox; will look again", "session", w.lease.Session, "error", err)
+				w.Logger.WarnContext(ctx, "cannot read the inbox; will look again", "session", w.Lease.Session, "error", err)
 			}
 			retry.Reset(inboxBackoff)
 			continue
@@ -445,38 +398,4 @@ func (w *Worker) cancelRunning(turn string, why error) {
 	if w.cancel != nil && w.turn == turn {
 		w.cancel(why)
 	}
-}
-
-// name returns a full resource name below the session.
-func (w *Worker) name(collection, id string) string {
-	return "sessions/" + w.lease.Session + "/" + collection + "/" + id
-}
-
-// newMessage returns a new message at the head.
-func (w *Worker) newMessage(role sessionv1.Role, step int32, blocks []*sessionv1.Block) *sessionv1.Message {
-	m := &sessionv1.Message{
-		Name: w.name("messages", id.New()), Role: role, Blocks: blocks, Step: step,
-		Turn: w.active.turn.Name, CreateTime: now(),
-	}
-	if len(w.path) > 0 {
-		m.Parent = w.path[len(w.path)-1].Name
-	} else if w.session.Head != "" {
-		m.Parent = w.session.Head
-	}
-	return m
-}
-
-// addMessage adds a message to a write and moves the head to it.
-func (w *Worker) addMessage(write *store.Write, m *sessionv1.Message) {
-	head := lastSegment(m.Name)
-	write.Messages = append(write.Messages, m)
-	write.Head = &head
-	w.path = append(w.path, m)
-	w.session.Head = m.Name
-}
-
-// event returns an event of the active turn.
-func (w *Worker) event(step int32, e *sessionv1.Event) *sessionv1.Event {
-	e.Turn, e.Step = w.active.turn.Name, step
-	return e
 }

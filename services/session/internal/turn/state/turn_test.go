@@ -1,4 +1,4 @@
-package turn
+package state
 
 import (
 	"encoding/json"
@@ -47,18 +47,18 @@ func ofTomorrow(t *testing.T, typ reflect.Type) any {
 }
 
 func TestAStateOfANewerVersionIsWrittenBackWithAllThatOnlyThatVersionKnows(t *testing.T) {
-	want := ofTomorrow(t, reflect.TypeFor[run]()).(map[string]any)
+	want := ofTomorrow(t, reflect.TypeFor[Run]()).(map[string]any)
 	delete(want, "finished") // empty bytes are left out
 	state, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newActive("t1", &sessionv1.Turn{Name: "sessions/s/turns/t1"}, state)
+	a, err := NewTurn("t1", &sessionv1.Turn{Name: "sessions/s/turns/t1"}, state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got any
-	if err := json.Unmarshal(a.row().Run, &got); err != nil {
+	if err := json.Unmarshal(a.Row().Run, &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(any(want), got); diff != "" {
@@ -67,17 +67,17 @@ func TestAStateOfANewerVersionIsWrittenBackWithAllThatOnlyThatVersionKnows(t *te
 }
 
 func TestWhatANewerVersionKnowsOfAnObjectGoesWithTheObject(t *testing.T) {
-	a, err := newActive("t1", &sessionv1.Turn{}, []byte(`{"request":"","user":"u","new":1,
+	a, err := NewTurn("t1", &sessionv1.Turn{}, []byte(`{"request":"","user":"u","new":1,
 		"asked":{"a":{"digest":"d","rule":"r","new":2},"b":{"digest":"d","rule":"r","new":3}},
 		"budget":{"new":4,"question":{"call_id":"a","limit":"l","new":5}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(a.run.Asked, "a")
-	a.run.Budget.Question = &budgetQuestion{CallID: "c", Limit: "l"}
-	a.run.Attempt, a.since = 2, time.Now()
+	delete(a.Run.Asked, "a")
+	a.Run.Budget.Question = &BudgetQuestion{CallID: "c", Limit: "l"}
+	a.Run.Attempt, a.Since = 2, time.Now()
 	const want = `{"request":"","user":"u","attempt":2,"budget":{"question":{"call_id":"c","limit":"l"},"new":4},"asked":{"b":{"digest":"d","rule":"r","new":3}},"new":1}`
-	if got := string(a.row().Run); got != want {
+	if got := string(a.Row().Run); got != want {
 		t.Errorf("the state is\n%s\nwant\n%s", got, want)
 	}
 }

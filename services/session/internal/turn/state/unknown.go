@@ -1,4 +1,4 @@
-package turn
+package state
 
 import (
 	"encoding/json"
@@ -48,36 +48,36 @@ func encode(known any, kept unknown) ([]byte, error) {
 
 // The types without methods are what encoding/json reads and writes field by field.
 type (
-	plainRun            run
-	plainCounted        counted
-	plainQuestion       question
-	plainAnswer         answer
-	plainBudgetState    budgetState
-	plainBudgetQuestion budgetQuestion
-	plainFilesKept      filesKept
+	plainRun            Run
+	plainCounted        Counted
+	plainQuestion       Question
+	plainAnswer         Answer
+	plainBudget         Budget
+	plainBudgetQuestion BudgetQuestion
+	plainFiles          Files
 )
 
-func (r *run) UnmarshalJSON(b []byte) error      { return decode(b, (*plainRun)(r), &r.unknown) }
-func (c *counted) UnmarshalJSON(b []byte) error  { return decode(b, (*plainCounted)(c), &c.unknown) }
-func (q *question) UnmarshalJSON(b []byte) error { return decode(b, (*plainQuestion)(q), &q.unknown) }
-func (a *answer) UnmarshalJSON(b []byte) error   { return decode(b, (*plainAnswer)(a), &a.unknown) }
-func (s *budgetState) UnmarshalJSON(b []byte) error {
-	return decode(b, (*plainBudgetState)(s), &s.unknown)
+func (r *Run) UnmarshalJSON(b []byte) error      { return decode(b, (*plainRun)(r), &r.unknown) }
+func (c *Counted) UnmarshalJSON(b []byte) error  { return decode(b, (*plainCounted)(c), &c.unknown) }
+func (q *Question) UnmarshalJSON(b []byte) error { return decode(b, (*plainQuestion)(q), &q.unknown) }
+func (a *Answer) UnmarshalJSON(b []byte) error   { return decode(b, (*plainAnswer)(a), &a.unknown) }
+func (s *Budget) UnmarshalJSON(b []byte) error {
+	return decode(b, (*plainBudget)(s), &s.unknown)
 }
-func (q *budgetQuestion) UnmarshalJSON(b []byte) error {
+func (q *BudgetQuestion) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainBudgetQuestion)(q), &q.unknown)
 }
 
-func (f *filesKept) UnmarshalJSON(b []byte) error {
-	return decode(b, (*plainFilesKept)(f), &f.unknown)
+func (f *Files) UnmarshalJSON(b []byte) error {
+	return decode(b, (*plainFiles)(f), &f.unknown)
 }
 
-func (r run) MarshalJSON() ([]byte, error)         { return encode(plainRun(r), r.unknown) }
-func (c counted) MarshalJSON() ([]byte, error)     { return encode(plainCounted(c), c.unknown) }
-func (q question) MarshalJSON() ([]byte, error)    { return encode(plainQuestion(q), q.unknown) }
-func (a answer) MarshalJSON() ([]byte, error)      { return encode(plainAnswer(a), a.unknown) }
-func (f filesKept) MarshalJSON() ([]byte, error)   { return encode(plainFilesKept(f), f.unknown) }
-func (s budgetState) MarshalJSON() ([]byte, error) { return encode(plainBudgetState(s), s.unknown) }
-func (q budgetQuestion) MarshalJSON() ([]byte, error) {
+func (r Run) MarshalJSON() ([]byte, error)      { return encode(plainRun(r), r.unknown) }
+func (c Counted) MarshalJSON() ([]byte, error)  { return encode(plainCounted(c), c.unknown) }
+func (q Question) MarshalJSON() ([]byte, error) { return encode(plainQuestion(q), q.unknown) }
+func (a Answer) MarshalJSON() ([]byte, error)   { return encode(plainAnswer(a), a.unknown) }
+func (f Files) MarshalJSON() ([]byte, error)    { return encode(plainFiles(f), f.unknown) }
+func (s Budget) MarshalJSON() ([]byte, error)   { return encode(plainBudget(s), s.unknown) }
+func (q BudgetQuestion) MarshalJSON() ([]byte, error) {
 	return encode(plainBudgetQuestion(q), q.unknown)
 }
