@@ -40,6 +40,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/view"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -96,7 +97,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := errors.Join(checkModels(set, models), checkGuardrails(models, guardrails)); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	metrics, err := turn.NewMetrics(otel.Meter(scope))
+	metrics, err := telemetry.NewMetrics(otel.Meter(scope))
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -140,7 +141,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 var openStore = open
 
 // wire connects the parts.
-func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metrics) {
+func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
@@ -155,7 +156,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *turn.Metric
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
-		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Tracer: otel.Tracer(scope), Metrics: metrics, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
+		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
 		Budgets: c.Budgets, BudgetLines: &budget.Lines{},

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 )
 
 const (
@@ -166,8 +167,9 @@ func (c *caller) runWave(ctx context.Context, uses []*sessionv1.ToolUse) {
 // call makes one call and records how it ended. It returns only errors that end the
 // worker.
 func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
-	ctx, span := c.w.startCallSpan(ctx, u)
+	sc, span := c.w.deps.Telemetry.StartCall(c.w.scope(ctx, c.parent), u)
 	defer span.End()
+	ctx = sc.Context
 	begun := time.Now()
 	for tries := 0; ; tries++ {
 		end, err := c.once(ctx, u)
@@ -181,7 +183,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 		case ctx.Err() != nil:
 			return c.record(u, c.cancel(u), begun) //nolint:contextcheck // ctx has ended; cancelling has a context of its own
 		case err == nil && end.result != nil:
-			endCallSpan(span, end.result)
+			telemetry.EndCall(span, end.result)
 			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
 			return c.ask(u, end.ask)
@@ -194,7 +196,7 @@ func (c *caller) call(ctx context.Context, u *sessionv1.ToolUse) error {
 		default:
 			c.w.Logger.WarnContext(ctx, "a call failed", "session", c.w.Lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
 			result := failedCall(u, err)
-			endCallSpan(span, result)
+			telemetry.EndCall(span, result)
 			return c.record(u, ended{result: result}, begun)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/view"
 )
@@ -320,9 +321,9 @@ func (w *Worker) spent(s shortening, u *sessionv1.Usage) store.Write {
 	}
 	eventlog.AddUsage(ensureUsage(&w.Active.Proto.Usage), u)
 	if state.PromptTokens(u) > 0 {
-		w.settle(&write, u)
+		w.spend.Settle(w.Active, &write, u)
 	} else {
-		w.settleBroken(&write)
+		w.spend.SettleBroken(w.Active, &write)
 	}
 	write.Turns = []*store.TurnRow{w.Active.Row()}
 	return write
@@ -406,13 +407,12 @@ func (w *Worker) summarize(ctx, parent context.Context, r state.Resolved, older 
 
 // summaryCall makes one model call for a summary. Its stream is not shown.
 func (w *Worker) summaryCall(ctx context.Context, r state.Resolved, request model.Request, used *sessionv1.Usage) (string, error) {
-	ctx, span := w.startSummarySpan(ctx, r, request.Attempt)
-	defer span.End()
-	begun := time.Now()
-	w.modelAsked()
-	resp, err := r.Model.Stream(ctx, request, func(model.Delta) error { return nil })
-	w.modelAnswered(err)
-	w.endModelSpan(ctx, span, r, resp, err, time.Since(begun))
+	resp, err := w.deps.Telemetry.ModelCall(w.scope(ctx, ctx), r, request.Attempt, "compaction", func(sc state.Scope) (*model.Response, error) {
+		w.spend.ModelAsked()
+		resp, err := r.Model.Stream(sc, request, func(model.Delta) error { return nil })
+		w.spend.ModelAnswered(err)
+		return resp, err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -428,4 +428,27 @@ func (w *Worker) summaryCall(ctx context.Context, r state.Resolved, request mode
 		return "", errors.New("the model wrote no summary")
 	}
 	return "Summary of the conversation so far:\n\n" + strings.TrimSpace(text.String()), nil
+}
+
+// unbudgeted reports whether no running turn can hold the reservation of a summary.
+func (w *Worker) unbudgeted() bool { return w.Active == nil || w.Active.Waiting() }
+
+// reserveSummary reserves what a summary may use and returns how many tokens it may have. At a
+// soft limit it asks no one between turns. The view is cut then, as at a hard one.
+func (w *Worker) reserveSummary(ctx, parent context.Context, r state.Resolved, req model.Request, s shortening) (int64, bool, error) {
+	if w.unbudgeted() {
+		return w.spend.ReserveSummary(w.scope(ctx, parent), r, req, spend.Summary{CallID: s.callID, User: s.user})
+	}
+	n, out, err := w.spend.Reserve(w.scope(ctx, parent), r, req)
+	if err == nil {
+		err = w.apply(parent, out)
+	}
+	return n, out.GoesOn(), err
+}
+
+// settleSummary settles the reservation of a requested compaction.
+func (w *Worker) settleSummary(write *store.Write, s shortening, u *sessionv1.Usage) {
+	if s.trigger == triggerRequested {
+		w.spend.SettleSummary(write, spend.Summary{CallID: s.callID, User: s.user}, u)
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -23,7 +24,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	if t.Undo {
 		state, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
-	w.endBudget(&write)
+	w.spend.End(t, &write)
 	t.Run.WallUsed = t.WallUsed()
 	t.Proto.State, t.Proto.Error, t.Proto.EndTime = state, why, timestamppb.Now()
 	t.Proto.FinalText, t.Proto.Head = w.finalText(), w.Proto.Head
@@ -56,7 +57,7 @@ func (w *Worker) finish(ctx context.Context, write store.Write, state sessionv1.
 	none := ""
 	write.ActiveTurn = &none
 	w.Active = nil
-	w.deps.Metrics.finished(ctx, t)
+	w.deps.Telemetry.Finished(ctx, t)
 	if len(queue) > 0 {
 		if err := w.beginNext(ctx, &write, queue, urgent); err != nil {
 			return err
@@ -84,13 +85,17 @@ func (w *Worker) partial(ctx context.Context, write store.Write, reason sessionv
 
 // fail ends the turn because the agent cannot go on.
 func (w *Worker) fail(ctx context.Context, write store.Write, reason sessionv1.ErrorReason, message string) error {
+	return w.failWith(ctx, write, state.TurnError(reason, message))
+}
+
+func (w *Worker) failWith(ctx context.Context, write store.Write, why *sessionv1.TurnError) error {
 	if err := w.closeCalls(ctx, &write, "The turn failed before the call was made."); err != nil {
 		return err
 	}
-	write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
-		Reason: state.ReasonName(reason), Message: message,
+	write.Events = append(write.Events, w.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_Error{Error: &sessionv1.ErrorOccurred{
+		Reason: why.Reason, Message: why.Message,
 	}}}))
-	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_FAILED, state.TurnError(reason, message))
+	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_FAILED, why)
 }
 
 func (w *Worker) finishCrashLoop(ctx context.Context) error {
@@ -118,9 +123,9 @@ func (w *Worker) stopWith(ctx context.Context, write store.Write, why error) err
 			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
 			w.Active.Proto.Limits.GetMaxWallTime().AsDuration()))
 	}
-	var up *budgetTimeError
+	var up *spend.TimeError
 	if errors.As(why, &up) {
-		return w.partial(ctx, write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED, exhausted(up.denied))
+		return w.apply(ctx, spend.Exhausted(write, up.Denied))
 	}
 	return w.finish(ctx, write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
 		"Somebody stopped the turn. Its work so far is kept; send another message to go on."))

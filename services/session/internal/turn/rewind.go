@@ -105,7 +105,8 @@ func (w *Worker) bringBack(ctx context.Context, rewind, snapshot string) error {
 func (w *Worker) moveHead(ctx context.Context, c store.Command, to *sessionv1.Checkpoint, keep int) error {
 	w.Path = w.Path[:keep:keep] // a message that joins the path later must not overwrite the undone ones
 	w.Proto.Head = to.Head
-	w.counted, w.measured, w.answered, w.begun = state.Counted{}, request{}, "", nil
+	w.counted, w.answered, w.begun = state.Counted{}, "", nil
+	w.spend.Forget()
 	head := state.LastSegment(to.Head)
 	write := store.Write{Consume: []int64{c.ID}, Head: &head, StepCommitted: true, Events: []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewound{
 		SessionRewound: &sessionv1.SessionRewound{

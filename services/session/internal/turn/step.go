@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -44,8 +46,9 @@ func (w *Worker) step(ctx, parent context.Context) error {
 		}
 		return w.fail(parent, store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE, "The list of tools could not be read: "+state.Explain(err)+" Check that the tools service runs, then send the message again.")
 	}
-	ctx, span := w.startStepSpan(ctx)
+	sc, span := w.deps.Telemetry.StartStep(w.scope(ctx, parent))
 	defer span.End()
+	ctx = sc.Context
 	if err := w.compactIfFull(ctx, parent, resolved, tools); err != nil || ctx.Err() != nil || w.Active != t || t.Waiting() {
 		return err
 	}
@@ -81,10 +84,10 @@ func (w *Worker) outputLimit(parent context.Context, write store.Write) error {
 func (w *Worker) attempt(ctx, parent context.Context, resolved state.Resolved, tools []model.Tool) (bool, error) {
 	t := w.Active
 	request := w.request(resolved, tools)
-	var ok bool
+	var out state.Outcome
 	var err error
-	if request.MaxOutputTokens, ok, err = w.reserve(ctx, parent, resolved, request); err != nil || !ok {
-		return true, err
+	if request.MaxOutputTokens, out, err = w.spend.Reserve(w.scope(ctx, parent), resolved, request); err != nil || !out.GoesOn() {
+		return true, cmp.Or(err, w.apply(parent, out))
 	}
 	if err := w.beginAttempt(ctx, resolved); err != nil {
 		return true, w.unlessStopped(ctx, err)
@@ -172,7 +175,7 @@ func (w *Worker) backoff(ctx, parent context.Context, failed *model.Error) error
 		wait = min(500*time.Millisecond<<(w.Active.Run.Attempt-1), maxBackoff)
 		wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // jitter needs no secrecy
 	}
-	w.deps.Metrics.retried(ctx)
+	w.deps.Telemetry.Retried(ctx)
 	write := w.voidStep()
 	write.Events = append([]*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_Warning{Warning: &sessionv1.Warning{
 		Reason:  "MODEL_RETRY",
@@ -211,14 +214,12 @@ func (w *Worker) request(r state.Resolved, tools []model.Tool) model.Request {
 
 // stream makes the model call.
 func (w *Worker) stream(ctx context.Context, r state.Resolved, request model.Request, a *partialAnswer) (*model.Response, error) {
-	ctx, span := w.startModelSpan(ctx, r)
-	defer span.End()
-	begun := time.Now()
-	w.modelAsked()
-	resp, err := r.Model.Stream(ctx, request, func(d model.Delta) error { return a.add(ctx, d) })
-	w.modelAnswered(err)
-	w.endModelSpan(ctx, span, r, resp, err, time.Since(begun))
-	return resp, err
+	return w.deps.Telemetry.ModelCall(w.scope(ctx, ctx), r, w.Active.Run.Attempt, "", func(sc state.Scope) (*model.Response, error) {
+		w.spend.ModelAsked()
+		resp, err := r.Model.Stream(sc, request, func(d model.Delta) error { return a.add(sc, d) })
+		w.spend.ModelAnswered(err)
+		return resp, err
+	})
 }
 
 // commitAnswer commits the assistant's message. A message without tool calls
@@ -236,7 +237,7 @@ func (w *Worker) commitAnswer(parent context.Context, r state.Resolved, resp *mo
 	usage.CostNanoUsd = r.Cost(usage)
 	eventlog.AddUsage(ensureUsage(&t.Proto.Usage), usage)
 	write := store.Write{AddUsage: usage, StepCommitted: true}
-	w.settle(&write, believed(w, &write, resp))
+	w.spend.Settle(t, &write, believed(w, &write, resp))
 	if len(resp.Blocks) == 0 {
 		// An assistant message must not be empty; an empty answer ends the turn.
 		resp.Blocks = []*sessionv1.Block{state.TextBlock("(The model gave no answer.)")}
@@ -264,8 +265,8 @@ func (w *Worker) commitAnswer(parent context.Context, r state.Resolved, resp *mo
 	t.Proto.Steps = n
 	switch resp.StopReason {
 	case "max_tokens":
-		if w.lowered != nil {
-			return w.exhausted(parent, write, w.lowered)
+		if d := w.spend.Lowered(); d != nil {
+			return w.apply(parent, spend.Exhausted(write, d))
 		}
 		return w.outputLimit(parent, write)
 	case "refusal":

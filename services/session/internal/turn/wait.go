@@ -28,7 +28,7 @@ func (w *Worker) park(ctx context.Context, open []*sessionv1.ToolUse) error {
 func (w *Worker) wait(ctx context.Context, write store.Write, ids ...string) error {
 	t := w.Active
 	t.Run.WallUsed = t.WallUsed()
-	w.settleTime(&write)
+	w.spend.SettleTime(t, &write)
 	t.Proto.State = sessionv1.TurnState_TURN_STATE_WAITING
 	write.Events = append(write.Events, w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_TurnWaiting{TurnWaiting: &sessionv1.TurnWaiting{CallIds: ids}}}))
 	write.Turns = []*store.TurnRow{t.Row()}

@@ -20,8 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -32,7 +30,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 )
 
 // Limits hold where an agent and a request set none.
@@ -55,10 +55,8 @@ type Deps struct {
 	// Repositories clones; RepositoryBranch is the pattern of sessions' own branches.
 	Repositories     sandboxv1.RepositoryServiceClient
 	RepositoryBranch string
-	Tracer           trace.Tracer
-	Metrics          *Metrics
+	Telemetry        telemetry.Telemetry
 	Log              *slog.Logger
-	Limits           Limits
 	// Nodes has the places of workspaces. Export makes workspaces be exported after
 	// turns.
 	Nodes  *placement.Nodes
@@ -90,7 +88,7 @@ var (
 
 // ErrHandOver says that a worker has stopped between two steps because it was asked to. The lease must be
 // released so that another replica goes on.
-var ErrHandOver = errors.New("stopped between two steps, to hand the session over")
+var ErrHandOver = state.ErrHandOver
 
 // ErrUnknownCommand says that the inbox holds a command that only a newer version knows, as during an
 // upgrade. The turn is not at fault: the lease must be released so that a replica of that version goes on.
@@ -118,11 +116,7 @@ type Worker struct {
 	gone   atomic.Int64 // the generation of a place that its node has lost
 	sealed int64        // the generation of the place in which this worker has sealed the workspace, or may have
 
-	unused           bool          // the current reservation is of a call that has used nothing
-	lowered          *store.Denial // the budget that allows the current call less output than the model and the turn
-	asking, measured request       // the current model call, and the last one whose size is known
-	time             timeHeld
-	summaryOpen      bool // a reservation for a summary exists that belongs to no turn
+	spend *spend.Spend
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // ends the running turn
@@ -135,7 +129,9 @@ func New(d *Deps, l store.Lease) *Worker {
 		Lease: l, Store: d.Store, Logger: d.Log, Resolve: d.Resolve, PeerPatience: d.PeerPatience, AnswerTTL: d.AnswerTTL, Claims: l.Claims,
 	}
 	s.SetSuspect(l.Suspect)
-	return &Worker{Session: s, deps: d, wake: make(chan struct{}, 1), taken: map[int64]bool{}, time: newTimeHeld()}
+	w := &Worker{Session: s, deps: d, wake: make(chan struct{}, 1), taken: map[int64]bool{}}
+	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Lines: d.BudgetLines, Telemetry: d.Telemetry})
+	return w
 }
 
 // Wake tells the worker that the inbox has a command.
@@ -245,8 +241,8 @@ func (w *Worker) runTurn(parent context.Context) error {
 		cancel(nil)
 		watcher.Wait()
 	}()
-	ctx, span := w.startRunSpan(ctx)
-	defer span.End()
+	started, span := w.deps.Telemetry.StartRun(w.scope(ctx, parent))
+	ctx = started.Context
 
 	err := w.LoadPath(parent)
 	switch {
@@ -254,13 +250,16 @@ func (w *Worker) runTurn(parent context.Context) error {
 	case w.Claims > w.deps.MaxClaims:
 		err = w.finishCrashLoop(parent)
 	default:
-		var ok bool
-		if ok, err = w.holdTime(ctx, parent); ok && err == nil {
-			watcher.Go(func() { w.keepTime(running, parent, t.ID) })
+		sc := w.scope(ctx, parent)
+		var out state.Outcome
+		if out, err = w.spend.Hold(sc); err == nil && out.GoesOn() {
+			watcher.Go(func() { w.spend.Keep(sc.With(running), func(why error) { w.cancelRunning(t.ID, why) }) })
 			err = w.loop(ctx, parent)
+		} else if err == nil {
+			err = w.apply(parent, out)
 		}
 	}
-	w.endRunSpan(span, t, err)
+	w.deps.Telemetry.EndRun(span, t, err)
 	return err
 }
 
@@ -311,7 +310,7 @@ func (w *Worker) advance(ctx, parent context.Context) error {
 	case len(w.Active.Run.Steer) > 0 && w.Active.MayStep():
 		return w.takeIn(parent)
 	case last.Role == sessionv1.Role_ROLE_USER && w.Draining.Load():
-		return w.leaveTurn(parent)
+		return w.spend.Leave(w.scope(parent, parent))
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.wanted) > 0:
 		return w.makeWanted(ctx, parent)
 	case last.Role == sessionv1.Role_ROLE_USER && len(w.compacts) > 0:
@@ -323,22 +322,6 @@ func (w *Worker) advance(ctx, parent context.Context) error {
 		// stopped there, or a message that was to join the turn no longer does.
 		return w.conclude(parent, store.Write{})
 	}
-}
-
-// leaveTurn leaves the turn to another worker.
-func (w *Worker) leaveTurn(parent context.Context) error {
-	var write store.Write
-	w.settleTime(&write)
-	if len(write.Settle) > 0 {
-		write.Turns = []*store.TurnRow{w.Active.Row()}
-		if err := w.Log.Append(parent, write); err != nil {
-			return err
-		}
-	}
-	if err := w.Log.Flush(parent); err != nil { // giving the lease back loses what is not written
-		return err
-	}
-	return ErrHandOver
 }
 
 // stopCause returns why the turn must stop now, or nil.

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"errors"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -57,3 +59,7 @@ func Failed(write store.Write, reason sessionv1.ErrorReason, message string) Out
 func Interrupted(write store.Write, cause error) Outcome {
 	return Outcome{End: &End{Write: write, Cause: cause}}
 }
+
+// ErrHandOver says that a worker has stopped between two steps because it was asked to. The lease
+// must be released so that another replica goes on.
+var ErrHandOver = errors.New("stopped between two steps, to hand the session over")

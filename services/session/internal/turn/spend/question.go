@@ -1,7 +1,6 @@
-package turn
+package spend
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,18 +12,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
-// budgetTimeError ends a turn's context when a budget has no time left.
-type budgetTimeError struct{ denied *store.Denial }
+// TimeError ends a turn's context when a budget has no time left.
+type TimeError struct{ Denied *store.Denial }
 
 // Error says which budget has no time left.
-func (e *budgetTimeError) Error() string {
-	return fmt.Sprintf("the time of the %s's budget is up", e.denied.Scope)
+func (e *TimeError) Error() string {
+	return fmt.Sprintf("the time of the %s's budget is up", e.Denied.Scope)
 }
 
-// askBudget makes the turn wait until a person answers whether it may pass the
-// soft part of a limit.
-func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
-	t := w.Active
+// askToPass makes the turn wait until a person answers whether it may pass the soft part of a
+// limit.
+func askToPass(sc state.Scope, d *store.Denial) state.Outcome {
+	t := sc.Active
 	t.Run.Budget.Questions++
 	q := &state.BudgetQuestion{CallID: t.ID + ".budget." + strconv.Itoa(t.Run.Budget.Questions), Limit: limitName(d.Scope, d.Kind)}
 	t.Run.Budget.Question = q
@@ -32,33 +31,31 @@ func (w *Worker) askBudget(ctx context.Context, d *store.Denial) error {
 	digest := hex.EncodeToString(sum[:])
 	t.Run.Asked[q.CallID] = state.Question{Digest: digest, Rule: q.Limit}
 	write := store.Write{
-		Events: []*sessionv1.Event{w.Event(w.Active.Step(), &sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
-			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: askToPass(d),
+		Events: []*sessionv1.Event{sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: question(d),
 		}}})},
 	}
-	w.AwaitAnswer(&write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
-	return w.wait(ctx, write, q.CallID)
+	sc.AwaitAnswer(&write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
+	return state.Outcome{Wait: &state.Wait{Write: write, CallIDs: []string{q.CallID}}}
 }
 
-// takeBudgetAnswer acts on a person's answer about a soft limit. It reports
-// whether the turn goes on.
-func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool, error) {
-	t := w.Active
+// takeAnswer acts on a person's answer about a soft limit. A refusal ends the turn.
+func takeAnswer(t *state.Turn, write *store.Write) state.Outcome {
 	q := t.Run.Budget.Question
 	if q == nil {
-		return true, nil
+		return state.Outcome{}
 	}
 	answer, answered := t.Run.Approvals[q.CallID]
 	delete(t.Run.Approvals, q.CallID)
 	t.Run.Budget.Question = nil
 	switch {
-	case !answered: // something else resumed the turn: the limit is asked about again if it must be
+	case !answered: // something else resumed the turn; the next reservation asks again if it must
 		delete(t.Run.Asked, q.CallID)
 		write.Waited = append(write.Waited, q.CallID)
-		return true, nil
+		return state.Outcome{}
 	case answer.Approved:
 		t.Run.Budget.Allowed = append(t.Run.Budget.Allowed, q.Limit)
-		return true, nil
+		return state.Outcome{}
 	}
 	message := fmt.Sprintf("%s did not want the turn to use more of the %s's budget. Its work so far is kept.", people(answer.User), q.Limit)
 	if answer.Expired {
@@ -66,7 +63,7 @@ func (w *Worker) takeBudgetAnswer(ctx context.Context, write *store.Write) (bool
 	} else if answer.Comment != "" {
 		message += " They said: " + answer.Comment
 	}
-	return false, w.partial(ctx, *write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_REFUSED, message)
+	return state.Partial(*write, sessionv1.ErrorReason_ERROR_REASON_BUDGET_REFUSED, message)
 }
 
 func people(user string) string {
@@ -81,14 +78,14 @@ func limitName(scope store.BudgetScope, kind store.LimitKind) string {
 	return string(scope) + " " + string(kind)
 }
 
-// askToPass returns the question for a person.
-func askToPass(d *store.Denial) string {
+// question returns the question for a person.
+func question(d *store.Denial) string {
 	return fmt.Sprintf("%s has used %s of %s of its budget%s, and a person is asked from %s on. May this turn go on, up to the limit?",
 		owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind), windowText(d.WindowEnd, " until "), softAmount(d))
 }
 
-// exhausted says which limit is reached, in which budget, and what to do.
-func exhausted(d *store.Denial) string {
+// exhaustedText says which limit is reached, in which budget, and what to do.
+func exhaustedText(d *store.Denial) string {
 	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
 	if reserved(d) {
 		text += fmt.Sprintf(", turns under way may use %s", amount(d.Reserved, d.Kind))

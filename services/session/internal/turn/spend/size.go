@@ -1,4 +1,4 @@
-package turn
+package spend
 
 import (
 	"math"
@@ -33,16 +33,16 @@ type request struct {
 // inputBound returns an upper bound of a request's input, in tokens. A token is
 // at least a byte. If the request continues the one before it, and the provider
 // has reported the size of that one, the common part counts as reported.
-func (w *Worker) inputBound(r model.Request) int64 {
+func (s *Spend) inputBound(r model.Request) int64 {
 	fixed := int64(len(r.System) + requestTokens)
 	for _, t := range r.Tools {
 		fixed += int64(len(t.Name)+len(t.Description)+len(t.InputSchema)) + messageTokens
 	}
-	w.asking = request{model: r.Model, fixed: fixed, messages: len(r.Messages)}
+	s.asking = request{model: r.Model, fixed: fixed, messages: len(r.Messages)}
 	if n := len(r.Messages); n > 0 {
-		w.asking.first, w.asking.last = r.Messages[0].Name, r.Messages[n-1].Name
+		s.asking.first, s.asking.last = r.Messages[0].Name, r.Messages[n-1].Name
 	}
-	if m := w.measured; m.tokens > 0 && m.beginning(r, fixed) {
+	if m := s.measured; m.tokens > 0 && m.beginning(r, fixed) {
 		return m.tokens + messagesBound(r.Messages[m.messages:])
 	}
 	return fixed + messagesBound(r.Messages)

@@ -1,10 +1,10 @@
-package turn
+package spend
 
 import (
-	"context"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // A turn reserves its running time in slices where a budget bounds time: the first
@@ -42,38 +42,37 @@ func newTimeHeld() timeHeld { return timeHeld{mu: make(chan struct{}, 1)} }
 func (h *timeHeld) lock()   { h.mu <- struct{}{} }
 func (h *timeHeld) unlock() { <-h.mu }
 
-// holdTime reserves the turn's first slice, where a budget bounds time, and waits
-// for it. It reports whether the turn may go on; otherwise the turn has ended.
-func (w *Worker) holdTime(ctx, parent context.Context) (bool, error) {
-	t := w.Active
-	bounds := timeBounds(w.bounds())
+// Hold reserves the turn's first slice of time, where a budget bounds time, and waits for it.
+func (s *Spend) Hold(sc state.Scope) (state.Outcome, error) {
+	t := sc.Active
+	bounds := timeBounds(s.bounds(sc))
 	var write store.Write
-	w.settleTime(&write) // of a worker before this one
+	s.SettleTime(t, &write) // of a worker before this one
 	if len(bounds) == 0 {
 		if len(write.Settle) == 0 {
-			return true, nil
+			return state.Outcome{}, nil
 		}
 		write.Turns = []*store.TurnRow{t.Row()}
-		return true, w.Log.Append(parent, write)
+		return state.Outcome{}, sc.Append(write)
 	}
 	t.Run.Budget.Time = true
 	ask := newTimeReserve(bounds, leastSlice)
 	write.Reserve, write.Turns = []*store.Reserve{ask}, []*store.TurnRow{t.Row()}
-	if err := w.commitReserve(ctx, parent, write, ask); err != nil {
-		return false, err
+	if err := s.commitReserve(sc, write, ask); err != nil {
+		return state.Outcome{}, err
 	}
 	if d := ask.Answer.Denied; d != nil {
 		t.Run.Budget.Time = false
-		if ctx.Err() != nil {
-			return true, nil // the loop finds the cause
+		if sc.Err() != nil {
+			return state.Outcome{}, nil // the loop finds the cause
 		}
-		w.deps.Metrics.denied(parent, d)
-		return false, w.stop(parent, &budgetTimeError{d})
+		s.Telemetry.Denied(sc.Outlasting(), d)
+		return state.Interrupted(store.Write{}, &TimeError{d}), nil
 	}
-	w.time.lock()
-	defer w.time.unlock()
-	w.time.bounds, w.time.since, w.time.length = bounds, time.Now(), ask.Answer.Reserved.WallTime
-	return true, nil
+	s.time.lock()
+	defer s.time.unlock()
+	s.time.bounds, s.time.since, s.time.length = bounds, time.Now(), ask.Answer.Reserved.WallTime
+	return state.Outcome{}, nil
 }
 
 // timeBounds returns the bounds of time, without soft parts: a person is asked
@@ -94,50 +93,50 @@ func newTimeReserve(bounds []store.Bound, least time.Duration) *store.Reserve {
 	return &store.Reserve{ID: timeReservation, Bounds: bounds, WallTime: timeSlice, MinWallTime: least}
 }
 
-// settleTime settles the reserved time: as the used time if this worker has
+// SettleTime settles the reserved time: as the used time if this worker has
 // reserved it, otherwise as reserved. The caller makes the write's turn row after
 // this call, and commits the write before anything else is reserved.
-func (w *Worker) settleTime(write *store.Write) {
-	b := &w.Active.Run.Budget
+func (s *Spend) SettleTime(t *state.Turn, write *store.Write) {
+	b := &t.Run.Budget
 	if !b.Time {
 		return
 	}
 	b.Time = false
-	h := &w.time
+	h := &s.time
 	h.lock()
 	defer h.unlock()
-	s := store.Settle{ID: timeReservation, Unknown: h.length == 0}
+	settle := store.Settle{ID: timeReservation, Unknown: h.length == 0}
 	if h.length > 0 {
-		s.Used.WallTime = time.Since(h.since)
+		settle.Used.WallTime = time.Since(h.since)
 	}
 	h.length = 0
-	write.Settle = append(write.Settle, s)
+	write.Settle = append(write.Settle, settle)
 }
 
-// keepTime renews the running turn's time until ctx, the turn's context, ends or
-// nothing is reserved any more. It ends the turn when no time is left.
-func (w *Worker) keepTime(ctx, parent context.Context, turn string) {
+// Keep renews the running turn's time until the scope ends or nothing is reserved any more. It
+// calls stop with a *TimeError when no time is left.
+func (s *Spend) Keep(sc state.Scope, stop func(error)) {
 	for {
-		w.time.lock()
-		wait := w.time.renewal()
-		w.time.unlock()
+		s.time.lock()
+		wait := s.time.renewal()
+		s.time.unlock()
 		if wait == 0 {
 			return
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
-		case <-ctx.Done():
+		case <-sc.Done():
 			timer.Stop()
 			return
 		}
-		d, err := w.renewTime(parent)
+		d, err := s.renewTime(sc)
 		if err != nil {
 			return // the log has failed or the worker must stop, and the turn stops with it
 		}
 		if d != nil {
-			w.deps.Metrics.denied(parent, d)
-			w.cancelRunning(turn, &budgetTimeError{d})
+			s.Telemetry.Denied(sc.Outlasting(), d)
+			stop(&TimeError{d})
 			return
 		}
 	}
@@ -158,8 +157,8 @@ func (h *timeHeld) renewal() time.Duration {
 
 // renewTime settles the used part of the reserved time and reserves anew. It
 // returns the denial if no time is left.
-func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
-	h := &w.time
+func (s *Spend) renewTime(sc state.Scope) (*store.Denial, error) {
+	h := &s.time
 	h.lock()
 	defer h.unlock()
 	if h.length == 0 {
@@ -167,7 +166,7 @@ func (w *Worker) renewTime(parent context.Context) (*store.Denial, error) {
 	}
 	now := time.Now()
 	ask := newTimeReserve(h.bounds, lastSlice/2)
-	err := w.Log.Commit(parent, store.Write{
+	err := sc.Commit(store.Write{
 		Settle:  []store.Settle{{ID: timeReservation, Used: store.Amount{WallTime: now.Sub(h.since)}}},
 		Reserve: []*store.Reserve{ask},
 	})

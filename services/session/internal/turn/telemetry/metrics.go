@@ -1,0 +1,68 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// Metrics counts what turns do.
+type Metrics struct {
+	turns    metric.Int64Counter
+	retries  metric.Int64Counter
+	tokens   metric.Int64Counter
+	calls    metric.Float64Histogram
+	duration metric.Float64Histogram
+	budgets  metric.Int64Counter
+}
+
+// NewMetrics creates the instruments.
+func NewMetrics(m metric.Meter) (*Metrics, error) {
+	var x Metrics
+	var errs [6]error
+	seconds := metric.WithExplicitBucketBoundaries(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
+	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
+	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Model calls that were tried again."))
+	x.tokens, errs[2] = m.Int64Counter("gen_ai.client.token.usage", metric.WithDescription("Tokens, by type and provider."), metric.WithUnit("{token}"))
+	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"), seconds)
+	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"), seconds)
+	x.budgets, errs[5] = m.Int64Counter("fairlead.budget.denied", metric.WithDescription("Model calls that a budget denied, by whose it is, limit and whether a person is asked (soft)."))
+	return &x, errors.Join(errs[:]...)
+}
+
+// Finished counts a turn that has ended.
+func (m *Metrics) Finished(ctx context.Context, t *state.Turn) {
+	by := metric.WithAttributes(attrState.String(t.Proto.State.String()))
+	m.turns.Add(ctx, 1, by)
+	m.duration.Record(ctx, t.Run.WallUsed.Seconds(), by)
+}
+
+// Denied counts a reservation that a budget denied.
+func (m *Metrics) Denied(ctx context.Context, d *store.Denial) {
+	m.budgets.Add(ctx, 1, metric.WithAttributes(attribute.String("scope", string(d.Scope)), attribute.String("limit", string(d.Kind)), attribute.Bool("soft", d.Soft)))
+}
+
+// Retried counts a model call that is tried again.
+func (m *Metrics) Retried(ctx context.Context) { m.retries.Add(ctx, 1) }
+
+func (m *Metrics) modelCall(ctx context.Context, r state.Resolved, resp *model.Response, err error, took time.Duration) {
+	provider := attrProvider.String(r.Provider)
+	result := attribute.String("result", "ok")
+	if err != nil {
+		result = attribute.String("result", "error")
+	}
+	m.calls.Record(ctx, took.Seconds(), metric.WithAttributes(provider, result))
+	if resp == nil {
+		return
+	}
+	kind := attribute.Key("gen_ai.token.type")
+	m.tokens.Add(ctx, state.PromptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
+	m.tokens.Add(ctx, resp.Usage.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
+}
