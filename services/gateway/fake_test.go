@@ -244,6 +244,6 @@ func turnResponse(e *sessionv1.Event) *sessionv1.RunTurnResponse {
 
 // noSuchSession is what session answers for a session that is not there.
 func noSuchSession() error {
-	return apierr.New(codes.NotFound, "session.fairlead.dev", "SESSION_NOT_FOUND", "there is no session s9",
+	return apierr.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND, "there is no session s9",
 		apierr.Resource("fairlead.dev/Session", "sessions/s9", "not found"))
 }

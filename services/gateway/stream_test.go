@@ -288,7 +288,7 @@ func TestErrorsBeforeAStreamKeepTheirStatus(t *testing.T) {
 
 func TestErrorsWithinAStreamAreItsLastFrame(t *testing.T) {
 	f := &fake{events: func(_ *sessionv1.StreamEventsRequest, st eventStream) error {
-		return errors.Join(st.Send(eventResponse(textEvent(1, "x"))), apierr.New(codes.Unavailable, "session.fairlead.dev", "STORE_UNAVAILABLE", "the store is away"))
+		return errors.Join(st.Send(eventResponse(textEvent(1, "x"))), apierr.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "the store is away"))
 	}}
 	srv := serve(t, f)
 	all := frames(t, send(t, t.Context(), srv, request{"GET", eventsPath, "", wantSSE}))

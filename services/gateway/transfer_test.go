@@ -56,7 +56,7 @@ func (f *fake) ImportSession(st grpc.ClientStreamingServer[sessionv1.ImportSessi
 	defer f.mu.Unlock()
 	f.uploads = append(f.uploads, file.String())
 	if strings.HasPrefix(file.String(), "bad") {
-		return apierr.New(codes.InvalidArgument, "session.fairlead.dev", "BAD_IMPORT", "line 1: it is bad")
+		return apierr.Of(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_IMPORT, "line 1: it is bad")
 	}
 	return st.SendAndClose(&sessionv1.ImportSessionResponse{Session: &sessionv1.Session{Name: "sessions/made"}})
 }

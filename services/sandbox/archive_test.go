@@ -73,7 +73,7 @@ func TestAWorkspaceIsImportedOnceAndBelongsToItsCommands(t *testing.T) {
 				t.Errorf("import %d: %v, %v", i, got, err)
 			}
 		}
-		if _, err := c.importing(t, "another", archive); apierr.Reason(err) != "WORKSPACE_EXISTS" || status.Code(err) != codes.AlreadyExists {
+		if _, err := c.importing(t, "another", archive); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_EXISTS) || status.Code(err) != codes.AlreadyExists {
 			t.Errorf("another import: %v", err)
 		}
 		want := "hello\n750 directory a/run\n"
@@ -119,7 +119,7 @@ func TestAnImportThatFailsLeavesNoWorkspace(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			_, err := c.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: c.session})
-			if apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
+			if !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND) {
 				t.Errorf("the workspace is there: %v", err)
 			}
 		})
@@ -146,7 +146,7 @@ func TestAWorkspaceMovesInAnyFormat(t *testing.T) {
 			}
 			bad := *c
 			bad.session = "sessions/bad"
-			if _, err := bad.importAs(t, "import", format, archive[:len(archive)/2]); apierr.Reason(err) != "BAD_ARCHIVE" {
+			if _, err := bad.importAs(t, "import", format, archive[:len(archive)/2]); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_BAD_ARCHIVE) {
 				t.Errorf("%v, cut: %v", format, err)
 			}
 		}

@@ -66,7 +66,7 @@ func TestRemotesThatAreNotAllowedAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.repos.PushRepository(t.Context(), &sandboxv1.PushRepositoryRequest{Call: c.call(), Directory: "read-only", Url: f.Repo("read-only")})
-	if apierr.Reason(err) != "REMOTE_NOT_ALLOWED" || apierr.Code(err) != codes.PermissionDenied {
+	if !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_REMOTE_NOT_ALLOWED) || apierr.Code(err) != codes.PermissionDenied {
 		t.Errorf("a push where only clones are allowed: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestAHostileRepositoryRunsNothingWithTheCredential(t *testing.T) {
 		// Status runs in the session's own sandbox, without a network: what runs there is
 		// no more than the session's commands can run.
 		st, err := c.repos.GetRepositoryStatus(t.Context(), &sandboxv1.GetRepositoryStatusRequest{Session: c.session, Directory: "app"})
-		if err != nil && apierr.Reason(err) != "GIT_FAILED" {
+		if err != nil && !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED) {
 			t.Errorf("status: %v, %v", st, err)
 		}
 		if r := c.bash(t, "cat pwned.net pwned.env 2>/dev/null"); strings.Contains(r.out, gittest.Secret) || strings.Contains(r.out, "3128") {
@@ -144,11 +144,11 @@ func TestRepositoriesThatCannotBeUsedAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "REPOSITORY_EXISTS" {
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS) {
 		t.Errorf("a clone over another: %v", err)
 	}
 	c.bash(t, "rm -rf repos; ln -s /etc repos")
-	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "PATH_ESCAPES" {
+	if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES) {
 		t.Errorf("a clone through a link: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestAHostileTreeDoesNotComeOut(t *testing.T) {
 		}
 		bad := f.Git("-C", bare, "commit-tree", tree, "-m", "evil")
 		f.Git("-C", bare, "update-ref", "refs/heads/main", bad)
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)}); apierr.Reason(err) != "GIT_FAILED" {
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)}); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestARedirectDoesNotTakeTheCredentialAlong(t *testing.T) {
 			http.Redirect(w, r, to, http.StatusFound)
 			return true
 		})
-		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); apierr.Reason(err) != "GIT_FAILED" {
+		if _, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo("app")}); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED) {
 			t.Errorf("%s: %v", to, err)
 		}
 		if slices.ContainsFunc(f.Requests()[before:], func(s string) bool { return strings.Contains(s, "/secret/") }) {
@@ -236,7 +236,7 @@ func TestARepositoryThatDoesNotFitIsRefused(t *testing.T) {
 		c := open(t, level, change, allow(f), func(c *sandbox.Config) { c.Limits.WorkspaceBytes, c.Limits.WorkspaceInodes = 6<<20, 500 })
 		for _, name := range []string{"large", "many"} {
 			_, _, err := c.clone(t, &sandboxv1.CloneRepositoryRequest{Url: f.Repo(name)})
-			if apierr.Reason(err) != "WORKSPACE_FULL" || apierr.Code(err) != codes.ResourceExhausted {
+			if !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL) || apierr.Code(err) != codes.ResourceExhausted {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -293,7 +293,7 @@ func TestAShallowCloneAndARejectedPush(t *testing.T) {
 	}
 	f.Git("-C", work, "commit", "-q", "--allow-empty", "-m", "theirs")
 	f.Git("-C", work, "push", "-q", "--force", filepath.Join(f.Dir, "org", "app.git"), "main")
-	if _, err := push(); apierr.Reason(err) != "PUSH_REJECTED" || apierr.Code(err) != codes.Aborted {
+	if _, err := push(); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_PUSH_REJECTED) || apierr.Code(err) != codes.Aborted {
 		t.Errorf("a push over somebody's commits: %v", err)
 	}
 	b, err := c.repos.CreateBranch(t.Context(), &sandboxv1.CreateBranchRequest{Call: c.call(), Directory: "app", Branch: "mine"})

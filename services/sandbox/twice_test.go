@@ -223,7 +223,7 @@ func interruptions(f *gittest.Forge) []interrupted {
 			_, err = c.importing(t, "victim", b.Bytes())
 			return err
 		}, func(t *testing.T, c *client, folder string) {
-			if _, err := c.read(t, "f"); apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
+			if _, err := c.read(t, "f"); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND) {
 				replaced(t, c, folder)
 			}
 		}, one, one, one, two},

@@ -124,7 +124,7 @@ func TestAWatchOfTooManyFoldersSaysWhatToDo(t *testing.T) {
 		}
 		_, err = stream.Recv()
 		want := "there are too many directories to watch: " + what + " has more than 4096 with those below it, which is the most for one watch: watch a folder in it that has less, several with a watch each"
-		if status.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "TOO_MANY_WATCHED" || apierr.Message(err) != want {
+		if status.Code(err) != codes.ResourceExhausted || !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_WATCHED) || apierr.Message(err) != want {
 			t.Errorf("of %q: %v", name, err)
 		}
 	}

@@ -39,7 +39,7 @@ func TestTwoPeopleAnswerOneApproval(t *testing.T) {
 		}
 		for name, err := range map[string]error{"another": answer(bob, false, ""), "one with a comment": answer(bob, true, "be quick")} {
 			info, _ := apierr.Detail[*errdetails.ErrorInfo](err)
-			if status.Code(err) != codes.FailedPrecondition || apierr.Reason(err) != "CALL_ANSWERED" || info.GetMetadata()["user"] != "ann" ||
+			if status.Code(err) != codes.FailedPrecondition || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED) || info.GetMetadata()["user"] != "ann" ||
 				info.GetMetadata()["approved"] != "true" || info.GetMetadata()["time"] == "" || !strings.Contains(err.Error(), "was allowed before, by ann at ") {
 				t.Errorf("%s, %s: %v", when, name, err)
 			}
@@ -52,7 +52,7 @@ func TestTwoPeopleAnswerOneApproval(t *testing.T) {
 		t.Errorf("%d calls were executed", len(f.peers.executed))
 	}
 	for _, id := range []string{"none", lastPart(turn.Name) + ".9.9"} {
-		if _, err := f.ResolveApproval(bob, &sessionv1.ResolveApprovalRequest{Parent: s, CallId: id, Digest: "d"}); status.Code(err) != codes.NotFound || apierr.Reason(err) != "CALL_NOT_FOUND" {
+		if _, err := f.ResolveApproval(bob, &sessionv1.ResolveApprovalRequest{Parent: s, CallId: id, Digest: "d"}); status.Code(err) != codes.NotFound || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND) {
 			t.Errorf("an answer to %s: %v", id, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestAClientsResultThatIsRepeatedIsOneResult(t *testing.T) {
 			t.Errorf("%s, the same result: %v", when, err)
 		}
 		for _, err := range []error{submit("at home", false), submit("at the quay", true)} {
-			if apierr.Reason(err) != "CALL_ANSWERED" {
+			if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED) {
 				t.Errorf("%s, another result: %v", when, err)
 			}
 		}
@@ -111,7 +111,7 @@ func TestACallThatWasInterruptedWhileItWaitedDidNothing(t *testing.T) {
 		t.Errorf("the results are %q", got)
 	}
 	_, err := f.ResolveApproval(t.Context(), &sessionv1.ResolveApprovalRequest{Parent: s, CallId: ask.CallId, Digest: ask.Digest, Approved: true})
-	if status.Code(err) != codes.FailedPrecondition || apierr.Reason(err) != "CALL_ENDED" {
+	if status.Code(err) != codes.FailedPrecondition || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED) {
 		t.Errorf("an answer after the end: %v", err)
 	}
 	if end := finished(t, f.turn(t.Context(), t, s, "and now?")); end.State != complete {
@@ -148,7 +148,7 @@ func TestACallThatGetsNoAnswerExpires(t *testing.T) {
 				t.Errorf("the results are %q", got)
 			}
 			_, err = f.SubmitToolResult(t.Context(), &sessionv1.SubmitToolResultRequest{Parent: s, CallId: call})
-			if apierr.Reason(err) != "CALL_ENDED" || !strings.Contains(err.Error(), "time for an answer ran out") {
+			if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED) || !strings.Contains(err.Error(), "time for an answer ran out") {
 				t.Errorf("a result after the time: %v", err)
 			}
 			if end := finished(t, f.turn(t.Context(), t, s, "and now?")); end.State != complete {

@@ -292,7 +292,7 @@ assistant: "two"`},
 			f := start(t, stopped)
 			ctx := t.Context()
 			s := f.session(ctx, t)
-			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "NOTHING_TO_RESUME" {
+			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME) {
 				t.Errorf("in an empty session: %v", err)
 			}
 			first := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: tc.say, Limits: &sessionv1.TurnLimits{MaxSteps: 1}}, nil)
@@ -304,7 +304,7 @@ assistant: "two"`},
 				t.Errorf("the turn that resumes ended %v after %v", end, events[0])
 			}
 			f.wantConversation(ctx, t, s, tc.want)
-			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "NOTHING_TO_RESUME" {
+			if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME) {
 				t.Errorf("after a complete turn: %v", err)
 			}
 		})
@@ -317,7 +317,7 @@ func TestATurnResumesAfterAnInterruptAndNotWhileOneIsActive(t *testing.T) {
 	s := f.session(ctx, t)
 	turn := f.create(ctx, t, s, "write")
 	f.waitForAsk(ctx, t, s)
-	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); apierr.Reason(err) != "TURN_ACTIVE" {
+	if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Resume: true}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) {
 		t.Errorf("while a turn is active: %v", err)
 	}
 	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})

@@ -186,7 +186,7 @@ func TestASoftLimitAsksAPerson(t *testing.T) {
 		if end := f.waitForEnd(t.Context(), t, turn); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
 			t.Errorf("the turn ended %v", end)
 		}
-		if err := resolve(f, s, asked, true); apierr.Reason(err) != "CALL_ENDED" {
+		if err := resolve(f, s, asked, true); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED) {
 			t.Errorf("an answer after the end: %v", err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
 	_, tokens := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "work", Limits: &sessionv1.TurnLimits{MaxTokens: 5001}})
 	_, of := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Budget: &sessionv1.Budget{MaxTokens: 5001}}})
 	for name, err := range map[string]error{"cost": cost, "tokens": tokens, "a session's": of} {
-		if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "LIMIT_ABOVE_CEILING" {
+		if status.Code(err) != codes.InvalidArgument || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

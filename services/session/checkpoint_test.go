@@ -157,7 +157,7 @@ user: OK, OK, OK`)
 		s := f.session(ctx, t)
 		f.create(ctx, t, s, "write")
 		f.waitForAsk(ctx, t, s)
-		if _, err := create(f, s, "", ""); apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition {
+		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) || status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -169,7 +169,7 @@ user: OK, OK, OK`)
 				t.Fatal(err)
 			}
 		}
-		if _, err := create(f, s, "", ""); apierr.Reason(err) != "TOO_MANY" || status.Code(err) != codes.ResourceExhausted {
+		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY) || status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -177,7 +177,7 @@ user: OK, OK, OK`)
 		f := start(t, building) //nolint:contextcheck // the servers end with the test
 		s := f.session(ctx, t)
 		f.peers.full = true
-		if _, err := create(f, s, "", ""); apierr.Reason(err) != "CHECKPOINT_FAILED" || status.Code(err) != codes.FailedPrecondition {
+		if _, err := create(f, s, "", ""); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED) || status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -355,7 +355,7 @@ func TestWhatIsMadeOfASessionHasNoCheckpoints(t *testing.T) {
 	}
 	name := imported.Name + "/checkpoints/" + lastPart(f.checkpoints(ctx, t, s)[0].Name)
 	_, err = f.points().GetCheckpoint(ctx, &sessionv1.GetCheckpointRequest{Name: name})
-	if apierr.Reason(err) != "CHECKPOINT_NOT_FOUND" || !strings.Contains(apierr.Message(err), "imports have none") {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND) || !strings.Contains(apierr.Message(err), "imports have none") {
 		t.Errorf("got %v", err)
 	}
 	if shape(f.messages(ctx, t, imported.Name)) != shape(f.messages(ctx, t, s)) {

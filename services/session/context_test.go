@@ -131,7 +131,7 @@ func TestWhatCannotFitIsRefusedBeforeATurnIsAccepted(t *testing.T) {
 		return []*sessionv1.ClientTool{{Name: "mine", Description: description, InputSchemaJson: "{}"}}
 	}
 	_, err := f.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: s, Text: "hi", ClientTools: tool(strings.Repeat("word ", 800))})
-	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "CONTEXT_FULL" || !strings.Contains(err.Error(), "the model's context has 1000") {
+	if status.Code(err) != codes.InvalidArgument || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL) || !strings.Contains(err.Error(), "the model's context has 1000") {
 		t.Errorf("tools that leave no room: %v", err)
 	}
 	if _, err := f.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: s, Text: "hi", ClientTools: tool("short")}); err != nil {
@@ -139,7 +139,7 @@ func TestWhatCannotFitIsRefusedBeforeATurnIsAccepted(t *testing.T) {
 	}
 	huge := start(t, "fallback: {steps: [{text: [ok]}]}", small, withSpec(func(s *agent.Spec) { s.Tools = []string{"Huge"} }))
 	_, err = huge.CreateTurn(t.Context(), &sessionv1.CreateTurnRequest{Parent: huge.session(t.Context(), t), Text: "hi"})
-	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "CONTEXT_FULL" {
+	if status.Code(err) != codes.InvalidArgument || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL) {
 		t.Errorf("an agent's tools that leave no room: %v", err)
 	}
 	c := f.config

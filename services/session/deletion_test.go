@@ -71,11 +71,11 @@ func TestADeletionSucceedsWhilePeersAreAwayAndReachesThemLater(t *testing.T) {
 		}
 	}
 	again := &sessionv1.CreateSessionRequest{SessionId: "mine"}
-	if _, err := f.CreateSession(ctx, again); apierr.Reason(err) != "SESSION_DELETING" {
+	if _, err := f.CreateSession(ctx, again); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_DELETING) {
 		t.Errorf("made again under its id: %v", err)
 	}
 	f.restart(t) // the job survives
-	if _, err := f.CreateSession(ctx, again); apierr.Reason(err) != "SESSION_DELETING" {
+	if _, err := f.CreateSession(ctx, again); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_DELETING) {
 		t.Errorf("after a restart: %v", err)
 	}
 	f.peers.setKeeping(false)
@@ -98,6 +98,6 @@ func TestIdleSessionsAreDeletedAfterTheRetention(t *testing.T) {
 	f.run(t)
 	eventually(t, "the session and its files are gone", func() bool {
 		_, err := f.GetSession(ctx, &sessionv1.GetSessionRequest{Name: s})
-		return apierr.Reason(err) == "SESSION_NOT_FOUND" && f.peers.deletions() != ""
+		return apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) && f.peers.deletions() != ""
 	})
 }

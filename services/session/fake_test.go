@@ -93,10 +93,10 @@ func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotReq
 	call := r.GetCall().GetCallId()
 	p.snapshots[call]++
 	if p.full {
-		return nil, apierr.New(codes.ResourceExhausted, "sandbox.fairlead.dev", "TOO_MANY_SNAPSHOTS", "full")
+		return nil, apierr.Of(codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SNAPSHOTS, "full")
 	}
 	if p.refuseSnapshots {
-		return nil, apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "WRONG_FILE_TYPE", "a file was closed meanwhile")
+		return nil, apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE, "a file was closed meanwhile")
 	}
 	if _, made := p.states[call]; !made {
 		p.states[call] = strings.Join(p.changes, " ")
@@ -107,7 +107,7 @@ func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotReq
 // fence refuses a holder who has lost the session.
 func (p *peers) fence(c *commonv1.CallRef) error {
 	if c.GetEpoch() < p.highest[c.GetSession()] {
-		return apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_EPOCH", "another holds the session")
+		return apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "another holds the session")
 	}
 	p.highest[c.GetSession()] = c.GetEpoch()
 	return nil
@@ -151,7 +151,7 @@ func (p *peers) RestoreSnapshot(_ context.Context, r *sandboxv1.RestoreSnapshotR
 	}
 	state, kept := p.states[r.GetSnapshot()]
 	if p.broken["lost snapshot"] > 0 || !kept {
-		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "SNAPSHOT_NOT_FOUND", "lost")
+		return nil, apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND, "lost")
 	}
 	if call := r.GetCall().GetCallId(); !p.answered[call] { // once a call
 		p.answered[call] = true
@@ -197,7 +197,7 @@ func (p *peers) EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspac
 	defer p.mu.Unlock()
 	p.wanted = append(p.wanted, r)
 	if slices.Contains(r.GetMounts().GetNames(), p.unknown) {
-		return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "MOUNT_NOT_FOUND", "there is no such mount: "+p.unknown)
+		return nil, apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND, "there is no such mount: "+p.unknown)
 	}
 	if e := r.GetEnvironment(); e != nil {
 		p.environment = e.GetVariables()
@@ -278,7 +278,7 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	p.epochs = append(p.epochs, r.Call.Epoch)
 	if r.Call.Epoch < p.highest[r.Call.Session] {
 		p.mu.Unlock()
-		return apierr.New(codes.FailedPrecondition, "tools.fairlead.dev", "STALE_EPOCH", "another holds the session")
+		return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "another holds the session")
 	}
 	if r.Call.Epoch > p.highest[r.Call.Session] {
 		p.news++

@@ -219,7 +219,7 @@ func TestATurnSurvivesThatTheDatabaseIsAwayForAWhile(t *testing.T) {
 	name := b.session(ctx, t)
 	turn := b.create(ctx, t, name, "work")
 	b.db.Down()
-	if _, err := b.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: turn.Name}); apierr.Reason(err) != "STORE_UNAVAILABLE" {
+	if _, err := b.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: turn.Name}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE) {
 		t.Errorf("a read while the database is away: %v", err)
 	}
 	b.db.Up()

@@ -20,7 +20,7 @@ func (p *peers) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, stream grpc
 	archive, ok := p.archives[r.Session]
 	p.mu.Unlock()
 	if !ok {
-		return apierr.New(codes.NotFound, "sandbox.fairlead.dev", "WORKSPACE_NOT_FOUND", "none")
+		return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, "none")
 	}
 	for piece := range slices.Chunk(archive, 997) {
 		if err := stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: piece}); err != nil {
@@ -100,7 +100,7 @@ func TestAForkGoesOnFromTheEndOrFromATurnWithTheFiles(t *testing.T) {
 			if tc.request.RequestId != "" && (err != nil || again.Session.Name != fork) {
 				t.Errorf("the same request again: %v, %v", again, err)
 			}
-			if tc.request.RequestId == "" && apierr.Reason(err) != "SESSION_EXISTS" {
+			if tc.request.RequestId == "" && !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS) {
 				t.Errorf("another request for the same id: %v", err)
 			}
 		})
@@ -135,7 +135,7 @@ func TestAForkIsRefusedWhereATurnHasNotEnded(t *testing.T) {
 	}
 	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s, CancelQueued: true})
 	f.waitForEnd(ctx, t, turn.Name)
-	if _, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s, Turn: queued.Name}); apierr.Reason(err) != "TURN_NOT_ENDED" {
+	if _, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s, Turn: queued.Name}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED) {
 		t.Errorf("a turn that never began: %v", err)
 	}
 	// What was stopped can be resumed in a fork.
@@ -205,7 +205,7 @@ func TestARepeatedForkOfADeletedForkBringsNoFilesBack(t *testing.T) {
 	f.peers.deleted = nil
 	delete(f.peers.archives, resp.Session.Name)
 	f.peers.mu.Unlock()
-	if _, err := f.ForkSession(ctx, r); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if _, err := f.ForkSession(ctx, r); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("the repeated fork: %v", err)
 	}
 	f.peers.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -198,7 +197,7 @@ func TestScheduleLifeCycle(t *testing.T) {
 	if _, err := schedules.DeleteSchedule(ctx, &sessionv1.DeleteScheduleRequest{Name: name, RequestId: "d"}); err != nil {
 		t.Errorf("the same request again: %v", err)
 	}
-	if _, err := schedules.GetSchedule(ctx, &sessionv1.GetScheduleRequest{Name: name}); apierr.Reason(err) != "SCHEDULE_NOT_FOUND" {
+	if _, err := schedules.GetSchedule(ctx, &sessionv1.GetScheduleRequest{Name: name}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SCHEDULE_NOT_FOUND) {
 		t.Errorf("get: %v", err)
 	}
 }
@@ -335,7 +334,7 @@ func TestAReceiverVerifiesAcrossARotation(t *testing.T) {
 	if m := <-got; m.err == nil {
 		t.Error("a revoked secret still signs")
 	}
-	if _, err := webhooks.RotateWebhookSecret(ctx, &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/none"}); apierr.Reason(err) != "WEBHOOK_NOT_FOUND" {
+	if _, err := webhooks.RotateWebhookSecret(ctx, &sessionv1.RotateWebhookSecretRequest{Name: "webhooks/none"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND) {
 		t.Errorf("a webhook that is not there: %v", err)
 	}
 }
@@ -406,7 +405,7 @@ func TestAWebhookIsToldOnceThoughItFailsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = webhooks.GetWebhook(ctx, &sessionv1.GetWebhookRequest{Name: "webhooks/mine"})
-	if d := cmp.Diff("WEBHOOK_NOT_FOUND", apierr.Reason(err)); d != "" {
-		t.Error(d)
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_WEBHOOK_NOT_FOUND) {
+		t.Error(err)
 	}
 }

@@ -222,7 +222,7 @@ func TestEveryMutationIsDoneOnceUnderItsRequestID(t *testing.T) {
 			if other == nil {
 				return
 			}
-			if _, err := f.invoke(ctx, method, other); status.Code(err) != codes.AlreadyExists || apierr.Reason(err) != "REQUEST_ID_REUSED" {
+			if _, err := f.invoke(ctx, method, other); status.Code(err) != codes.AlreadyExists || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED) {
 				t.Errorf("another request under the same id: %v", err)
 			}
 		})

@@ -84,10 +84,10 @@ func TestWhoeverMadeAWorkspaceTheNextOneAsksForItAndMakesNoOther(t *testing.T) {
 				delete(home.has, s)
 				home.wanted = nil
 			})
-			if err := f.addRepository(ctx, s); apierr.Reason(err) != "NODE_LOST" {
+			if err := f.addRepository(ctx, s); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST) {
 				t.Errorf("adding a repository: %v", err)
 			}
-			if _, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s}); apierr.Reason(err) != "NODE_LOST" {
+			if _, err := f.ForkSession(ctx, &sessionv1.ForkSessionRequest{Name: s}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST) {
 				t.Errorf("a fork: %v", err)
 			}
 			m := movedOf(f.turn(ctx, t, s, "work"))
@@ -401,7 +401,7 @@ func TestAWorkspaceThatIsMadeInAPlaceThatWasLeftGoesAgain(t *testing.T) {
 			}
 		}
 	})
-	if err := f.addRepository(ctx, s); apierr.Reason(err) != "NODE_LOST" {
+	if err := f.addRepository(ctx, s); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST) {
 		t.Errorf("adding a repository: %v", err)
 	}
 	until(ctx, t, func() (left int, _ error) {
@@ -425,7 +425,7 @@ func TestAnExportIsRefusedBeforeItsFirstByteWhileTheFilesAreToBeRestored(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, err := stream.Recv(); apierr.Reason(err) != "NODE_LOST" {
+	if first, err := stream.Recv(); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST) {
 		t.Errorf("%d bytes come, and %v", len(first.GetData()), err)
 	}
 }

@@ -96,7 +96,7 @@ func (p *peers) GetOperation(_ context.Context, r *toolsv1.GetOperationRequest) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.executed[r.Name[len("operations/"):]] == 0 {
-		return nil, apierr.New(codes.NotFound, "tools.fairlead.dev", "OPERATION_NOT_FOUND", "there is none")
+		return nil, apierr.Of(codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is none")
 	}
 	o := &toolsv1.Operation{Name: r.Name, State: toolsv1.OperationState_OPERATION_STATE_RUNNING, CreateTime: timestamppb.Now()}
 	if p.looks[r.Name]++; p.looks[r.Name] > 1 {

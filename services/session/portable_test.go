@@ -255,10 +255,10 @@ func TestAnImportIsMadeOnce(t *testing.T) {
 	if err != nil || len(resp.Sessions) != 2 {
 		t.Errorf("the sessions are %v, %v", resp, err)
 	}
-	if _, err := f.upload(ctx, open(), other); apierr.Reason(err) != "REQUEST_ID_REUSED" {
+	if _, err := f.upload(ctx, open(), other); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED) {
 		t.Errorf("another file: %v", err)
 	}
-	if _, err := f.upload(ctx, &sessionv1.ImportOpen{SessionId: strings.TrimPrefix(made.Name, "sessions/")}, file); apierr.Reason(err) != "SESSION_EXISTS" {
+	if _, err := f.upload(ctx, &sessionv1.ImportOpen{SessionId: strings.TrimPrefix(made.Name, "sessions/")}, file); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS) {
 		t.Errorf("an id that is taken: %v", err)
 	}
 	db.Fail(faulty.ImportSession, 1, faulty.Before, errors.New("the disk is full"))
@@ -279,14 +279,14 @@ func TestASessionIsExportedOnlyWhenNothingGoesOnInIt(t *testing.T) {
 	turn := f.create(ctx, t, s, "write")
 	f.waitForAsk(ctx, t, s)
 	for _, format := range []sessionv1.ExportFormat{0, jsonl, archive} {
-		if file, err := f.tryExport(ctx, s, format); apierr.Reason(err) != "SESSION_ACTIVE" || len(file) > 0 {
+		if file, err := f.tryExport(ctx, s, format); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE) || len(file) > 0 {
 			t.Errorf("%v of an active session: %d bytes, %v", format, len(file), err)
 		}
 	}
 	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s})
 	f.waitForEnd(ctx, t, turn.Name)
 	f.export(ctx, t, s, 0)
-	if _, err := f.tryExport(ctx, "sessions/none", jsonl); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if _, err := f.tryExport(ctx, "sessions/none", jsonl); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("no session: %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func TestASessionThatChangesWhileItIsExportedIsRefused(t *testing.T) {
 	<-held.Reached
 	f.turn(ctx, t, s, "more")
 	held.Resume()
-	if err := <-ended; apierr.Reason(err) != "SESSION_ACTIVE" {
+	if err := <-ended; !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -161,7 +161,7 @@ func TestEveryReasonThatAnRPCAnswersIsBroughtAbout(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			err := c.do(ctx, t, f, db)
-			if got, want := apierr.Reason(err), strings.TrimPrefix(name, "ERROR_REASON_"); got != want || status.Code(err) != c.code {
+			if got, want := apierr.Reason(err), apierr.Name(r); got != want || status.Code(err) != c.code {
 				t.Errorf("got %s %v, want %s %s", got, err, c.code, want)
 			}
 			if apierr.ErrorDomain(err) != "session.fairlead.dev" || strings.Contains(apierr.Message(err), "driver words") || len(apierr.Message(err)) < 30 {

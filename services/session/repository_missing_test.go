@@ -40,7 +40,7 @@ func TestWhatIsInTheWayOfARepositoryIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, reading, withRepository, func(c *session.Config) { c.Agents["tester"].Repositories[0].Branch = tc.branch })
 			f.peers.set(func(m *remote) {
-				m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "something is there")
+				m.refusal = apierr.Of(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS, "something is there")
 				m.branching, m.present, m.blind = tc.branching, tc.present, tc.blind
 			})
 			events := f.turn(t.Context(), t, f.session(t.Context(), t), "one")

@@ -48,7 +48,7 @@ func (m *remote) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream san
 		return refusal
 	}
 	if known := m.clones[r.Call.CallId]; known != nil && known.Url != r.Url {
-		return apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "CALL_ID_REUSED", "another")
+		return apierr.Of(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "another")
 	}
 	if m.clones == nil {
 		m.clones = map[string]*sandboxv1.CloneRepositoryRequest{}
@@ -155,7 +155,7 @@ func TestARepositoryThatCannotBeClonedIsTold(t *testing.T) {
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
-		m.refusal = apierr.New(codes.PermissionDenied, "sandbox.fairlead.dev", "REMOTE_NOT_ALLOWED", "the remote is not allowed")
+		m.refusal = apierr.Of(codes.PermissionDenied, sandboxv1.ErrorReason_ERROR_REASON_REMOTE_NOT_ALLOWED, "the remote is not allowed")
 	})
 	s := f.session(ctx, t)
 	events := f.turn(ctx, t, s, "one")
@@ -185,7 +185,7 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
-		m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "it is there")
+		m.refusal = apierr.Of(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS, "it is there")
 	})
 	s := f.session(ctx, t)
 	quiet := func() {
@@ -203,7 +203,7 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 		}
 	})
 	f.peers.set(func(m *remote) { // it is as somebody made it
-		m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "BRANCH_EXISTS", "as it is")
+		m.branching = apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_BRANCH_EXISTS, "as it is")
 	})
 	quiet()
 }
@@ -235,8 +235,8 @@ func TestABranchThatASessionCannotBeGivenIsTold(t *testing.T) {
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
-		m.refusal = apierr.New(codes.AlreadyExists, "sandbox.fairlead.dev", "REPOSITORY_EXISTS", "it is there")
-		m.branching = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "GIT_FAILED", "the index is locked")
+		m.refusal = apierr.Of(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS, "it is there")
+		m.branching = apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED, "the index is locked")
 	})
 	s := f.session(ctx, t)
 	wantWarning(t, f.turn(ctx, t, s, "one"), "REPOSITORY_BRANCH_NOT_MADE")
@@ -258,7 +258,7 @@ func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
 	f := start(t, reading, withRepository)
 	ctx := t.Context()
 	f.peers.set(func(m *remote) {
-		m.pushRefusal = apierr.New(codes.Aborted, "sandbox.fairlead.dev", "PUSH_REJECTED", "fetch first")
+		m.pushRefusal = apierr.Of(codes.Aborted, sandboxv1.ErrorReason_ERROR_REASON_PUSH_REJECTED, "fetch first")
 	})
 	s := f.session(ctx, t)
 	f.turn(ctx, t, s, "one")
@@ -276,7 +276,7 @@ func TestAPushThatIsRejectedIsToldOnce(t *testing.T) {
 func TestATurnWithoutToolsDoesNotWaitForAClone(t *testing.T) {
 	f := start(t, "fallback: {steps: [{text: [hello]}]}\n", withRepository)
 	f.peers.set(func(m *remote) {
-		m.refusal = apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "GIT_FAILED", "away")
+		m.refusal = apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_GIT_FAILED, "away")
 	})
 	events := f.turn(t.Context(), t, f.session(t.Context(), t), "hi")
 	if end := finished(t, events); end.FinalText != "hello" {
@@ -305,12 +305,12 @@ func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := api.ListRepositories(ctx, &sessionv1.ListRepositoriesRequest{Parent: "sessions/none"}); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if _, err := api.ListRepositories(ctx, &sessionv1.ListRepositoriesRequest{Parent: "sessions/none"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("a session that is not there: %v", err)
 	}
 	f.create(ctx, t, s, "write")
 	f.waitForAsk(ctx, t, s)
-	if _, err := api.RemoveRepository(ctx, &sessionv1.RemoveRepositoryRequest{Name: made.Repository.Name}); apierr.Reason(err) != "TURN_ACTIVE" {
+	if _, err := api.RemoveRepository(ctx, &sessionv1.RemoveRepositoryRequest{Name: made.Repository.Name}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) {
 		t.Errorf("during a turn: %v", err)
 	}
 }
@@ -322,10 +322,10 @@ func TestARepositoryRequestOutlivesAHolder(t *testing.T) {
 	name := f.session(ctx, t)
 	api := sessionv1.NewRepositoryServiceClient(f.conn)
 	for refusals, fine := range map[int]bool{3: true, 0: false} {
-		stale := apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_EPOCH", "another holds the session")
+		stale := apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "another holds the session")
 		f.peers.set(func(m *remote) { m.asked, m.refusal, m.refusals = 0, stale, refusals })
 		_, err := api.AddRepository(ctx, &sessionv1.AddRepositoryRequest{Parent: name, Url: "https://git.example.com/org/app"})
-		if (err == nil) != fine || !fine && apierr.Reason(err) != "STALE_EPOCH" {
+		if (err == nil) != fine || !fine && !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 			t.Errorf("refused %d times: %v", refusals, err)
 		}
 		f.peers.set(func(m *remote) {

@@ -146,7 +146,7 @@ func TestARewindIsRefusedDuringATurn(t *testing.T) {
 	<-f.peers.blocked
 	for _, r := range []*sessionv1.RewindSessionRequest{{Name: s, Checkpoint: first}, {Name: s, LatestButOne: true}} {
 		_, err := f.points().RewindSession(ctx, r)
-		if apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition || !strings.Contains(apierr.Message(err), "Interrupt it") {
+		if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) || status.Code(err) != codes.FailedPrecondition || !strings.Contains(apierr.Message(err), "Interrupt it") {
 			t.Errorf("while a turn runs: %v", err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestARewindIsRefusedDuringATurn(t *testing.T) {
 	f.wantAgreement(ctx, t, s, `user: "build"`)
 	waits := f.create(ctx, t, s, "write")
 	f.waitForAsk(ctx, t, s)
-	if _, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: first}); apierr.Reason(err) != "TURN_ACTIVE" {
+	if _, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, Checkpoint: first}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) {
 		t.Errorf("while turn %s waits: %v", waits.Name, err)
 	}
 }
@@ -203,7 +203,7 @@ func TestARewindThatCannotBeDoneLeavesTheConversation(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := f.points().RewindSession(ctx, &sessionv1.RewindSessionRequest{Name: s, LatestButOne: true})
-		if apierr.Reason(err) != "CHECKPOINT_NOT_FOUND" {
+		if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -228,7 +228,7 @@ func TestARewindWaitsForASandboxThatIsAway(t *testing.T) {
 	}, func(is bool) bool { return is })
 	refused := func(what string, err error) {
 		t.Helper()
-		if apierr.Reason(err) != "SESSION_REWINDING" {
+		if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

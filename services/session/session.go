@@ -34,6 +34,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
@@ -82,6 +83,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
+	d.Sandbox, d.Tools = remote.Conn(d.Sandbox), remote.Conn(d.Tools)
 	models, err := catalog.New(c.Models, os.Getenv)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)

@@ -42,7 +42,7 @@ func TestANumberBeyondTheLogIsOutOfRange(t *testing.T) {
 			return err
 		},
 	} {
-		if err := open(); status.Code(err) != codes.OutOfRange || apierr.Reason(err) != "SEQ_OUT_OF_RANGE" {
+		if err := open(); status.Code(err) != codes.OutOfRange || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestADeletedSessionEndsItsFollowers(t *testing.T) {
 			_, err = f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s, RequestId: "once"})
 		}
 	}
-	if status.Code(err) != codes.NotFound || apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if status.Code(err) != codes.NotFound || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("the stream ended with %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestAConversationTakesEveryInput(t *testing.T) {
 		t.Errorf("the approval got no request id: %v", a)
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_SubmitToolResult{SubmitToolResult: &sessionv1.SubmitToolResultRequest{Parent: s, CallId: "none"}}})
-	if r := hear(t, stream, answers).GetRejected(); apierr.Reason(status.ErrorProto(r.GetStatus())) != "CALL_NOT_FOUND" {
+	if r := hear(t, stream, answers).GetRejected(); !apierr.Is(status.ErrorProto(r.GetStatus()), sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND) {
 		t.Errorf("a result that nobody waits for was answered with %v", r)
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_Interrupt{Interrupt: &sessionv1.InterruptSessionRequest{Name: "sessions/other"}}})
@@ -249,7 +249,7 @@ func TestAConversationThatDoesNotBeginWithOpenIsRefused(t *testing.T) {
 	if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("nothing at all: %v", err)
 	}
-	if _, err := f.converse(ctx, t, "sessions/none", 0).Recv(); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if _, err := f.converse(ctx, t, "sessions/none", 0).Recv(); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("a session that is not there: %v", err)
 	}
 	stream = f.converse(ctx, t, s, 0)

@@ -114,7 +114,7 @@ func TestRepeatingARequestReAttachesAndNeverRunsAgain(t *testing.T) {
 	if err == nil {
 		_, err = stream.Recv()
 	}
-	if status.Code(err) != codes.AlreadyExists || apierr.Reason(err) != "REQUEST_ID_REUSED" {
+	if status.Code(err) != codes.AlreadyExists || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED) {
 		t.Errorf("another body under the same id: %v", err)
 	}
 }
@@ -137,14 +137,14 @@ func TestMessagesDuringATurnQueueRejectOrInterrupt(t *testing.T) {
 	}
 	<-f.peers.blocked
 	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "x", OnActive: sessionv1.OnActive_ON_ACTIVE_REJECT})
-	if apierr.Reason(err) != "TURN_ACTIVE" || status.Code(err) != codes.FailedPrecondition {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) || status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("REJECT: %v", err)
 	}
 	queued, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "queued"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s}); apierr.Reason(err) != "SESSION_ACTIVE" {
+	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: s}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_ACTIVE) {
 		t.Errorf("delete during a turn: %v", err)
 	}
 	events := f.runTurn(ctx, t, &sessionv1.RunTurnRequest{Parent: s, Text: "urgent", OnActive: sessionv1.OnActive_ON_ACTIVE_INTERRUPT}, nil)
@@ -204,7 +204,7 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 				f.restart(t)
 			}
 			answer := &sessionv1.ResolveApprovalRequest{Parent: s, CallId: ask.CallId, Digest: "wrong", Approved: tc.approved}
-			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "DIGEST_MISMATCH" {
+			if _, err := f.ResolveApproval(ctx, answer); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH) {
 				t.Errorf("a wrong digest: %v", err)
 			}
 			answer.Digest, answer.RequestId = ask.Digest, ""
@@ -217,7 +217,7 @@ func TestATurnWaitsForAnApprovalAlsoAcrossARestart(t *testing.T) {
 				t.Errorf("the results are %q, want %s", got, tc.want)
 			}
 			answer.RequestId, answer.Approved = "", !tc.approved
-			if _, err := f.ResolveApproval(ctx, answer); apierr.Reason(err) != "CALL_ANSWERED" {
+			if _, err := f.ResolveApproval(ctx, answer); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED) {
 				t.Errorf("a second answer: %v", err)
 			}
 			f.log(ctx, t, s)
@@ -296,7 +296,7 @@ func TestAClientRunsItsOwnTool(t *testing.T) {
 		t.Errorf("the turn ended %v", end)
 	}
 	_, err = f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "x", ClientTools: []*sessionv1.ClientTool{{Name: "Bash"}}})
-	if apierr.Reason(err) != "TOOL_NAME_TAKEN" {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN) {
 		t.Errorf("a tool with a name that is taken: %v", err)
 	}
 }
@@ -428,7 +428,7 @@ func TestALimitAboveTheCeilingIsRefused(t *testing.T) {
 	ctx := t.Context()
 	s := f.session(ctx, t)
 	_, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "hello", Limits: &sessionv1.TurnLimits{MaxSteps: 101}})
-	if status.Code(err) != codes.InvalidArgument || apierr.Reason(err) != "LIMIT_ABOVE_CEILING" {
+	if status.Code(err) != codes.InvalidArgument || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -457,7 +457,7 @@ func TestTenantsNeverSeeEachOther(t *testing.T) {
 	if _, err := f.CreateSession(a, &sessionv1.CreateSessionRequest{SessionId: "only-a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.GetSession(b, &sessionv1.GetSessionRequest{Name: "sessions/only-a"}); apierr.Reason(err) != "SESSION_NOT_FOUND" {
+	if _, err := f.GetSession(b, &sessionv1.GetSessionRequest{Name: "sessions/only-a"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
 		t.Errorf("b asks for a's session: %v", err)
 	}
 }

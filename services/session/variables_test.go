@@ -272,11 +272,11 @@ func TestVariablesThatCannotBe(t *testing.T) {
 		}
 	}
 	_, err := users.DeleteUserVariable(t.Context(), &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/A"})
-	if apierr.Reason(err) != "VARIABLE_NOT_FOUND" {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_VARIABLE_NOT_FOUND) {
 		t.Error(err)
 	}
 	_, err = users.ListUserVariables(t.Context(), &sessionv1.ListUserVariablesRequest{Parent: "users/ann"})
-	if apierr.Reason(err) != "OTHER_USER" {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER) {
 		t.Error(err)
 	}
 }

@@ -212,7 +212,7 @@ func TestCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := drain(begun); apierr.Reason(err) != "SANDBOX_UNAVAILABLE" {
+		if a, err := drain(begun); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE) {
 			t.Fatalf("got %v, %v", a, err)
 		}
 		if got, err := cancel(f, "c1"); err != nil || got.GetOutcome() != outcomeCancelled {
@@ -226,7 +226,7 @@ func TestCancel(t *testing.T) {
 		if err := stream.Send(late); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := stream.CloseAndRecv(); apierr.Reason(err) != "CALL_CANCELLED" {
+		if got, err := stream.CloseAndRecv(); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED) {
 			t.Errorf("a request that was on its way changed the file: %v, %v", got, err)
 		}
 	})
@@ -235,7 +235,7 @@ func TestCancel(t *testing.T) {
 		q := bashCall("c1", "out x\nwait g")
 		f.open(t.Context(), q)
 		f.sandbox.Fail(apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone"))
-		if got, err := cancel(f, "c1"); apierr.Reason(err) != "SANDBOX_UNAVAILABLE" {
+		if got, err := cancel(f, "c1"); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		f.sandbox.Release("g")
@@ -295,7 +295,7 @@ func TestSandboxOutOfReach(t *testing.T) {
 	f.sandbox.Put(session, "a", "text\n")
 	f.sandbox.Fail(gone)
 	_, err := f.call(q)
-	if apierr.Reason(err) != "SANDBOX_UNAVAILABLE" || apierr.Code(err) != codes.Unavailable {
+	if !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE) || apierr.Code(err) != codes.Unavailable {
 		t.Fatalf("got %v", err)
 	}
 	if retry, ok := apierr.Detail[*errdetails.RetryInfo](err); !ok || retry.GetRetryDelay().AsDuration() <= 0 {
@@ -347,7 +347,7 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 
 func TestSandboxErrorsThatAreForTheCaller(t *testing.T) {
 	f := newFixture(t, nil)
-	f.sandbox.Fail(apierr.New(codes.FailedPrecondition, "sandbox.fairlead.dev", "STALE_GENERATION", "moved"))
+	f.sandbox.Fail(apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION, "moved"))
 	f.refused(ask("c1", "Read", `{"file_path":"a"}`), "STALE_GENERATION")
 }
 
@@ -359,7 +359,7 @@ func TestEpoch(t *testing.T) {
 	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
 	q.Call.Epoch = 4
 	f.refused(q, "STALE_EPOCH")
-	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("c1")}); apierr.Reason(err) != "STALE_EPOCH" {
+	if _, err := f.calls.CancelCall(t.Context(), &toolsv1.CancelCallRequest{Call: ref("c1")}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("got %v", err)
 	}
 	q = bashCall("c3", "out x")
@@ -386,7 +386,7 @@ func TestATakeoverIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := fence(2); apierr.Reason(err) != "STALE_EPOCH" {
+	if err := fence(2); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("an older takeover: %v", err)
 	}
 	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")
@@ -436,7 +436,7 @@ func TestADeletedSessionIsForgottenAndStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := drain(stream); apierr.Reason(err) != "STALE_EPOCH" {
+	if _, err := drain(stream); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("the stream ended with %v", err)
 	}
 	f.refused(bashCall("c2", "out x"), "STALE_EPOCH")

@@ -147,13 +147,13 @@ func TestCancelOperation(t *testing.T) {
 			t.Fatalf("got %v, %v", o, err)
 		}
 	}
-	if _, err := cancel("operations/o2", "r1"); apierr.Reason(err) != "REQUEST_ID_REUSED" || apierr.Code(err) != codes.AlreadyExists {
+	if _, err := cancel("operations/o2", "r1"); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED) || apierr.Code(err) != codes.AlreadyExists {
 		t.Errorf("the id of another request: %v", err)
 	}
 	if o := f.operation("o2"); o.GetState() != stateRunning {
 		t.Errorf("a refused request changed the operation: %v", o)
 	}
-	if _, err := cancel("operations/none", "r2"); apierr.Reason(err) != "OPERATION_NOT_FOUND" {
+	if _, err := cancel("operations/none", "r2"); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND) {
 		t.Errorf("got %v", err)
 	}
 	if a := f.must(ask("k1", "cancel_operation", `{"operation":"operations/o2"}`), outcomeOK); !strings.Contains(a.text(), "operations/o2: cancelled") {
@@ -208,7 +208,7 @@ func TestListOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.ops.ListOperations(t.Context(), &toolsv1.ListOperationsRequest{Session: "sessions/s1", PageToken: a.GetNextPageToken()}); apierr.Reason(err) != "BAD_PAGE_TOKEN" {
+	if _, err := f.ops.ListOperations(t.Context(), &toolsv1.ListOperationsRequest{Session: "sessions/s1", PageToken: a.GetNextPageToken()}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN) {
 		t.Errorf("a token of another list: %v", err)
 	}
 }
@@ -224,7 +224,7 @@ func TestADeletedSessionTakesItsOperationsAlong(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"o1", "o2"} {
-		if _, err := f.ops.GetOperation(t.Context(), &toolsv1.GetOperationRequest{Name: "operations/" + id}); apierr.Reason(err) != "OPERATION_NOT_FOUND" {
+		if _, err := f.ops.GetOperation(t.Context(), &toolsv1.GetOperationRequest{Name: "operations/" + id}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

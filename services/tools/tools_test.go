@@ -45,7 +45,7 @@ func TestListToolsByPage(t *testing.T) {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 	_, err := f.tools.ListTools(t.Context(), &toolsv1.ListToolsRequest{PageToken: "nonsense"})
-	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); apierr.Reason(err) != "BAD_PAGE_TOKEN" || !ok || bad.GetFieldViolations()[0].GetField() != "page_token" {
+	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN) || !ok || bad.GetFieldViolations()[0].GetField() != "page_token" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -70,7 +70,7 @@ func TestGetTool(t *testing.T) {
 		}
 	}
 	_, err = f.tools.GetTool(t.Context(), &toolsv1.GetToolRequest{Name: "tools/Nope"})
-	if info, ok := apierr.Detail[*errdetails.ResourceInfo](err); apierr.Reason(err) != "TOOL_NOT_FOUND" || !ok || info.GetResourceName() != "tools/Nope" {
+	if info, ok := apierr.Detail[*errdetails.ResourceInfo](err); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND) || !ok || info.GetResourceName() != "tools/Nope" {
 		t.Errorf("got %v", err)
 	}
 	if _, err = f.tools.GetTool(t.Context(), &toolsv1.GetToolRequest{Name: "Bash"}); apierr.Code(err) != codes.InvalidArgument {

@@ -169,7 +169,9 @@ func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
 		return err
 	}
 	until(t, "node "+node+" answers", func() bool { return !strings.Contains(apierr.Code(ask()).String(), "Unavailable") })
-	if got := apierr.Reason(ask()); got != "STALE_GENERATION" && got != "WORKSPACE_NOT_FOUND" {
+	switch got := apierr.As[sandboxv1.ErrorReason](ask()); got {
+	case sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND:
+	default:
 		t.Errorf("node %s answers with %q", node, got)
 	}
 	until(t, "node "+node+" has cleaned up", func() bool { return !exists(f.dir(node, session)) })

@@ -50,7 +50,7 @@ func (f *fakeSessions) CreateSession(_ context.Context, r *sessionv1.CreateSessi
 
 func (f *fakeSessions) GetSession(_ context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
 	if r.GetName() != "sessions/one" {
-		return nil, apierr.New(codes.NotFound, "session.fairlead.dev", "SESSION_NOT_FOUND", "There is no session "+r.GetName()+".")
+		return nil, apierr.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND, "There is no session "+r.GetName()+".")
 	}
 	return &sessionv1.GetSessionResponse{Session: &sessionv1.Session{Name: r.GetName(), Agent: "agents/coder", Title: "a \x1b[31mtitle"}}, nil
 }
@@ -109,7 +109,7 @@ func (f *fakeSessions) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerSt
 		}
 		if end := e.GetTurnFinished(); end != nil {
 			if cut {
-				return apierr.New(codes.Unavailable, "session.fairlead.dev", "STORE_UNAVAILABLE", "The server stops.")
+				return apierr.Of(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "The server stops.")
 			}
 			if f.quiet != nil {
 				<-f.quiet

@@ -55,7 +55,7 @@ func aSchedule() *sessionv1.Schedule {
 func (f *fakeHooks) CreateSchedule(_ context.Context, r *sessionv1.CreateScheduleRequest) (*sessionv1.CreateScheduleResponse, error) {
 	f.last = r
 	if r.GetParent() != "sessions/one" {
-		return nil, apierr.New(codes.NotFound, "session.fairlead.dev", "SESSION_NOT_FOUND", "There is no session "+r.GetParent()+".")
+		return nil, apierr.Of(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND, "There is no session "+r.GetParent()+".")
 	}
 	return &sessionv1.CreateScheduleResponse{Schedule: aSchedule()}, nil
 }

@@ -97,10 +97,6 @@ var rules = []rule{
 	{page.ErrBadToken, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN},
 }
 
-func reason(r sandboxv1.ErrorReason) string {
-	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
-}
-
 // status turns an error into what callers see. It returns an unknown error unchanged: the interceptor hides
 // and logs it.
 func status(err error) error {
@@ -120,14 +116,14 @@ func status(err error) error {
 		}
 		return apierr.Forward(grpcstatus.ErrorProto(&was))
 	case errors.As(err, &ceiling):
-		return apierr.New(codes.InvalidArgument, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING),
+		return apierr.Of(codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 			err.Error(), apierr.Field(ceiling.Field, err.Error()), apierr.Metadata(map[string]string{"asked": ceiling.Asked, "allowed": ceiling.Ceiling}))
 	case errors.As(err, &floor):
 		return invalid(floor.Field, "%s", strings.TrimPrefix(err.Error(), floor.Field+" "))
 	case errors.As(err, &edit):
 		return editStatus(edit)
 	case errors.As(err, &similar):
-		return apierr.New(codes.NotFound, domain, reason(sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND), plain(err.Error()),
+		return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND, plain(err.Error()),
 			apierr.Metadata(map[string]string{"similar": filename.Encode(similar.Similar)}))
 	case errors.Is(err, errNoPrincipal):
 		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonPrincipalMissing, err.Error())
@@ -137,7 +133,7 @@ func status(err error) error {
 	for _, r := range rules {
 		if errors.Is(err, r.err) {
 			text := plain(err.Error())
-			return apierr.New(r.code, domain, reason(r.reason), text, details(r, text)...)
+			return apierr.Of(r.code, r.reason, text, details(r, text)...)
 		}
 	}
 	return err
@@ -148,7 +144,7 @@ func editStatus(e *files.EditError) error {
 	if e.Found > 0 {
 		r = sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE
 	}
-	return apierr.New(codes.FailedPrecondition, domain, reason(r), e.Error(), apierr.Metadata(map[string]string{
+	return apierr.Of(codes.FailedPrecondition, r, e.Error(), apierr.Metadata(map[string]string{
 		"index": strconv.Itoa(e.Index), "found": strconv.Itoa(e.Found), "why": e.Why,
 	}))
 }
@@ -167,7 +163,7 @@ func details(r rule, text string) []apierr.Option {
 	case r.code == codes.ResourceExhausted:
 		return []apierr.Option{apierr.Quota("workspace", text)}
 	case r.code == codes.FailedPrecondition:
-		return []apierr.Option{apierr.Precondition(reason(r.reason), "workspace", text)}
+		return []apierr.Option{apierr.Precondition(apierr.Name(r.reason), "workspace", text)}
 	}
 	return nil
 }

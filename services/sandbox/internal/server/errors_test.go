@@ -24,7 +24,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range rules {
 		err := status(fmt.Errorf("do it: %w", r.err))
-		if apierr.Code(err) != r.code || apierr.Reason(err) != reason(r.reason) || apierr.ErrorDomain(err) != domain {
+		if apierr.Code(err) != r.code || apierr.Reason(err) != apierr.Name(r.reason) || apierr.ErrorDomain(err) != domain {
 			t.Errorf("%v becomes %v", r.err, err)
 		}
 		used[apierr.Reason(err)] = true
@@ -34,8 +34,8 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	}
 	for number := range sandboxv1.ErrorReason_name {
 		r := sandboxv1.ErrorReason(number)
-		if r != sandboxv1.ErrorReason_ERROR_REASON_UNSPECIFIED && !used[reason(r)] {
-			t.Errorf("no error has the reason %s", reason(r))
+		if r != sandboxv1.ErrorReason_ERROR_REASON_UNSPECIFIED && !used[apierr.Name(r)] {
+			t.Errorf("no error has the reason %s", apierr.Name(r))
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestWhatIsNotKnownIsLeftAlone(t *testing.T) {
 func TestWhatACommandIsInTheWayOfIsNoAnswerForGood(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("%w: remove d: %w", snapshot.ErrChanged, unix.ENOTDIR)
-	if told := status(err); apierr.Code(told) != codes.FailedPrecondition || apierr.Reason(told) != "WRONG_FILE_TYPE" || !strings.Contains(told.Error(), "remove d") {
+	if told := status(err); apierr.Code(told) != codes.FailedPrecondition || !apierr.Is(told, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE) || !strings.Contains(told.Error(), "remove d") {
 		t.Errorf("callers are told %v", told)
 	}
 	if raw := failure(err); raw != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -80,13 +81,12 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 		return nil, nil // it is gone, is being moved, was exported since, or its files were restored
 	}
 	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what)
-	switch apierr.Reason(err) {
-	case "STALE_GENERATION", "WORKSPACE_NOT_FOUND":
+	switch {
+	case errors.Is(err, remote.ErrStaleGeneration), errors.Is(err, remote.ErrNoWorkspace):
 		return nil, nil // it has moved meanwhile, or was never used
-	case "NO_OBJECT_STORE":
+	case errors.Is(err, remote.ErrNoObjectStore):
 		return nil, backoff.Permanent(fmt.Errorf("the node %s cannot export: %w", p.Node, err))
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	err = w.Store.NoteExport(ctx, k, p.Generation, store.Export{Turn: what.Turn, Seq: what.Seq, Snapshot: snapshot})
@@ -114,7 +114,7 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 		return made.GetSnapshot().GetId(), err
 	}
 	id, err := create("snapshot")
-	if apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" && p.Export.Snapshot != "" {
+	if errors.Is(err, remote.ErrTooManySnapshots) && p.Export.Snapshot != "" {
 		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), Snapshots: []string{p.Export.Snapshot}}); err != nil {
 			return "", err
 		}
@@ -128,7 +128,7 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 	}
 	if last := p.Export.Snapshot; last != "" && last != id {
 		_, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("last"), Snapshots: []string{last}})
-		if err != nil && apierr.Reason(err) != "SNAPSHOT_NOT_FOUND" {
+		if err != nil && !errors.Is(err, remote.ErrNoSnapshot) {
 			w.Nodes.Log.WarnContext(ctx, "the snapshot of the last export stays", "session", k.Session, "error", err)
 		}
 	}
@@ -219,7 +219,7 @@ func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWor
 // store. Only the holder may make the workspace then: an empty one would replace those
 // files.
 func ToBeRestored(session string) error {
-	return apierr.New(codes.FailedPrecondition, "session.fairlead.dev", "NODE_LOST",
+	return apierr.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST,
 		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another one yet. "+
 			"Send a message: the workspace is made again from its last copy before the turn goes on. Then try again.",
 		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are still to be brought to its new node"))
@@ -251,7 +251,7 @@ type existing struct {
 
 func (e existing) Recv() (*sandboxv1.ExportWorkspaceResponse, error) {
 	m, err := e.ServerStreamingClient.Recv()
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+	if errors.Is(err, remote.ErrNoWorkspace) {
 		err = ToBeRestored(e.session)
 	}
 	return m, err

@@ -125,7 +125,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
 	})
-	if apierr.Reason(err) == "TURN_ACTIVE" {
+	if apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE) {
 		return nil, noRewindNow(r.Name)
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,7 +19,7 @@ const domain = "session.fairlead.dev"
 
 // fail returns an error of the API.
 func fail(c codes.Code, r sessionv1.ErrorReason, message string, opts ...apierr.Option) error {
-	return apierr.New(c, domain, strings.TrimPrefix(r.String(), "ERROR_REASON_"), message, opts...)
+	return apierr.Of(c, r, message, opts...)
 }
 
 // subject is what a request is about, for the text of an error.

@@ -19,6 +19,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
@@ -233,7 +234,7 @@ func (s *Server) openFiles(ctx context.Context, session string) (io.Reader, erro
 	}
 	first, err := stream.Recv()
 	switch {
-	case errors.Is(err, io.EOF) || apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
+	case errors.Is(err, io.EOF) || errors.Is(err, remote.ErrNoWorkspace):
 		return bytes.NewReader(nil), nil
 	case err != nil:
 		return nil, apierr.Forward(err)

@@ -19,6 +19,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -194,7 +195,7 @@ func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool,
 		return false, apierr.Forward(err)
 	}
 	piece, err := out.Recv()
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+	if errors.Is(err, remote.ErrNoWorkspace) {
 		return false, nil
 	}
 	call := &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")}

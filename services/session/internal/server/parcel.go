@@ -17,6 +17,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -164,7 +165,7 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 	}
 	resp, err := stream.CloseAndRecv()
 	switch {
-	case apierr.Reason(err) == "BAD_ARCHIVE":
+	case errors.Is(err, remote.ErrBadArchive):
 		return false, badImport("%s", strings.TrimSuffix(apierr.Message(err), "."))
 	case err != nil:
 		return false, apierr.Forward(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 )
@@ -59,7 +60,7 @@ const holders = 5
 // the session over meanwhile. To the sandbox it is the same call, which it makes once.
 func asHolder[T any](do func() (T, error)) (done T, err error) {
 	for range holders {
-		if done, err = do(); apierr.Reason(err) != "STALE_EPOCH" {
+		if done, err = do(); !errors.Is(err, remote.ErrStaleEpoch) {
 			break
 		}
 	}
@@ -68,7 +69,7 @@ func asHolder[T any](do func() (T, error)) (done T, err error) {
 
 // lost returns the error of a request in a workspace that its node has lost.
 func lost(err error, place store.Place, session string) error {
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
+	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
 		return placement.ToBeRestored(session)
 	}
 	return err
@@ -94,7 +95,7 @@ func (s *repositoryService) exists(ctx context.Context, session string) (*sessio
 
 // forward passes on a refusal of the sandbox.
 func forward(err error, session, requestID string) error {
-	if apierr.Reason(err) == "CALL_ID_REUSED" {
+	if errors.Is(err, remote.ErrCallIDReused) {
 		return storeError(store.ErrRequestIDReused, subject{session: session, requestID: requestID})
 	}
 	return apierr.Forward(err)
@@ -122,7 +123,7 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 	}
 	found, err := s.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{Session: r.Parent, WorkspaceGeneration: place.Generation})
 	err = lost(err, place, r.Parent)
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+	if errors.Is(err, remote.ErrNoWorkspace) {
 		return &sessionv1.ListRepositoriesResponse{}, nil
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
@@ -294,7 +295,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("the big file has %d bytes", len(got))
 	}
 	w.contains("Write", `{"file_path":"../x","content":"x"}`, failing, "leads outside")
-	w.sandbox.Fail(sandboxtest.Refuse(codes.ResourceExhausted, "WORKSPACE_FULL", "the workspace is full", nil))
+	w.sandbox.Fail(sandboxtest.Refuse(codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_FULL, "the workspace is full", nil))
 	w.contains("Write", `{"file_path":"x","content":"x"}`, failing, "the workspace is full")
 }
 
@@ -334,7 +335,7 @@ func TestAChangeOfWhichNobodyKnowsIsUnknown(t *testing.T) {
 		"Edit":      `{"file_path":"a","old_string":"","new_string":"new"}`,
 		"MultiEdit": `{"file_path":"a","edits":[{"old_string":"","new_string":"new"}]}`,
 	} {
-		w.sandbox.Fail(sandboxtest.Refuse(codes.FailedPrecondition, "OUTCOME_UNKNOWN", "a crash interrupted the change", nil))
+		w.sandbox.Fail(sandboxtest.Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, "a crash interrupted the change", nil))
 		w.want(name, arguments, toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, unknownText)
 	}
 }

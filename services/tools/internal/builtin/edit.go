@@ -104,16 +104,16 @@ func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
 
 func editFailure(ctx context.Context, err error, file string, edits []replacement) (*tool.Result, error) {
 	i, name := failedEdit(err, len(edits)), filename.Show(file)
-	switch apierr.Reason(err) {
-	case "EDIT_NO_MATCH":
+	switch apierr.As[sandboxv1.ErrorReason](err) {
+	case sandboxv1.ErrorReason_ERROR_REASON_EDIT_NO_MATCH:
 		return tool.Failed(fmt.Sprintf("%sString to replace not found in file%s. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
 			which(i, edits), why(err), name, clip(edits[i].OldString, 500))), nil
-	case "EDIT_NOT_UNIQUE":
+	case sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE:
 		return tool.Failed(fmt.Sprintf("%sFound %s matches of the string to replace, but replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
 			which(i, edits), matches(err), clip(edits[i].OldString, 500))), nil
-	case "FILE_EXISTS":
+	case sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS:
 		return tool.Failed(which(i, edits) + "Cannot create a new file: " + name + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
-	case "WRONG_FILE_TYPE", "NOT_TEXT":
+	case sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE, sandboxv1.ErrorReason_ERROR_REASON_NOT_TEXT:
 		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", name, message(err))), nil
 	}
 	return failure(ctx, err, file)

@@ -17,7 +17,7 @@ type effects struct{ *sandbox }
 // a file, and makes the sandbox refuse the call from then on.
 func (e effects) Cancel(ctx context.Context, c tool.Call) error {
 	_, err := e.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(c)})
-	if err == nil || apierr.Reason(err) == "EXEC_NOT_FOUND" {
+	if err == nil || apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND) {
 		return nil
 	}
 	_, err = failure(ctx, err, workspace)

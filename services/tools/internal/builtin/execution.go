@@ -106,15 +106,15 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 		switch {
 		case err == nil:
 			return exited, nil
-		case apierr.Reason(err) == "EXEC_ACKNOWLEDGED":
+		case apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED):
 			// Its result was recorded, or expired without being fetched.
 			if e.openErr = e.open(ctx); e.openErr != nil {
 				return nil, e.openErr
 			}
 			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
-		case apierr.Reason(err) == "EXEC_NOT_FOUND" && (e.started || e.call.Begun):
+		case apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND) && (e.started || e.call.Begun):
 			return &sandboxv1.ExecExited{Reason: sandboxv1.ExitReason_EXIT_REASON_LOST}, nil
-		case apierr.Reason(err) == "EXEC_NOT_FOUND" && attach:
+		case apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND) && attach:
 			// The sandbox does not know it: it was never started, or its result
 			// was recorded long ago.
 			if e.openErr = e.open(ctx); e.openErr != nil {

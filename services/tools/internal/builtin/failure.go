@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
@@ -38,24 +39,27 @@ func ref(c tool.Call) *commonv1.CallRef {
 // error that says why the call could not be made.
 func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
 	message := message(err)
-	switch apierr.Reason(err) {
-	case "FILE_NOT_FOUND":
+	switch apierr.As[sandboxv1.ErrorReason](err) {
+	case sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND:
 		return tool.Failed(fmt.Sprintf("File does not exist: %s. %s", filename.Show(file), elsewhere(err))), nil
-	case "PATH_ESCAPES":
+	case sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES:
 		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", filename.Show(file), workspace)), nil
-	case "BAD_PATH":
+	case sandboxv1.ErrorReason_ERROR_REASON_BAD_PATH:
 		return tool.Failed(fmt.Sprintf("The path cannot be used: %s.", message)), nil
-	case "PATH_CHANGED":
+	case sandboxv1.ErrorReason_ERROR_REASON_PATH_CHANGED:
 		return tool.Failed(fmt.Sprintf("A symbolic link on the path %s changed while the call was made. Nothing was done. Make the call again.", filename.Show(file))), nil
-	case "CALL_CANCELLED":
+	case sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED:
 		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, cancelledText), nil
-	case "OUTCOME_UNKNOWN":
+	case sandboxv1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN:
 		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, unknownText), nil
-	case "STALE_EPOCH":
+	case sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH:
 		return nil, fmt.Errorf("%w: %s", tool.ErrStaleEpoch, message)
-	case "TOO_MANY_EXECS":
+	case sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
 		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
-	case "STALE_GENERATION", "WRONG_NODE", "WORKSPACE_NOT_FOUND", "CALL_ID_REUSED":
+	case sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION,
+		sandboxv1.ErrorReason_ERROR_REASON_WRONG_NODE,
+		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND,
+		sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED:
 		return nil, fmt.Errorf("call the sandbox: %w", err)
 	}
 	switch apierr.Code(err) {

@@ -94,10 +94,10 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 }
 
 func lsFailure(ctx context.Context, err error, dir string) (*tool.Result, error) {
-	switch apierr.Reason(err) {
-	case "WRONG_FILE_TYPE":
+	switch apierr.As[sandboxv1.ErrorReason](err) {
+	case sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE:
 		return tool.Failed(shown(dir) + " is not a directory. Use Read for a file."), nil
-	case "FILE_NOT_FOUND":
+	case sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND:
 		return tool.Failed("Directory does not exist: " + shown(dir)), nil
 	}
 	return failure(ctx, err, dir)

@@ -133,7 +133,7 @@ func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit in
 }
 
 func readFailure(ctx context.Context, err error, file string) (*tool.Result, error) {
-	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
+	if apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE) {
 		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", filename.Show(file), strings.TrimRight(message(err), "."))), nil
 	}
 	return failure(ctx, err, file)

@@ -59,7 +59,7 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	change, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
 	done, err := w.send(change, c, p.FilePath, p.Content)
-	if apierr.Reason(err) == "WRONG_FILE_TYPE" {
+	if apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE) {
 		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", filename.Show(p.FilePath), message(err))), nil
 	}
 	if err != nil {

@@ -203,9 +203,10 @@ func as(ctx context.Context, o store.Operation) context.Context {
 
 // gone reports whether the sandbox does not know the exec, or no longer.
 func gone(err error) bool {
-	switch apierr.Reason(err) {
-	case "EXEC_NOT_FOUND", "EXEC_ACKNOWLEDGED", "WORKSPACE_NOT_FOUND", "STALE_GENERATION", node.ReasonUnknownNode:
+	switch apierr.As[sandboxv1.ErrorReason](err) {
+	case sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND, sandboxv1.ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED,
+		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION:
 		return true
 	}
-	return false
+	return apierr.Reason(err) == node.ReasonUnknownNode
 }

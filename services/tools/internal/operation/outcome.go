@@ -23,7 +23,7 @@ func (w *watcher) judge(n *store.OperationNote, exited *sandboxv1.ExecExited, er
 	w.mu.Unlock()
 	var head string
 	switch {
-	case err != nil && apierr.Reason(err) == "CALL_CANCELLED":
+	case err != nil && apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED):
 		n.State, head = stopped(late)
 	case err != nil:
 		n.State, head = store.Unknown, unknownText

@@ -199,7 +199,7 @@ func (w *watcher) snapshot() store.OperationNote {
 func (w *watcher) follow(ctx context.Context) (exited *sandboxv1.ExecExited, err error) {
 	err = try(ctx, func() error {
 		exited, err = w.read(ctx)
-		if err == nil || gone(err) || apierr.Reason(err) == "CALL_CANCELLED" || ctx.Err() != nil {
+		if err == nil || gone(err) || apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED) || ctx.Err() != nil {
 			return err
 		}
 		return errAgain // there is no other sign that the operation has ended

@@ -150,16 +150,16 @@ func (s *Sandbox) open(ctx context.Context, q *sandboxv1.ExecRequest) (e *exec, 
 	}
 	key := tenant + "/" + c.GetCallId()
 	if s.marks[key] {
-		return nil, false, Refuse(codes.FailedPrecondition, "CALL_CANCELLED", "the call was cancelled", nil)
+		return nil, false, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled", nil)
 	}
 	if e := s.execs[key]; e != nil {
 		return e, true, nil
 	}
 	if s.settled[key] {
-		return nil, false, Refuse(codes.FailedPrecondition, "EXEC_ACKNOWLEDGED", "the exec was acknowledged", nil)
+		return nil, false, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EXEC_ACKNOWLEDGED, "the exec was acknowledged", nil)
 	}
 	if q.GetAttach() != nil {
-		return nil, false, Refuse(codes.NotFound, "EXEC_NOT_FOUND", "there is no such exec", nil)
+		return nil, false, Refuse(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND, "there is no such exec", nil)
 	}
 	e = &exec{offsets: map[string]int64{}, changed: make(chan struct{})}
 	e.ctx, e.kill = context.WithCancel(context.WithoutCancel(ctx))

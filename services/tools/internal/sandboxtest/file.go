@@ -24,13 +24,13 @@ func rel(p string) (string, error) {
 	if path.IsAbs(p) {
 		clean := path.Clean(p)
 		if clean != "/workspace" && !strings.HasPrefix(clean, "/workspace/") {
-			return "", Refuse(codes.InvalidArgument, "PATH_ESCAPES", "the path leads outside the workspace", nil)
+			return "", Refuse(codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES, "the path leads outside the workspace", nil)
 		}
 		p = strings.TrimPrefix(strings.TrimPrefix(clean, "/workspace"), "/")
 	}
 	p = path.Clean(p)
 	if p == ".." || strings.HasPrefix(p, "../") {
-		return "", Refuse(codes.InvalidArgument, "PATH_ESCAPES", "the path leads outside the workspace", nil)
+		return "", Refuse(codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES, "the path leads outside the workspace", nil)
 	}
 	return p, nil
 }
@@ -58,10 +58,10 @@ func (s *Sandbox) lookup(prefix, p string) (string, []byte, error) {
 	}
 	for _, other := range s.below(prefix) {
 		if p == "." || strings.HasPrefix(other, p+"/") {
-			return p, nil, Refuse(codes.FailedPrecondition, "WRONG_FILE_TYPE", "it is a directory", nil)
+			return p, nil, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE, "it is a directory", nil)
 		}
 	}
-	return p, nil, Refuse(codes.NotFound, "FILE_NOT_FOUND", "there is no such file", nil)
+	return p, nil, Refuse(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND, "there is no such file", nil)
 }
 
 // ReadFile implements FileService.
@@ -128,7 +128,7 @@ func once[T any](s *Sandbox, tenant string, c *commonv1.CallRef, change func() (
 	key := tenant + "/" + c.GetCallId()
 	if s.marks[key] {
 		var none T
-		return none, Refuse(codes.FailedPrecondition, "CALL_CANCELLED", "the call was cancelled", nil)
+		return none, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled", nil)
 	}
 	if was, ok := s.done[key].(T); ok {
 		return was, nil
@@ -196,7 +196,7 @@ func (s *Sandbox) EditFile(ctx context.Context, q *sandboxv1.EditFileRequest) (*
 			return nil, err
 		}
 		if creates && len(data) > 0 {
-			return nil, Refuse(codes.AlreadyExists, "FILE_EXISTS", "the file exists", nil)
+			return nil, Refuse(codes.AlreadyExists, sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS, "the file exists", nil)
 		}
 		answer := &sandboxv1.EditFileResponse{File: &sandboxv1.FileInfo{Path: name}, SnippetFirstLine: 1}
 		text := string(data)
@@ -207,9 +207,9 @@ func (s *Sandbox) EditFile(ctx context.Context, q *sandboxv1.EditFileRequest) (*
 			case i == 0 && creates:
 				text = e.GetNewText()
 			case n == 0:
-				return nil, Refuse(codes.FailedPrecondition, "EDIT_NO_MATCH", "no match", index)
+				return nil, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EDIT_NO_MATCH, "no match", index)
 			case n > 1 && !e.GetReplaceAll():
-				return nil, Refuse(codes.FailedPrecondition, "EDIT_NOT_UNIQUE", "not unique", index)
+				return nil, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE, "not unique", index)
 			default:
 				text = strings.ReplaceAll(text, e.GetOldText(), e.GetNewText())
 			}
@@ -245,7 +245,7 @@ func (s *Sandbox) GlobFiles(ctx context.Context, q *sandboxv1.GlobFilesRequest) 
 		return nil, err
 	}
 	if !doublestar.ValidatePattern(q.GetPattern()) {
-		return nil, Refuse(codes.InvalidArgument, "BAD_PATTERN", "the pattern is not valid", nil)
+		return nil, Refuse(codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN, "the pattern is not valid", nil)
 	}
 	answer := &sandboxv1.GlobFilesResponse{}
 	for _, p := range s.below(tenant + "/" + q.GetSession() + "/") {
@@ -284,7 +284,7 @@ func (s *Sandbox) grep(ctx context.Context, q *sandboxv1.GrepFilesRequest) (*san
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, Refuse(codes.InvalidArgument, "BAD_PATTERN", "the pattern is not valid: "+err.Error(), nil)
+		return nil, Refuse(codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_PATTERN, "the pattern is not valid: "+err.Error(), nil)
 	}
 	answer := &sandboxv1.GrepFilesResponse{}
 	prefix := tenant + "/" + q.GetSession() + "/"
@@ -349,7 +349,7 @@ func (s *Sandbox) ListFiles(ctx context.Context, q *sandboxv1.ListFilesRequest) 
 	}
 	prefix := tenant + "/" + q.GetSession() + "/"
 	if _, ok := s.files[prefix+dir]; ok {
-		return nil, Refuse(codes.FailedPrecondition, "WRONG_FILE_TYPE", "it is not a directory", nil)
+		return nil, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE, "it is not a directory", nil)
 	}
 	answer := &sandboxv1.ListFilesResponse{}
 	seen := map[string]bool{}
@@ -374,7 +374,7 @@ func (s *Sandbox) ListFiles(ctx context.Context, q *sandboxv1.ListFilesRequest) 
 		answer.Files = append(answer.Files, f)
 	}
 	if len(seen) == 0 && dir != "." {
-		return nil, Refuse(codes.NotFound, "FILE_NOT_FOUND", "there is no such directory", nil)
+		return nil, Refuse(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND, "there is no such directory", nil)
 	}
 	if n := int(q.GetPageSize()); n > 0 && len(answer.GetFiles()) > n {
 		answer.Files, answer.NextPageToken = answer.GetFiles()[:n], "more"

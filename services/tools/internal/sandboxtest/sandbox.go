@@ -162,8 +162,8 @@ func (s *Sandbox) gate(name string) chan struct{} {
 }
 
 // Refuse returns an error of the sandbox service.
-func Refuse(code codes.Code, reason, message string, metadata map[string]string) error {
-	return apierr.New(code, "sandbox.fairlead.dev", reason, message, apierr.Metadata(metadata))
+func Refuse(code codes.Code, reason sandboxv1.ErrorReason, message string, metadata map[string]string) error {
+	return apierr.Of(code, reason, message, apierr.Metadata(metadata))
 }
 
 // Vanish makes the fake forget a command completely, like a sandbox that has
@@ -199,7 +199,7 @@ func (s *Sandbox) enter(ctx context.Context, c *commonv1.CallRef) (tenant string
 	}
 	key := tenant + "/" + c.GetSession()
 	if c.GetEpoch() < s.epochs[key] {
-		return tenant, Refuse(codes.FailedPrecondition, "STALE_EPOCH", "the epoch is stale", nil)
+		return tenant, Refuse(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the epoch is stale", nil)
 	}
 	s.epochs[key] = c.GetEpoch()
 	return tenant, nil

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
@@ -31,28 +32,28 @@ var errToolNotFound = errors.New("there is no such tool")
 type failure struct {
 	is      error
 	code    codes.Code
-	reason  string // the ErrorReason without its prefix
+	reason  toolsv1.ErrorReason
 	message string
 	detail  func(subject string) apierr.Option
 }
 
 // failures is the only table of this service's errors.
 var failures = []failure{
-	{errToolNotFound, codes.NotFound, "TOOL_NOT_FOUND", "there is no such tool; ListTools tells which there are", resource("fairlead.dev/Tool")},
-	{call.ErrProfileNotFound, codes.FailedPrecondition, "PROFILE_NOT_FOUND", "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
-	{call.ErrIDReused, codes.AlreadyExists, "CALL_ID_REUSED", "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
-	{call.ErrCallCancelled, codes.FailedPrecondition, "CALL_CANCELLED", "the call was cancelled and cannot go on", precondition("CALL")},
-	{call.ErrNotFound, codes.NotFound, "CALL_NOT_FOUND", "there is no such call", resource("fairlead.dev/Call")},
-	{call.ErrNotDelegated, codes.FailedPrecondition, "CALL_NOT_DELEGATED", "the call was not handed to the caller, so its result cannot be reported", precondition("CALL")},
-	{call.ErrDigestMismatch, codes.FailedPrecondition, "DIGEST_MISMATCH", "the approval is for other arguments than the call's; ask again with the digest of this call", precondition("APPROVAL")},
-	{store.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
-	{tool.ErrStaleEpoch, codes.FailedPrecondition, "STALE_EPOCH", "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
-	{store.ErrNoOperation, codes.NotFound, "OPERATION_NOT_FOUND", "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
-	{store.ErrRequestReused, codes.AlreadyExists, "REQUEST_ID_REUSED", "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
-	{call.ErrReplicaUnavailable, codes.Unavailable, "REPLICA_UNAVAILABLE", "another replica makes the call and cannot be reached now; asking for the same call again goes on with it", retry},
-	{page.ErrBadToken, codes.InvalidArgument, "BAD_PAGE_TOKEN", "the page token is not one of this list; begin again without one", field("page_token")},
-	{store.ErrUnavailable, codes.Unavailable, "STORE_UNAVAILABLE", "the tools service cannot reach its database; try again", retry},
-	{tool.ErrUnavailable, codes.Unavailable, "SANDBOX_UNAVAILABLE", "the sandbox service cannot be reached or is busy; asking for the same call again goes on with it", retry},
+	{errToolNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, "there is no such tool; ListTools tells which there are", resource("fairlead.dev/Tool")},
+	{call.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{call.ErrIDReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
+	{call.ErrCallCancelled, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled and cannot go on", precondition("CALL")},
+	{call.ErrNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, "there is no such call", resource("fairlead.dev/Call")},
+	{call.ErrNotDelegated, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_DELEGATED, "the call was not handed to the caller, so its result cannot be reported", precondition("CALL")},
+	{call.ErrDigestMismatch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH, "the approval is for other arguments than the call's; ask again with the digest of this call", precondition("APPROVAL")},
+	{store.ErrStaleEpoch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
+	{tool.ErrStaleEpoch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
+	{store.ErrNoOperation, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
+	{store.ErrRequestReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
+	{call.ErrReplicaUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE, "another replica makes the call and cannot be reached now; asking for the same call again goes on with it", retry},
+	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token is not one of this list; begin again without one", field("page_token")},
+	{store.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "the tools service cannot reach its database; try again", retry},
+	{tool.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE, "the sandbox service cannot be reached or is busy; asking for the same call again goes on with it", retry},
 }
 
 func resource(kind string) func(string) apierr.Option {
@@ -86,7 +87,7 @@ func outward(err error, subject string) error {
 	}
 	for _, f := range failures {
 		if errors.Is(err, f.is) {
-			return apierr.New(f.code, domain, f.reason, f.message, f.detail(subject))
+			return apierr.Of(f.code, f.reason, f.message, f.detail(subject))
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
@@ -16,12 +17,12 @@ import (
 )
 
 func TestEveryReasonHasACase(t *testing.T) {
-	cases := map[string][]failure{}
+	cases := map[toolsv1.ErrorReason][]failure{}
 	for _, f := range failures {
 		cases[f.reason] = append(cases[f.reason], f)
 	}
 	for number, name := range toolsv1.ErrorReason_name {
-		reason := strings.TrimPrefix(name, "ERROR_REASON_")
+		reason := toolsv1.ErrorReason(number)
 		if number == 0 {
 			continue
 		}
@@ -30,7 +31,7 @@ func TestEveryReasonHasACase(t *testing.T) {
 		}
 		for _, f := range cases[reason] {
 			told := outward(fmt.Errorf("words for the log: %w", f.is), "the subject")
-			if apierr.Reason(told) != reason || apierr.ErrorDomain(told) != domain || apierr.Code(told) != f.code {
+			if apierr.Reason(told) != strings.TrimPrefix(name, "ERROR_REASON_") || apierr.ErrorDomain(told) != domain || apierr.Code(told) != f.code {
 				t.Errorf("%s: told as %v", reason, told)
 			}
 			if strings.Contains(apierr.Message(told), "words for the log") {
@@ -38,10 +39,6 @@ func TestEveryReasonHasACase(t *testing.T) {
 			}
 			checkDetail(t, f, told)
 		}
-		delete(cases, reason)
-	}
-	for reason := range cases {
-		t.Errorf("the reason %s is not in the contract", reason)
 	}
 }
 
@@ -78,8 +75,8 @@ func TestOtherErrors(t *testing.T) {
 			t.Errorf("a server that is away is told as %v", told)
 		}
 	}
-	forwarded := outward(fmt.Errorf("call the sandbox: %w", apierr.New(codes.FailedPrecondition, sandboxDomain, "STALE_GENERATION", "moved")), "")
-	if apierr.Reason(forwarded) != "STALE_GENERATION" || apierr.Code(forwarded) != codes.FailedPrecondition {
+	forwarded := outward(fmt.Errorf("call the sandbox: %w", apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION, "moved")), "")
+	if !apierr.Is(forwarded, sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION) || apierr.Code(forwarded) != codes.FailedPrecondition {
 		t.Errorf("got %v", forwarded)
 	}
 	if err := outward(tool.ErrClosing, ""); apierr.Reason(err) != apierr.ReasonDraining || apierr.Code(err) != codes.Unavailable {

@@ -154,6 +154,9 @@ const (
 	ErrorReason_ERROR_REASON_CALL_NOT_FOUND ErrorReason = 88
 	// The agent uses a tool or a permission profile that does not exist.
 	ErrorReason_ERROR_REASON_AGENT_MISCONFIGURED ErrorReason = 89
+	// The node that has the session's files is lost or drained, and the files are not
+	// on another node yet.
+	ErrorReason_ERROR_REASON_NODE_LOST ErrorReason = 90
 )
 
 // Enum value maps for ErrorReason.
@@ -221,6 +224,7 @@ var (
 		87: "ERROR_REASON_CALL_ENDED",
 		88: "ERROR_REASON_CALL_NOT_FOUND",
 		89: "ERROR_REASON_AGENT_MISCONFIGURED",
+		90: "ERROR_REASON_NODE_LOST",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -285,6 +289,7 @@ var (
 		"ERROR_REASON_CALL_ENDED":            87,
 		"ERROR_REASON_CALL_NOT_FOUND":        88,
 		"ERROR_REASON_AGENT_MISCONFIGURED":   89,
+		"ERROR_REASON_NODE_LOST":             90,
 	}
 )
 
@@ -319,7 +324,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x8a\x10\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xa6\x10\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -383,7 +388,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1aERROR_REASON_CALL_ANSWERED\x10V\x12\x1b\n" +
 	"\x17ERROR_REASON_CALL_ENDED\x10W\x12\x1f\n" +
 	"\x1bERROR_REASON_CALL_NOT_FOUND\x10X\x12$\n" +
-	" ERROR_REASON_AGENT_MISCONFIGURED\x10YBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	" ERROR_REASON_AGENT_MISCONFIGURED\x10Y\x12\x1a\n" +
+	"\x16ERROR_REASON_NODE_LOST\x10ZBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

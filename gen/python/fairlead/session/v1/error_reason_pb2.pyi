@@ -68,6 +68,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_CALL_ENDED: _ClassVar[ErrorReason]
     ERROR_REASON_CALL_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_AGENT_MISCONFIGURED: _ClassVar[ErrorReason]
+    ERROR_REASON_NODE_LOST: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
 ERROR_REASON_TURN_NOT_FOUND: ErrorReason
@@ -130,3 +131,4 @@ ERROR_REASON_CALL_ANSWERED: ErrorReason
 ERROR_REASON_CALL_ENDED: ErrorReason
 ERROR_REASON_CALL_NOT_FOUND: ErrorReason
 ERROR_REASON_AGENT_MISCONFIGURED: ErrorReason
+ERROR_REASON_NODE_LOST: ErrorReason

@@ -23,10 +23,14 @@ var errRefused = errors.New("refused")
 
 // refusals are the reasons of such answers: a call has another answer, or is over; a session with active
 // turns cannot be rewound; a checkpoint has made room for others; a turn never began.
-var refusals = []string{"CALL_ANSWERED", "CALL_ENDED", "CALL_NOT_WAITING", "TURN_ACTIVE", "CHECKPOINT_NOT_FOUND", "TURN_NOT_ENDED"}
+var refusals = []sessionv1.ErrorReason{
+	sessionv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
+	sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_WAITING, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+	sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_ENDED,
+}
 
 // rewinding is the reason of an answer that asks the client to wait.
-const rewinding = "SESSION_REWINDING"
+const rewinding = sessionv1.ErrorReason_ERROR_REASON_SESSION_REWINDING
 
 // entry is an entry to Fairlead: a session replica, or the gateway. Mutations may be repeated with the same
 // key at any entry. Their errors are errAgain, or errors that no client should get.
@@ -116,7 +120,7 @@ func judge(method string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the stream ended", errAgain)
 	}
-	switch reason := apierr.Reason(err); {
+	switch reason := apierr.As[sessionv1.ErrorReason](err); {
 	case slices.Contains(refusals, reason):
 		return fmt.Errorf("%w: %w", errRefused, err)
 	case reason == rewinding:

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
 // rest is the gateway.
@@ -82,7 +83,7 @@ func (r rest) do(ctx context.Context, method, path, body, accept, key string) (*
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
 	_ = resp.Body.Close()
 	err = fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
-	says := func(reason string) bool { return bytes.Contains(text, []byte(`"`+reason+`"`)) }
+	says := func(r sessionv1.ErrorReason) bool { return bytes.Contains(text, []byte(`"`+apierr.Name(r)+`"`)) }
 	switch {
 	case slices.ContainsFunc(refusals, says):
 		return nil, fmt.Errorf("%w: %w", errRefused, err)

@@ -12,9 +12,9 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -56,7 +56,7 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 				},
 				Snapshots: some,
 			})
-			if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" && status.Code(err) != codes.Unimplemented {
+			if err != nil && !errors.Is(err, remote.ErrNoWorkspace) && status.Code(err) != codes.Unimplemented {
 				return nil, fmt.Errorf("delete snapshots of sessions/%s: %w", k.Session, err)
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -86,7 +86,7 @@ func Handler(operations Client, s Inbox) jobs.Handler {
 		}
 		found, err := operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: o.Name})
 		switch {
-		case apierr.Reason(err) == "OPERATION_NOT_FOUND":
+		case errors.Is(err, remote.ErrNoOperation):
 			return nil, nil // it was deleted with all its data
 		case err != nil:
 			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -102,7 +103,7 @@ func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, p
 		},
 		Directory: p.Directory, Url: p.URL, Branch: p.Branch, OnlyNew: true,
 	})
-	if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" && place.Made {
+	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
 		err = placement.ToBeRestored(session)
 	}
 	return done, err
@@ -111,11 +112,7 @@ func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, p
 // nothing reports whether there is nothing to push: no tool call ever needed the
 // workspace, or the agent removed the repository.
 func nothing(err error) bool {
-	switch apierr.Reason(err) {
-	case "WORKSPACE_NOT_FOUND", "REPOSITORY_NOT_FOUND":
-		return true
-	}
-	return false
+	return errors.Is(err, remote.ErrNoWorkspace) || errors.Is(err, remote.ErrNoRepository)
 }
 
 // again reports whether a push may succeed later.

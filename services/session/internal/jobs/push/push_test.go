@@ -13,6 +13,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -24,7 +25,7 @@ type empty struct {
 
 func (n *empty) PushRepository(context.Context, *sandboxv1.PushRepositoryRequest, ...grpc.CallOption) (*sandboxv1.PushRepositoryResponse, error) {
 	n.asked++
-	return nil, apierr.New(codes.NotFound, "sandbox.fairlead.dev", "WORKSPACE_NOT_FOUND", "there is no workspace")
+	return nil, remote.Error(apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, "there is no workspace"))
 }
 
 // placed is a store of one session.

@@ -1,0 +1,81 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
+)
+
+// refused returns what a client gets of a refusal.
+func refused(r protoreflect.Enum) error {
+	return status.ErrorProto(status.Convert(apierr.Of(codes.FailedPrecondition, r, "it is refused")).Proto())
+}
+
+func TestReasonsBecomeErrors(t *testing.T) {
+	t.Parallel()
+	for r, want := range map[protoreflect.Enum]error{
+		sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH:         remote.ErrStaleEpoch,
+		toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH:           remote.ErrStaleEpoch,
+		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND: remote.ErrNoWorkspace,
+		toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND:   remote.ErrNoOperation,
+	} {
+		cause := refused(r)
+		err := fmt.Errorf("ask the peer: %w", remote.Error(cause))
+		if !errors.Is(err, want) || !errors.Is(err, cause) {
+			t.Errorf("%s: got %v, want %v", apierr.Name(r), err, want)
+		}
+		if !errors.Is(apierr.Forward(err), want) || status.Code(err) != codes.FailedPrecondition || !apierr.Is(err, r) || apierr.Message(err) != "it is refused" {
+			t.Errorf("%s: the peer's status is lost: %v", apierr.Name(r), err)
+		}
+	}
+	for _, err := range []error{
+		nil, errors.New("another"), status.Error(codes.Unavailable, "away"),
+		refused(sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH), refused(toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND),
+	} {
+		if got := remote.Error(err); got != err { //nolint:errorlint // the very same error is wanted
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+// refusing is a connection to a peer that refuses everything.
+type refusing struct{ grpc.ClientStream }
+
+func (r refusing) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return r.RecvMsg(nil)
+}
+
+func (r refusing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return r, nil
+}
+
+func (r refusing) RecvMsg(any) error {
+	return refused(sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND)
+}
+
+func TestClientsOfAConnectionGetTheErrors(t *testing.T) {
+	t.Parallel()
+	conn := remote.Conn(refusing{})
+	if err := conn.Invoke(t.Context(), "/a/B", nil, nil); !errors.Is(err, remote.ErrNoWorkspace) {
+		t.Errorf("a call: %v", err)
+	}
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{}, "/a/C")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(nil); !errors.Is(err, remote.ErrNoWorkspace) {
+		t.Errorf("a stream: %v", err)
+	}
+}
