@@ -215,7 +215,8 @@ check-modules: ## Fail when a module does not build alone or is not tidy, or the
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null $(PREFIX)/services/allinone/cmd/fairlead
 
 .PHONY: check-docs
-check-docs: build ## Fail when docs/configuration.md is not what the programs say
+check-docs: build ## Fail when docs/configuration.md is not what the programs say, or when a page names a link, route or RPC that does not exist
+	@GOWORK=off go -C gen run ./cmd/checkdocs $(ROOT)
 	@bin/fairlead config-table | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
 
 .PHONY: docs

@@ -24,12 +24,13 @@ const configurationHead = `# Configuration
 
 <!-- Written by "make docs" from the programs; change the help texts in the code. -->
 
-A key comes from its default, the file (` + "`--config FILE` or `FAIRLEAD_CONFIG`" + `, YAML with the key's path), the environment and the flags,
-each stronger than the one before. What no program knows - an unknown key, variable with our prefix or flag - and what has a
-wrong form is an error at the start, all faults at once. Durations are written as ` + "`90s` or `1h30m`" + `; keys of type mapping or list
-without a flag are set in the file alone. ` + "`{data}`" + ` stands for the value of ` + "`data`" + `.
+A key has a default. The file (` + "`--config FILE` or `FAIRLEAD_CONFIG`" + `, YAML with the key's path) overrides it, the environment overrides the file,
+and flags override the environment. An unknown key, flag or variable with the prefix ` + "`FAIRLEAD_`" + ` is an error at the start, and so is a malformed value. The
+error lists all faults at once. Durations are written as ` + "`90s` or `1h30m`" + `. Only the file can set keys without a flag. ` + "`{data}`" + ` stands for the value of ` + "`data`" + `.
 
-Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` is the server of ` + "`fairlead run`, `chat` and `sessions`" + `.
+Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. ` + "`FAIRLEAD_SERVER`" + ` names the server of all client commands, such as ` + "`fairlead run`" + `.
+
+[Entries of mappings and lists](#entries-of-mappings-and-lists) has the keys of agents, models, providers, profiles and rules.
 
 `
 
@@ -39,7 +40,11 @@ func (configTableCommand) Run(s stdio) error {
 		return err
 	}
 	all := host.Defaults(dataHome)
-	if err := table(s.out, "All in one: `fairlead serve`", config.Table(&all, loadOptions(nil, nil))); err != nil {
+	rows := config.Table(&all, loadOptions(nil, nil))
+	if err := table(s.out, "All in one: `fairlead serve`", rows); err != nil {
+		return err
+	}
+	if err := entries(s.out, rows); err != nil {
 		return err
 	}
 	sess := sessionProgram()
@@ -66,6 +71,28 @@ func table(w io.Writer, title string, rows []config.Row) error {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", code(r.Key), code(r.Flag), code(r.Env), r.Type, code(r.Default), cell(r.Help))
 	}
 	b.WriteString("\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// entries prints the keys of each mapping and list of mappings.
+func entries(w io.Writer, rows []config.Row) error {
+	var b strings.Builder
+	b.WriteString("## Entries of mappings and lists\n\nThe services alone have the same keys, without the service's name in front. `NAME` is the entry's name.\n\n")
+	for _, r := range rows {
+		if len(r.Entry) == 0 {
+			continue
+		}
+		title := r.Key + "[]"
+		if r.Type == "mapping" {
+			title = r.Key + ".NAME"
+		}
+		fmt.Fprintf(&b, "### `%s`\n\n| key | type | meaning |\n| --- | --- | --- |\n", title)
+		for _, e := range r.Entry {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", code(e.Key), e.Type, cell(e.Help))
+		}
+		b.WriteString("\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

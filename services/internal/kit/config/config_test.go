@@ -324,7 +324,9 @@ func TestTable(t *testing.T) {
 		{Key: "database-url", Flag: "--database-url", Env: "FAIRLEAD_DATABASE_URL", Type: "text", Help: "where"},
 		{Key: "token", Flag: "--token", Type: "text"},
 		{Key: "data", Flag: "--data-dir", Env: "FAIRLEAD_SESSION_DATA", Type: "text", Default: "data"},
-		{Key: "agents", Type: "mapping", Default: "coder"},
+		{Key: "agents", Type: "mapping", Default: "coder", Entry: []config.Row{
+			{Key: "model", Type: "text"}, {Key: "tools", Type: "list"}, {Key: "limit", Type: "duration"}, {Key: "key", Type: "text"},
+		}},
 		{Key: "size", Flag: "--size", Env: "FAIRLEAD_SESSION_SIZE", Type: "bytes", Default: "1MiB"},
 		{Key: "open", Flag: "--open", Env: "FAIRLEAD_SESSION_OPEN", Type: "true or false", Default: "true"},
 	} {

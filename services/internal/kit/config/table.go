@@ -16,6 +16,7 @@ type Row struct {
 	Type    string // "text", "true or false", "duration", "bytes", "number", "list", "mapping"
 	Default string // empty for secrets and for keys without a default
 	Help    string
+	Entry   []Row // the keys of one entry, for a mapping or a list of mappings; only Key, Type and Help are set
 }
 
 // Table returns the keys of dst, a pointer to a struct that holds the defaults, in the order of its fields.
@@ -24,7 +25,7 @@ func Table(dst any, o Options) []Row { return rows(fieldsOf(dst), o) }
 func rows(fields []field, o Options) []Row {
 	all := make([]Row, 0, len(fields))
 	for _, f := range fields {
-		r := Row{Key: f.key(), Type: typeName(f.value.Type()), Default: defaultText(f), Help: f.help}
+		r := Row{Key: f.key(), Type: typeName(f.value.Type()), Default: defaultText(f), Help: f.help, Entry: entry(f.value.Type(), "")}
 		if f.scalar() {
 			if name := f.flagName(); name != "-" {
 				r.Flag = "--" + name
@@ -38,8 +39,39 @@ func rows(fields []field, o Options) []Row {
 	return all
 }
 
+// entry returns the keys of an entry of a mapping or list of structs, with those of the mappings and lists in
+// it: `host`, `rules[].host`, `tenants.NAME.user.max-tokens`.
+func entry(t reflect.Type, prefix string) []Row {
+	if t.Kind() != reflect.Map && t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || reflect.PointerTo(t.Elem()).Implements(reflect.TypeFor[textual]()) {
+		return nil
+	}
+	return structRows(reflect.New(t.Elem()).Elem(), prefix)
+}
+
+func structRows(v reflect.Value, prefix string) []Row {
+	var all []Row
+	for _, m := range members(v) {
+		switch key := prefix + m.name; {
+		case m.value.Kind() == reflect.Struct && m.name == "":
+			all = append(all, structRows(m.value, prefix)...)
+		case m.value.Kind() == reflect.Struct:
+			all = append(all, structRows(m.value, key+".")...)
+		default:
+			all = append(all, Row{Key: key, Type: typeName(m.value.Type()), Help: m.field.Tag.Get("help")})
+			below := key + "[]."
+			if m.value.Kind() == reflect.Map {
+				below = key + ".NAME."
+			}
+			all = append(all, entry(m.value.Type(), below)...)
+		}
+	}
+	return all
+}
+
 func typeName(t reflect.Type) string {
 	switch {
+	case t.Kind() == reflect.Pointer:
+		return typeName(t.Elem())
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
 	case t == reflect.TypeFor[Size]():

@@ -18,17 +18,17 @@ import (
 // Credential is a secret that the operator configures and the proxy puts into requests.
 type Credential struct {
 	// Hosts are the hosts that may get it: names, or `*.` and a name.
-	Hosts []string `key:"hosts"`
+	Hosts []string `key:"hosts" help:"hosts that may get the secret: names, or *.name"`
 	// Header is the header that carries it; empty means Authorization.
-	Header string `key:"header"`
+	Header string `key:"header" help:"header that carries the secret; empty: Authorization"`
 	// Prefix precedes it, such as `Bearer ` with its space.
-	Prefix string `key:"prefix"`
+	Prefix string `key:"prefix" help:"text before the secret, such as Bearer with a space behind it"`
 	// Username makes it the password of basic authentication.
-	Username string `key:"username"`
+	Username string `key:"username" help:"makes the secret the password of basic authentication for this user"`
 	// Secret is the secret itself. If empty, File holds it.
-	Secret config.Secret `key:"secret"`
+	Secret config.Secret `key:"secret" help:"the secret; empty: file holds it"`
 	// File holds the secret. It is read at each use, so it may be changed.
-	File string `key:"file"`
+	File string `key:"file" help:"file that holds the secret; it is read at each use"`
 }
 
 type credential struct {

@@ -39,20 +39,20 @@ const (
 // Rule allows some requests.
 type Rule struct {
 	// Name appears in events and refusals; if empty, the host does.
-	Name string `json:"name,omitempty" key:"name"`
+	Name string `json:"name,omitempty" key:"name" help:"name in events and refusals; empty: the host"`
 	// Host is a name, `*.` and a name for all below it, `*` for every name, an
 	// address or a range of addresses.
-	Host string `json:"host" key:"host"`
+	Host string `json:"host" key:"host" help:"a name, *.name, *, an address or a range of addresses"`
 	// Ports of the destination; none means 80 and 443.
-	Ports []int `json:"ports,omitempty" key:"ports"`
+	Ports []int `json:"ports,omitempty" key:"ports" help:"ports of the destination; none: 80 and 443"`
 	// Methods of HTTP; none means all.
-	Methods []string `json:"methods,omitempty" key:"methods"`
+	Methods []string `json:"methods,omitempty" key:"methods" help:"methods of HTTP; none: all"`
 	// Paths of HTTP as globs, `**` for any number of segments; none means all.
-	Paths []string `json:"paths,omitempty" key:"paths"`
+	Paths []string `json:"paths,omitempty" key:"paths" help:"globs of HTTP paths, ** for any number of segments; none: all"`
 	// TLS is Pass, the default, Raw, Intercept or Upgrade.
-	TLS string `json:"tls,omitempty" key:"tls"`
+	TLS string `json:"tls,omitempty" key:"tls" help:"pass (the default), raw, intercept or upgrade"`
 	// Credential names a credential of the operator to add to the requests.
-	Credential string `json:"credential,omitempty" key:"credential"`
+	Credential string `json:"credential,omitempty" key:"credential" help:"name of a credential of egress.credentials to add to the requests"`
 }
 
 // rule is a Rule that was checked.

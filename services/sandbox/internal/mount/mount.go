@@ -25,29 +25,29 @@ const (
 // Rule is a mount that the operator configures.
 type Rule struct {
 	// Name is what agents and sessions ask for.
-	Name string `key:"name"`
+	Name string `key:"name" help:"name by which agents and sessions ask for the mount"`
 	// Source is the folder on the host, by an absolute path without links.
-	Source string `key:"source"`
+	Source string `key:"source" help:"folder on the host, an absolute path without links"`
 	// Mode is ReadOnly, the default, or ReadWrite.
-	Mode string `key:"mode"`
+	Mode string `key:"mode" help:"ro (read-only, the default) or rw"`
 	// Alias is its path below the workspace. If empty, it has none there.
-	Alias string `key:"alias"`
+	Alias string `key:"alias" help:"path below the workspace; empty: none there"`
 	// Original also shows it at its path on the host.
-	Original bool `key:"original"`
+	Original bool `key:"original" help:"whether commands also see the folder at its path on the host"`
 	// For lists the users that get it, as `tenant/user` or `tenant/*`. If empty, all users get it.
-	For []string `key:"for"`
+	For []string `key:"for" help:"users that get the mount, as tenant/user or tenant/*; none: all users"`
 	// OnRequest gives it only to agents and sessions that ask for it.
-	OnRequest bool `key:"on-request"`
+	OnRequest bool `key:"on-request" help:"whether only agents and sessions that ask for the mount get it"`
 }
 
 // Variable is a variable of the environment of commands. Its value is secret.
 type Variable struct {
-	Name string `key:"name"`
+	Name string `key:"name" help:"name of the variable"`
 	// Value is the value itself. If empty, File holds the value and is read at each use.
-	Value config.Secret `key:"value"`
-	File  string        `key:"file"`
+	Value config.Secret `key:"value" help:"value; empty: file holds it"`
+	File  string        `key:"file" help:"file that holds the value"`
 	// For lists the users whose commands get it, as in a Rule.
-	For []string `key:"for"`
+	For []string `key:"for" help:"users whose commands get the variable, as tenant/user or tenant/*; none: all users"`
 }
 
 // Options of a Set.

@@ -28,17 +28,17 @@ var (
 // Remote is one or several remotes that the operator allows.
 type Remote struct {
 	// Host is a name, `*.` and a name for all below it, or an address.
-	Host string `key:"host"`
+	Host string `key:"host" help:"a name, *.name or an address"`
 	// Ports of it; none means 443.
-	Ports []int `key:"ports"`
+	Ports []int `key:"ports" help:"ports of the host; none: 443"`
 	// Paths of repositories as globs, with or without `.git`; none means all.
-	Paths []string `key:"paths"`
+	Paths []string `key:"paths" help:"globs of repositories, with or without .git; none: all"`
 	// Credential names a credential of the operator (`egress.credentials`); empty: none.
-	Credential string `key:"credential"`
+	Credential string `key:"credential" help:"name of a credential of egress.credentials; empty: none"`
 	// Push allows to push.
-	Push bool `key:"push"`
+	Push bool `key:"push" help:"whether sessions may push to the remote"`
 	// Addresses are ranges of private addresses that the host may have.
-	Addresses []string `key:"addresses"`
+	Addresses []string `key:"addresses" help:"ranges of private addresses that the host may have"`
 }
 
 // Remotes are all remotes that the operator allows. They do not change.
