@@ -41,7 +41,7 @@ func onTheWire(t *testing.T, kind string, bytesEach int, known int64, script mod
 // one step's results alone, be longer than the context, whether the session
 // knows the context, does not, or believes that it all fits.
 func TestOneMessageLongerThanTheContextFailsNoTurn(t *testing.T) {
-	const long = 120_000
+	const long = 48_000
 	said := "begin " + strings.Repeat("äöü word ", long/12) + " end"
 	calls := func(n int) (all []modeltest.Call) {
 		for i := range n {

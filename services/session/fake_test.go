@@ -266,7 +266,7 @@ func digest(r *toolsv1.CallToolRequest) string {
 }
 
 // longResult is what the tool Long brings.
-var longResult = "begin " + strings.Repeat("line of output ", 8000) + "end"
+var longResult = "begin " + strings.Repeat("line of output ", 3200) + "end"
 
 // CallTool: Write asks, Block runs until it is cancelled, Broken fails as
 // often as `broken` says, Fail fails, TodoWrite is delegated, Tell is shown_test's,

@@ -14,12 +14,13 @@ func TestAnAddressInUseNamesItsFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = taken.Close() }()
+	t.Cleanup(func() { _ = taken.Close() })
 	address := taken.Addr().String()
 	for flag, set := range map[string]func(*Config){
 		"grpc": func(c *Config) { c.GRPC = address }, "http": func(c *Config) { c.HTTP = address }, "ops": func(c *Config) { c.Ops = address },
 	} {
 		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
 			conf := Defaults(t.TempDir())
 			conf.GRPC, conf.HTTP = "127.0.0.1:0", "127.0.0.1:0"
 			conf.Sandbox.Driver, conf.Sandbox.NoIsolation = "none", true

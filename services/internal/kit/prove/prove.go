@@ -12,3 +12,15 @@ func Only(t testing.TB, reason string) {
 		t.Skip("make prove runs it: " + reason)
 	}
 }
+
+// Sample returns every n-th of all under `go test -short`, from the first one on, and otherwise all of them.
+func Sample[E any](all []E, n int) []E {
+	if !testing.Short() {
+		return all
+	}
+	var some []E
+	for i := 0; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}

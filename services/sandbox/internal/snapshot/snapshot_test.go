@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
@@ -434,5 +435,6 @@ func TestWhatItsOwnerHasClosedIsKeptAndStaysClosed(t *testing.T) {
 
 // TestAsAPlainUser runs the other tests as a user to whom files can be closed.
 func TestAsAPlainUser(t *testing.T) {
+	prove.Only(t, "it runs every test of the package again")
 	plainuser.Tests(t, plainuser.Folder(t), nil, "-test.timeout=10m")
 }

@@ -29,7 +29,7 @@ type heavy struct {
 }
 
 const (
-	heavyEntries = 120
+	heavyEntries = 60
 	heavyBytes   = 300 << 10
 )
 
@@ -48,7 +48,7 @@ func rows[M any](h *heavy, after string, limit int, entry func(id string) M) (al
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (h *heavy) GetSession(context.Context, store.Key) (*sessionv1.Session, error) {
-	return &sessionv1.Session{Name: "sessions/s", Head: "sessions/s/messages/120"}, nil
+	return &sessionv1.Session{Name: "sessions/s", Head: fmt.Sprintf("sessions/s/messages/%03d", heavyEntries)}, nil
 }
 
 func (h *heavy) ListSessions(_ context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {

@@ -21,7 +21,7 @@ import (
 )
 
 // heavyEntries is how many tools and operations there are; each has 300 KB, and the first operation 8 MB.
-const heavyEntries = 120
+const heavyEntries = 30
 
 var heavyText = strings.Repeat("word ", 60<<10)
 
