@@ -44,13 +44,13 @@ check-generate: generate ## Fail when gen/ is not what proto/ makes
 
 ## --- programs ---------------------------------------------------------------
 
-MODULES := gen services/internal/kit services/session services/sandbox services/tools services/gateway services/allinone
+MODULES := gen services/internal/kit services/session services/sandbox services/sandbox/kubernetes services/tools services/gateway services/allinone
 PREFIX := github.com/fairlead/fairlead
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Without tables for debuggers the programs are a third smaller; stack traces keep their lines.
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FAIRLEAD := $(PREFIX)/services/allinone/cmd/fairlead
-PROGRAMS := $(FAIRLEAD) $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s))
+PROGRAMS := $(FAIRLEAD) $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s)) $(PREFIX)/services/sandbox/kubernetes/cmd/sandbox-kubernetes
 
 # The first process of every sandbox, which the programs carry. It is small and static.
 INIT := services/sandbox/internal/initd/program/bin/init
@@ -61,7 +61,7 @@ $(INIT): $(wildcard $(addprefix services/sandbox/internal/,initd/*.go initd/*.s 
 init: $(INIT) ## Build the sandbox's init alone, for tests by hand
 
 .PHONY: build
-build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox and bin/gateway
+build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox, bin/sandbox-kubernetes and bin/gateway
 	@mkdir -p bin
 	go build -ldflags "$(LDFLAGS)" -o bin/ $(PROGRAMS)
 
@@ -217,11 +217,11 @@ check-modules: ## Fail when a module does not build alone or is not tidy, or the
 .PHONY: check-docs
 check-docs: build ## Fail when docs/configuration.md is not what the programs say, or when a page names a link, route or RPC that does not exist
 	@GOWORK=off go -C gen run ./cmd/checkdocs $(ROOT)
-	@bin/fairlead config-table | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
+	@(bin/fairlead config-table && bin/sandbox-kubernetes config-table) | diff -u docs/configuration.md - || { echo "run 'make docs' and commit the result" >&2; exit 1; }
 
 .PHONY: docs
 docs: build ## Write docs/configuration.md anew
-	bin/fairlead config-table > docs/configuration.md
+	(bin/fairlead config-table && bin/sandbox-kubernetes config-table) > docs/configuration.md
 
 .PHONY: fix
 fix: bin/golangci-lint bin/buf .protodeps/.stamp ## Format everything and mend what linters can mend

@@ -53,10 +53,6 @@ type driver struct {
 // attackers: what is safe there often has another name, and the end of init ends it alone.
 const gVisor = "oci gvisor"
 
-// inPods is the driver kubernetes, whose pods are containers of runc here. What the cluster sees to is as
-// it is in one that sees to nothing; docs/sandbox.md says what that is.
-const inPods = "kubernetes"
-
 // drivers are those that are attacked. What isolates nothing is not among them: to
 // attack it would be to attack the machine that the tests run on.
 var drivers = []driver{
@@ -190,7 +186,9 @@ var buildAttacker = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	attackerFolder.Store(&dir)
+	built.Lock()
+	built.folders = append(built.folders, dir)
+	built.Unlock()
 	path := filepath.Join(dir, "attacker")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./internal/attacker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -200,11 +198,15 @@ var buildAttacker = sync.OnceValues(func() (string, error) {
 	return path, os.Chmod(dir, 0o755)
 })
 
-var attackerFolder atomic.Pointer[string]
+// built are the folders of programs that tests have built.
+var built struct {
+	sync.Mutex
+	folders []string
+}
 
-func removeAttacker() {
-	if dir := attackerFolder.Load(); dir != nil {
-		_ = os.RemoveAll(*dir)
+func removeBuilt() {
+	for _, dir := range built.folders {
+		_ = os.RemoveAll(dir)
 	}
 }
 

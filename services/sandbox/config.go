@@ -48,11 +48,10 @@ type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
 	Node           string        `key:"node" help:"name of this node; empty takes the host's name, or in fairlead serve on Postgres one that the data directory keeps"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), kubernetes (pods; experimental), or none, which isolates nothing and is for development alone"`
+	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), or none, which isolates nothing and is for development alone; empty in sandbox-kubernetes, which makes pods"`
 	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
 	OCI            OCI           `key:"oci"`
-	Kubernetes     Kubernetes    `key:"kubernetes"`
 	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
 	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
 	MaxSandboxes   int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
@@ -136,13 +135,13 @@ func (s Storage) Validate() error {
 }
 
 // mounts checks what commands see of the host.
-func (c Config) mounts(data string, o box.Owners, left *erase.Later) (*mount.Set, error) {
+func (c Config) mounts(data string, o box.Owners, left *erase.Later, unmapped bool) (*mount.Set, error) {
 	private := []string{data}
 	if at := c.ObjectStore.folder(); at != "" {
 		private = append(private, at)
 	}
 	return mount.New(mount.Options{
-		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Leftovers: left, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Common: c.ReadOnlyPaths, Unmapped: c.Driver == DriverKubernetes,
+		Rules: c.Mounts, Variables: c.Env, Workflows: c.Workflows, Private: private, Owners: o, Leftovers: left, Hidden: c.Driver == DriverNone, Covers: filepath.Join(data, ".points"), Common: c.ReadOnlyPaths, Unmapped: unmapped,
 		Storage: mount.Storage{Dir: filepath.Join(data, ".storage"), Alias: c.Storage.Alias, Bytes: c.Storage.Bytes, Inodes: c.Storage.Inodes},
 	})
 }
@@ -282,10 +281,6 @@ func Defaults() Config {
 		Storage:      Storage{Bytes: 1 << 30, Inodes: 100_000},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
-		Kubernetes: Kubernetes{
-			API: "pods", Path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", UserNamespaces: true,
-			RequestMemory: 128 << 20, RequestCPUs: 0.1, Deadline: 48 * time.Hour, StartTimeout: 3 * time.Minute,
-		},
 	}
 }
 
@@ -335,17 +330,17 @@ func (c Config) validateDriver() error {
 		return fmt.Errorf("allow-no-isolation: the driver is %q: leave it out, so that it is not there when somebody changes that", c.Driver)
 	}
 	switch c.Driver {
-	case DriverBubblewrap, DriverNone:
+	case DriverBubblewrap, DriverNone, "":
 		return nil
-	case DriverKubernetes:
-		return c.validateKubernetes()
+	case driverKubernetes:
+		return errors.New("driver: `kubernetes` is a program of its own: run `sandbox-kubernetes` as the sandbox service, which takes the keys `kubernetes.*` and no key `driver`")
 	case DriverOCI:
 		if !filepath.IsAbs(c.OCI.State) {
 			return fmt.Errorf("oci.state: %q must be an absolute path", c.OCI.State)
 		}
 		return nil
 	}
-	return fmt.Errorf("driver: %q is none of bubblewrap, oci, kubernetes, none", c.Driver)
+	return fmt.Errorf("driver: %q is none of bubblewrap, oci, none", c.Driver)
 }
 
 // Validate reports all faults.
@@ -382,12 +377,12 @@ func (l Limits) box() box.Limits {
 }
 
 // level returns the chosen level, and why.
-func (c Config) level() (level, why string) {
+func (c Config) level(d Driver) (level, why string) {
 	switch {
+	case d.New != nil:
+		return d.Level, "the driver has one of its own"
 	case c.Driver == DriverNone:
 		return LevelNone, "the driver has none"
-	case c.Driver == DriverKubernetes:
-		return LevelPod, "the driver has one of its own"
 	case c.Level != LevelAuto:
 		return c.Level, "configured"
 	case os.Getuid() == 0:

@@ -25,6 +25,7 @@ func TestTheDefaultsAndEachDriverAreAValidConfiguration(t *testing.T) {
 func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
 	for name, c := range map[string]struct{ file, says string }{
 		"a driver that is none": {"driver: docker", "driver"},
+		"pods":                  {"{driver: kubernetes, kubernetes: {image: x}}", "run `sandbox-kubernetes`"},
 		"a level that is none":  {"level: most", "level"},
 		"a key that is none":    {"limits: {memroy: 1}", "memroy"},
 		"a limit below zero":    {"limits: {memory: -1}", "wrong: limits.memory: -1"},

@@ -11,14 +11,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/prerequisite"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/none"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/oci"
 )
@@ -33,15 +34,69 @@ const (
 	DriverNone = "none"
 )
 
-// runner is what a driver provides.
-type runner interface {
+// driverKubernetes is the driver of the program sandbox-kubernetes.
+const driverKubernetes = "kubernetes"
+
+// Driver is a driver outside of this module. A program passes it to New, so that other programs do not link what
+// it needs. The zero value stands for the drivers of this module.
+type Driver struct {
+	// Name and Level are what the service reports. A driver outside of this module has one level.
+	Name, Level string
+	// StartTimeout is how long a sandbox may take to start, beyond the time of its first command.
+	StartTimeout time.Duration
+	// Unmapped means that the driver cannot map the owners of files (see mount.Options).
+	Unmapped bool
+	// New makes the runner, and returns what it applies to every command.
+	New func(ctx context.Context, g Given) (Runner, []string, error)
+}
+
+// Given is what the service provides to a Driver.
+type Given struct {
+	Config Config
+	// Data is the data directory, without links.
+	Data string
+	// Owners are the users of workspaces.
+	Owners box.Owners
+	// Network serves the way out of a sandbox.
+	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
+	// Trust is the file of the certificates that sandboxes with a network trust.
+	Trust string
+	Log   *slog.Logger
+}
+
+// Runner is what a driver makes. The service closes it after the last command has ended.
+type Runner interface {
 	box.Runner
 	io.Closer
 }
 
+// check reports settings that do not fit the program's driver.
+func (d Driver) check(c Config) error {
+	switch {
+	case d.New == nil && c.Driver == "":
+		return errors.New("driver: must be one of bubblewrap, oci, none")
+	case d.New != nil && c.Driver != "":
+		return fmt.Errorf("driver: %q is not in this program, which has the driver `%s` alone: leave the key out", c.Driver, d.Name)
+	case d.New != nil && c.Level != LevelAuto:
+		return fmt.Errorf("level: the driver `%s` has one of its own, and cannot apply %q: leave it out", d.Name, c.Level)
+	}
+	return nil
+}
+
 // isolate sets up a driver for a level, and returns what that includes.
-func (s *Service) isolate(ctx context.Context, c Config, level, data, trust string, log *slog.Logger) (box.Owners, []string, error) {
+func (s *Service) isolate(ctx context.Context, c Config, d Driver, level, data, trust string, log *slog.Logger) (box.Owners, []string, error) {
 	owners := box.Owners{Base: -1}
+	if d.New != nil {
+		if os.Getuid() == 0 {
+			owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
+		}
+		r, included, err := d.New(ctx, Given{Config: c, Data: data, Owners: owners, Network: s.network.Serve, Trust: trust, Log: log})
+		if err != nil {
+			return owners, nil, err
+		}
+		s.runner = r
+		return owners, included, nil
+	}
 	if c.Driver == DriverNone {
 		r, err := none.New(ctx, log)
 		if err != nil {
@@ -51,17 +106,6 @@ func (s *Service) isolate(ctx context.Context, c Config, level, data, trust stri
 		return owners, none.Includes, nil
 	}
 	root := os.Getuid() == 0
-	if c.Driver == DriverKubernetes {
-		if root {
-			owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
-		}
-		r, err := c.newKubernetes(ctx, data, kubernetes.Options{Network: s.network.Serve, Trust: trust, Log: log})
-		if err != nil {
-			return owners, nil, err
-		}
-		s.runner = r
-		return owners, c.podIncludes(owners), nil
-	}
 	if root {
 		if err := prerequisite.Capabilities(); err != nil {
 			return owners, nil, err
@@ -129,7 +173,7 @@ func nameOf(data string) string {
 }
 
 // newRunner makes the runner of an isolating driver.
-func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, log *slog.Logger) (runner, error) {
+func (s *Service) newRunner(ctx context.Context, c Config, data, trust string, log *slog.Logger) (Runner, error) {
 	switch c.Driver {
 	case DriverBubblewrap:
 		return bubblewrap.New(ctx, bubblewrap.Options{

@@ -29,12 +29,9 @@ func TestDriversThatCannotBe(t *testing.T) {
 		"none with storage": {func(c *sandbox.Config) {
 			c.Driver, c.Level, c.NoIsolation, c.Storage = "none", "auto", true, sandbox.Storage{Alias: "storage", Bytes: 1 << 20, Inodes: 10}
 		}, "need a driver that isolates"},
-		"a place that moves":    {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
-		"pods without an image": {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "auto" }, "kubernetes.image"},
-		"pods with a level":     {func(c *sandbox.Config) { c.Driver, c.Level = "kubernetes", "full" }, "cannot apply \"full\""},
-		"pods outside of a cluster": {func(c *sandbox.Config) {
-			c.Driver, c.Level, c.Kubernetes.Image, c.Kubernetes.Claim, c.Kubernetes.Node = "kubernetes", "auto", "image", "claim", "node"
-		}, "kubernetes.kubeconfig"},
+		"a place that moves":             {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
+		"pods":                           {func(c *sandbox.Config) { c.Driver = "kubernetes" }, "run `sandbox-kubernetes`"},
+		"none by no name":                {func(c *sandbox.Config) { c.Driver = "" }, "must be one of bubblewrap, oci, none"},
 		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "leave it out"},
 	} {
 		t.Run(name, func(t *testing.T) {

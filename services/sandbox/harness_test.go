@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -25,9 +26,8 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("FAIRLEAD_TEST_SECRET", hostSecret) // no command is to see it
-	// A connection's heartbeat ends by itself, at its next beat.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"), goleak.Cleanup(func(code int) {
-		removeAttacker()
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeBuilt()
 		os.Exit(code)
 	}))
 }
@@ -72,6 +72,9 @@ type client struct {
 // is called.
 func start(t *testing.T, c sandbox.Config) *client {
 	t.Helper()
+	if c.Driver == inPods {
+		return startPods(t, c)
+	}
 	return startWith(t, c, sandbox.Deps{Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
 
@@ -92,7 +95,10 @@ func startWith(t *testing.T, c sandbox.Config, d sandbox.Deps) *client {
 		}
 	}
 	t.Cleanup(stop) // runs after the connection is gone, which is made later
-	conn := rpctest.Dial(t, s.RegisterPeer)
+	return newClient(rpctest.Dial(t, s.RegisterPeer), stop)
+}
+
+func newClient(conn *grpc.ClientConn, stop func()) *client {
 	return &client{
 		execs: sandboxv1.NewExecServiceClient(conn), files: sandboxv1.NewFileServiceClient(conn),
 		workspaces: sandboxv1.NewWorkspaceServiceClient(conn), snapshots: sandboxv1.NewSnapshotServiceClient(conn), repos: sandboxv1.NewRepositoryServiceClient(conn), session: "sessions/one", epoch: 1, calls: &atomic.Int64{}, stop: stop,

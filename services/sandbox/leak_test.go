@@ -97,8 +97,8 @@ func TestNothingLeaks(t *testing.T) {
 		if os.Getenv(leakRounds) == "" {
 			t.Skip("it takes long: make leaks runs it")
 		}
-		_, change := pods(t)
-		cfg := configuration(t, sandbox.LevelPod)
+		change := pods(t)
+		cfg := configuration(t, levelPod)
 		change(&cfg)
 		cfg.CgroupParent = "fairlead-leak-test-pods"
 		nothingLeaks(t, cfg, rounds) // memory is what the API server of the tests remembers

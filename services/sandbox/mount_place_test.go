@@ -213,7 +213,7 @@ func TestNoSandboxHasACoverInCommonWithAnother(t *testing.T) {
 		test(t, d.start(t, func(c *sandbox.Config) { c.Mounts = sharedMount(dir) }))
 	})
 	t.Run("pod", func(t *testing.T) {
-		dir, change := shelved(t, "private")
+		dir, change := sources(t, "private"), pods(t)
 		test(t, open(t, sandbox.LevelAuto, change, func(c *sandbox.Config) {
 			c.Mounts = []mount.Rule{{Name: "private", Source: dir + "/private", Alias: "mnt/private", For: []string{"default/ann"}}}
 		}))

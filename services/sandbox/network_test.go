@@ -320,8 +320,8 @@ func TestWhatNamesNobodyIsToldWithACommandOfItsSandbox(t *testing.T) {
 		test(t, d.start(t, ceiling(1)), d.level == sandbox.LevelBasic || d.name == gVisor)
 	})
 	t.Run(inPods, func(t *testing.T) {
-		_, change := pods(t)
-		test(t, open(t, sandbox.LevelPod, change, ceiling(1)), true)
+		change := pods(t)
+		test(t, open(t, levelPod, change, ceiling(1)), true)
 	})
 }
 

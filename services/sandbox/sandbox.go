@@ -8,6 +8,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ import (
 // Deps are the service's dependencies.
 type Deps struct {
 	Log *slog.Logger
+	// Driver replaces the drivers of this module.
+	Driver Driver
 
 	fault func(c box.Call, method, point string) // for tests
 }
@@ -44,7 +47,7 @@ type Deps struct {
 type Service struct {
 	node    *box.Node
 	server  *server.Server
-	runner  runner
+	runner  Runner
 	groups  cgroup.Hierarchy // nil except at level `full`
 	network *egress.Network
 	room    *room.Watch
@@ -68,11 +71,15 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	level, why := c.level()
+	if err := d.Driver.check(c); err != nil {
+		return nil, err
+	}
+	level, why := c.level(d.Driver)
+	driver := cmp.Or(d.Driver.Name, c.Driver)
 	s := &Service{log: d.Log}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("sandbox driver %s, level %s: %w", c.Driver, level, err), s.release())
+			err = errors.Join(fmt.Errorf("sandbox driver %s, level %s: %w", driver, level, err), s.release())
 		}
 	}()
 	trust, err := s.openNetwork(c.Egress, data, d.Log)
@@ -87,7 +94,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if level != LevelFull {
 		limits.CPUs = 0 // which need control groups
 	}
-	owners, included, err := s.isolate(ctx, c, level, data, trust, d.Log)
+	owners, included, err := s.isolate(ctx, c, d.Driver, level, data, trust, d.Log)
 	if err != nil {
 		return nil, c.advise(ctx, level, err)
 	}
@@ -99,7 +106,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := observe.Leftovers(leftovers.Left); err != nil {
 		return nil, err
 	}
-	if s.mounts, err = c.mounts(data, owners, leftovers); err != nil {
+	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {
 		return nil, err
 	}
 	if s.room, err = c.watch(data); err != nil {
@@ -122,7 +129,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err := s.sweep(ctx, c, data); err != nil {
 		return nil, err
 	}
-	if err := s.probe(ctx, c, data, owners, limits); err != nil {
+	if err := s.probe(ctx, probeTimeout+d.Driver.StartTimeout, data, owners, limits); err != nil {
 		return nil, c.advise(ctx, level, err)
 	}
 	objects, err := c.ObjectStore.open()
@@ -130,12 +137,12 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	info := server.Info{
-		Node: nodeName(c.Node), Level: level, Driver: c.Driver, Includes: included,
+		Node: nodeName(c.Node), Level: level, Driver: driver, Includes: included,
 		NetworkKind: c.networkKind(), Quota: quotaKind(keep),
 		Network: s.network, Mounts: s.mounts, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
-	d.Log.InfoContext(ctx, "sandbox ready", "driver", c.Driver, "isolation_level", level, "why", why, "includes", info.Includes, "data", data)
+	d.Log.InfoContext(ctx, "sandbox ready", "driver", driver, "isolation_level", level, "why", why, "includes", info.Includes, "data", data)
 	s.server = server.New(s.node, info)
 	return s, nil
 }
@@ -192,11 +199,7 @@ func (s *Service) openNetwork(c Egress, data string, log *slog.Logger) (trust st
 }
 
 // probe runs a command in the same way as every other.
-func (s *Service) probe(ctx context.Context, c Config, data string, owners box.Owners, l box.Limits) error {
-	timeout := probeTimeout
-	if c.Driver == DriverKubernetes {
-		timeout += c.Kubernetes.StartTimeout
-	}
+func (s *Service) probe(ctx context.Context, timeout time.Duration, data string, owners box.Owners, l box.Limits) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dir, err := box.PassingFolder(data)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools"
 )
 
-// configTableCommand prints every key of every program.
+// configTableCommand prints every key of every program but sandbox-kubernetes, which prints its own.
 type configTableCommand struct{}
 
 // configurationHead is what docs/configuration.md begins with.
@@ -34,6 +33,9 @@ Traces have no keys: the standard variables ` + "`OTEL_*`" + ` configure them. `
 
 `
 
+// entriesHead is what the section of entries begins with.
+const entriesHead = "## Entries of mappings and lists\n\nThe services alone have the same keys, without the service's name in front. `NAME` is the entry's name.\n\n"
+
 // Run prints the tables, as Markdown.
 func (configTableCommand) Run(s stdio) error {
 	if _, err := io.WriteString(s.out, configurationHead); err != nil {
@@ -41,10 +43,13 @@ func (configTableCommand) Run(s stdio) error {
 	}
 	all := host.Defaults(dataHome)
 	rows := config.Table(&all, loadOptions(nil, nil))
-	if err := table(s.out, "All in one: `fairlead serve`", rows); err != nil {
+	if err := config.WriteTable(s.out, "All in one: `fairlead serve`", rows); err != nil {
 		return err
 	}
-	if err := entries(s.out, rows); err != nil {
+	if _, err := io.WriteString(s.out, entriesHead); err != nil {
+		return err
+	}
+	if err := config.WriteEntries(s.out, rows); err != nil {
 		return err
 	}
 	sess := sessionProgram()
@@ -56,57 +61,11 @@ func (configTableCommand) Run(s stdio) error {
 		dst  any
 	}{{"session", &sess}, {"tools", &tool}, {"sandbox", &box}, {"gateway", &gate}} {
 		rows := config.Table(p.dst, config.Options{Name: p.name, Prefix: "FAIRLEAD_" + strings.ToUpper(p.name) + "_"})
-		if err := table(s.out, "The service alone: `"+p.name+"`", rows); err != nil {
+		if err := config.WriteTable(s.out, "The service alone: `"+p.name+"`", rows); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// table prints one program's keys.
-func table(w io.Writer, title string, rows []config.Row) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n| key | flag | environment | type | default | meaning |\n| --- | --- | --- | --- | --- | --- |\n", title)
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", code(r.Key), code(r.Flag), code(r.Env), r.Type, code(r.Default), cell(r.Help))
-	}
-	b.WriteString("\n")
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// entries prints the keys of each mapping and list of mappings.
-func entries(w io.Writer, rows []config.Row) error {
-	var b strings.Builder
-	b.WriteString("## Entries of mappings and lists\n\nThe services alone have the same keys, without the service's name in front. `NAME` is the entry's name.\n\n")
-	for _, r := range rows {
-		if len(r.Entry) == 0 {
-			continue
-		}
-		title := r.Key + "[]"
-		if r.Type == "mapping" {
-			title = r.Key + ".NAME"
-		}
-		fmt.Fprintf(&b, "### `%s`\n\n| key | type | meaning |\n| --- | --- | --- |\n", title)
-		for _, e := range r.Entry {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", code(e.Key), e.Type, cell(e.Help))
-		}
-		b.WriteString("\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func code(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "`" + cell(text) + "`"
-}
-
-// cell keeps a text within its cell.
-func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }
 
 // The configurations below are those of the services' own programs, with the

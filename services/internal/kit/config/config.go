@@ -93,7 +93,7 @@ func Load(dst any, o Options) error {
 	l.applyFile(reflect.ValueOf(dst).Elem(), l.fileName(flags, env))
 	l.applyEnv(env)
 	l.applyFlags(flags)
-	if len(l.faults) == 0 { // a value that could not be read would be reported twice
+	if len(l.faults) == l.unknown { // a value that could not be read would be reported twice
 		for _, e := range flatten(Check(dst)) {
 			l.fault("%s", e)
 		}
@@ -124,9 +124,17 @@ func (e *Error) Error() string {
 
 type loader struct {
 	Options
-	fields []field
-	faults []string
-	help   bool
+	fields  []field
+	faults  []string
+	unknown int // the faults that are names of no key
+	help    bool
+}
+
+// noKey reports a name that is not one of a key.
+func (l *loader) noKey(format string, args ...any) {
+	before := len(l.faults)
+	l.fault(format, args...)
+	l.unknown += len(l.faults) - before
 }
 
 func (l *loader) fault(format string, args ...any) {

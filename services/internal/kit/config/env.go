@@ -25,7 +25,7 @@ func (l *loader) environ() map[string]string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if strings.HasPrefix(name, Project) && !known[name] && !l.leftToOthers(name) {
-			l.fault("%s in the environment is not a name that %s knows%s", name, l.Name, nearest(name, slices.Sorted(maps.Keys(known))))
+			l.noKey("%s in the environment is not a name that %s knows%s", name, l.Name, nearest(name, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	return env

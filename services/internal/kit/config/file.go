@@ -93,7 +93,7 @@ func (l *loader) structure(f source, path string, dst reflect.Value, m map[strin
 	l.membersFrom(f, path, dst, m, known)
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if !known[k] {
-			l.fault("%s is not a key of the configuration%s", f.at(path+k), l.meant(path, k, slices.Sorted(maps.Keys(known))))
+			l.noKey("%s is not a key of the configuration%s", f.at(path+k), l.meant(path, k, slices.Sorted(maps.Keys(known))))
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes/internal/apitest"
 )
 
 // volume is the folder that is the cluster's volume: all that tests make lies in it.
@@ -85,7 +85,7 @@ func newRunner(t *testing.T, o kubernetes.Options) *kubernetes.Runner {
 }
 
 // role is what operators are told to give the service.
-var role = filepath.Join("..", "..", "..", "..", "..", "deploy", "k8s", "pods", "sandbox.yaml")
+var role = filepath.Join("..", "..", "..", "deploy", "k8s", "pods", "sandbox.yaml")
 
 // shelf makes a folder for another claim, outside of what every sandbox has itself.
 func shelf(t *testing.T) string {

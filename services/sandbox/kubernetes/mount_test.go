@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes/internal/apitest"
 )
 
 func TestMountsThatAPodCannotShowAreRefused(t *testing.T) {

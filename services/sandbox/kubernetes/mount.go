@@ -19,7 +19,11 @@ import (
 
 // Volume is a claim that the service's own pod mounts at Path, from ClaimPath in the claim. Sandboxes can
 // be shown its folders.
-type Volume struct{ Claim, ClaimPath, Path string }
+type Volume struct {
+	Claim     string `key:"claim" help:"PersistentVolumeClaim of the service's own pod"`
+	ClaimPath string `key:"claim-path" help:"folder in the claim; empty for its root"`
+	Path      string `key:"path" help:"path of that folder in the service's pod"`
+}
 
 // Holds reports whether a path of the service is on the volume, and returns its path in the claim.
 func (v Volume) Holds(name string) (sub string, ok bool) {

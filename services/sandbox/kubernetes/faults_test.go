@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes/internal/apitest"
 )
 
 // command is one in a workspace of its own.

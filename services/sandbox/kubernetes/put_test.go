@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes/apitest"
+	"github.com/fairlead/fairlead/services/sandbox/kubernetes/internal/apitest"
 )
 
 func TestPodsSeeTheCertificatesOfTheirTime(t *testing.T) {

@@ -1,6 +1,4 @@
-//go:build linux
-
-package sandbox
+package kubernetes
 
 import (
 	"context"
@@ -16,18 +14,15 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/kubernetes"
 )
 
-// DriverKubernetes makes each sandbox as a pod of a cluster. It is experimental.
-const DriverKubernetes = "kubernetes"
+// Level is the level of the driver: the isolation of a pod.
+const Level = "pod"
 
-// LevelPod is the level of the driver `kubernetes`: the isolation of a pod. It cannot be chosen.
-const LevelPod = "pod"
-
-// Kubernetes is the configuration of the driver `kubernetes`.
-type Kubernetes struct {
+// Config of the driver. Sizes are in bytes.
+type Config struct {
 	Kubeconfig     string        `key:"kubeconfig" help:"file that says how the API server is reached; empty takes the service account of the pod that the service runs in"`
 	Namespace      string        `key:"namespace" help:"namespace of sandboxes, and of the claim; empty takes that of the service account, or of the kubeconfig"`
 	API            string        `key:"api" help:"what makes pods: pods, or agent-sandbox, whose controller makes one of each Sandbox (agents.x-k8s.io/v1beta1)"`
@@ -48,85 +43,66 @@ type Kubernetes struct {
 	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) at which somebody answers and which no sandbox may reach, to tell that the cluster keeps its network policies; none takes the API server's"`
 }
 
-// Volume is a claim that the service's own pod also mounts.
-type Volume struct {
-	// Claim is the PersistentVolumeClaim, and ClaimPath a folder in it; empty is its root.
-	Claim     string `key:"claim"`
-	ClaimPath string `key:"claim-path"`
-	// Path is the path of that folder in the service's pod.
-	Path string `key:"path"`
+// Defaults returns the defaults of all keys.
+func Defaults() Config {
+	return Config{
+		API: Pods, Path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", UserNamespaces: true,
+		RequestMemory: 128 << 20, RequestCPUs: 0.1, Deadline: 48 * time.Hour, StartTimeout: 3 * time.Minute,
+	}
 }
 
-// check reports all faults of a chosen driver. It is not named Validate, which the configuration would call
-// for every driver.
-func (k Kubernetes) check() error {
+// Validate reports all faults.
+func (c Config) Validate() error {
 	var faults []error
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
-			faults = append(faults, fmt.Errorf("kubernetes."+format, args...))
+			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	bad(k.API != kubernetes.Pods && k.API != kubernetes.AgentSandboxes, "api: %q is none of pods, agent-sandbox", k.API)
-	bad(k.Image == "", "image: must name an image with the programs of commands")
-	bad(k.Claim == "", "claim: must name the PersistentVolumeClaim that the data directory is on")
-	bad(k.Pod == "" && k.Node == "", "pod, node: one of them must say on which node sandboxes run, for it must be the volume's")
-	bad(k.RequestMemory < 1<<20, "request-memory: %d is less than 1 MiB", k.RequestMemory)
-	bad(k.RequestCPUs < 0.001, "request-cpus: %g is less than 0.001", k.RequestCPUs)
-	bad(k.Deadline < time.Minute, "deadline: %v is less than a minute", k.Deadline)
-	for _, v := range k.Volumes {
+	bad(c.API != Pods && c.API != AgentSandboxes, "api: %q is none of pods, agent-sandbox", c.API)
+	bad(c.Image == "", "image: must name an image with the programs of commands")
+	bad(c.Claim == "", "claim: must name the PersistentVolumeClaim that the data directory is on")
+	bad(c.Pod == "" && c.Node == "", "pod, node: one of them must say on which node sandboxes run, for it must be the volume's")
+	bad(c.RequestMemory < 1<<20, "request-memory: %d is less than 1 MiB", c.RequestMemory)
+	bad(c.RequestCPUs < 0.001, "request-cpus: %g is less than 0.001", c.RequestCPUs)
+	bad(c.Deadline < time.Minute, "deadline: %v is less than a minute", c.Deadline)
+	for _, v := range c.Volumes {
 		bad(v.Claim == "" || !filepath.IsAbs(v.Path) || v.Path != filepath.Clean(v.Path), "volumes: %q at %q: each needs a claim, and the absolute, clean path that the service has it at", v.Claim, v.Path)
 		bad(v.ClaimPath != "" && !filepath.IsLocal(v.ClaimPath), "volumes: claim-path %q does not lead into the claim", v.ClaimPath)
 	}
-	bad(k.StartTimeout < time.Second, "start-timeout: %v is less than a second", k.StartTimeout)
+	bad(c.StartTimeout < time.Second, "start-timeout: %v is less than a second", c.StartTimeout)
 	return errors.Join(faults...)
 }
 
-// validateKubernetes reports settings that the driver does not support.
-func (c Config) validateKubernetes() error {
-	faults := []error{c.Kubernetes.check()}
-	if c.Level != LevelAuto {
-		faults = append(faults, fmt.Errorf("level: the driver `kubernetes` has one of its own, and cannot apply %q: leave it out", c.Level))
-	}
-	return errors.Join(append(faults, c.checkSources())...)
-}
-
 // checkSources reports mounts that pods cannot show because they are only on the service's machine.
-func (c Config) checkSources() error {
+func (c Config) checkSources(s sandbox.Config) error {
 	sources := map[string]string{}
-	for _, m := range c.Mounts {
+	for _, m := range s.Mounts {
 		sources["mount "+m.Name] = m.Source
 	}
-	if c.Workflows != "" {
-		sources["workflows"] = c.Workflows
+	if s.Workflows != "" {
+		sources["workflows"] = s.Workflows
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		on := func(v kubernetes.Volume) bool {
+		on := func(v Volume) bool {
 			_, ok := v.Holds(sources[name])
 			return ok
 		}
-		if !slices.ContainsFunc(c.Kubernetes.volumes(), on) {
+		if !slices.ContainsFunc(c.Volumes, on) {
 			faults = append(faults, fmt.Errorf("%s: %s is not on a volume of `kubernetes.volumes`, and pods see no folder of the service's machine: put it on a claim of the service's pod and name that there, or leave it out", name, sources[name]))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-func (k Kubernetes) volumes() []kubernetes.Volume {
-	var all []kubernetes.Volume
-	for _, v := range k.Volumes {
-		all = append(all, kubernetes.Volume{Claim: v.Claim, ClaimPath: v.ClaimPath, Path: v.Path})
-	}
-	return all
-}
-
 // connect returns the configuration of the connection to the API server.
-func (k Kubernetes) connect() (config *rest.Config, namespace string, err error) {
-	if k.Kubeconfig == "" {
+func (c Config) connect() (config *rest.Config, namespace string, err error) {
+	if c.Kubeconfig == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
 			return nil, "", fmt.Errorf("the service runs in no pod with a service account (%w): name a file with the key `kubernetes.kubeconfig`", err)
 		}
-		if namespace = k.Namespace; namespace == "" {
+		if namespace = c.Namespace; namespace == "" {
 			raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 			if err != nil {
 				return nil, "", fmt.Errorf("find the service's namespace: %w: name it with the key `kubernetes.namespace`", err)
@@ -135,39 +111,45 @@ func (k Kubernetes) connect() (config *rest.Config, namespace string, err error)
 		}
 		return config, namespace, nil
 	}
-	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: k.Kubeconfig}, &clientcmd.ConfigOverrides{})
+	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{})
 	if config, err = file.ClientConfig(); err != nil {
 		return nil, "", fmt.Errorf("kubernetes.kubeconfig: %w", err)
 	}
-	if namespace = k.Namespace; namespace == "" {
+	if namespace = c.Namespace; namespace == "" {
 		namespace, _, err = file.Namespace()
 	}
 	return config, namespace, err
 }
 
-// newKubernetes makes the driver's runner. given has what the service provides: its network, its
-// certificates and its log.
-func (c Config) newKubernetes(ctx context.Context, data string, given kubernetes.Options) (*kubernetes.Runner, error) {
-	k := c.Kubernetes
-	config, namespace, err := k.connect()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
-	}
-	return kubernetes.New(ctx, kubernetes.Options{
-		Config: config, Namespace: namespace, Pod: k.Pod, Node: k.Node, API: k.API, Image: k.Image, PullSecret: k.PullSecret, Path: k.Path,
-		RuntimeClass: k.RuntimeClass, UserNamespaces: k.UserNamespaces, Claim: k.Claim, ClaimPath: k.ClaimPath, Data: data, Volumes: k.volumes(), Init: c.Init,
-		CPUs: c.Limits.CPUs, RequestCPUs: k.RequestCPUs, RequestMemory: k.RequestMemory, Deadline: k.Deadline, StartTimeout: k.StartTimeout,
-		Unreachable: k.Unreachable, Max: c.MaxSandboxes, Idle: c.IdleTimeout, Network: given.Network, Trust: given.Trust, Log: given.Log,
-	})
+// Driver returns the driver for sandbox.New.
+func (c Config) Driver() sandbox.Driver {
+	return sandbox.Driver{Name: "kubernetes", Level: Level, StartTimeout: c.StartTimeout, Unmapped: true, New: c.runner}
 }
 
-// podIncludes lists what the driver applies to every command.
-func (c Config) podIncludes(o box.Owners) []string {
-	all := append([]string{"experimental"}, kubernetes.Includes...)
-	if c.Kubernetes.UserNamespaces {
+func (c Config) runner(ctx context.Context, g sandbox.Given) (sandbox.Runner, []string, error) {
+	if err := c.checkSources(g.Config); err != nil {
+		return nil, nil, err
+	}
+	connection, namespace, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := New(ctx, Options{
+		Config: connection, Namespace: namespace, Pod: c.Pod, Node: c.Node, API: c.API, Image: c.Image, PullSecret: c.PullSecret, Path: c.Path,
+		RuntimeClass: c.RuntimeClass, UserNamespaces: c.UserNamespaces, Claim: c.Claim, ClaimPath: c.ClaimPath, Data: g.Data, Volumes: c.Volumes, Init: g.Config.Init,
+		CPUs: g.Config.Limits.CPUs, RequestCPUs: c.RequestCPUs, RequestMemory: c.RequestMemory, Deadline: c.Deadline, StartTimeout: c.StartTimeout,
+		Unreachable: c.Unreachable, Max: g.Config.MaxSandboxes, Idle: g.Config.IdleTimeout, Network: g.Network, Trust: g.Trust, Log: g.Log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, c.includes(g.Owners), nil
+}
+
+// includes lists what the driver applies to every command.
+func (c Config) includes(o box.Owners) []string {
+	all := append([]string{"experimental"}, Includes...)
+	if c.UserNamespaces {
 		all = append(all, "user-namespace")
 	}
 	if o.Base >= 0 {
