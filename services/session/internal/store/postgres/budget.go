@@ -129,29 +129,11 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 		tenants, sessions, names, scopes, subjects, starts, tokens, cost, micros)
 }
 
-// queueSettleAll counts a session's reservations as used: the budgets of others
-// must not wait for them when the session is deleted. The session's row is
-// locked.
-func queueSettleAll(b *pgx.Batch, k store.Key) {
-	b.Queue(`select pg_advisory_xact_lock(hashtextextended('fairlead budgets of ' || $1::text, 0))
-		where exists (select 1 from reservations where tenant = $1 and session = $2)`, k.Tenant, k.Session)
-	b.Queue(`
-		update budgets b set
-			used_tokens = b.used_tokens + r.tokens, used_cost_nano_usd = b.used_cost_nano_usd + r.cost,
-			used_wall_micros = b.used_wall_micros + r.wall,
-			reserved_tokens = b.reserved_tokens - r.tokens, reserved_cost_nano_usd = b.reserved_cost_nano_usd - r.cost,
-			reserved_wall_micros = b.reserved_wall_micros - r.wall
-		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost, sum(wall_micros) wall
-			from reservations where tenant = $1 and session = $2 group by 1, 2, 3, 4) r
-		where b.tenant = r.tenant and b.scope = r.scope and b.subject = r.subject and b.window_start = r.window_start`,
-		k.Tenant, k.Session)
-}
-
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
 	var rows []backend.Account
 	var now time.Time
-	err := s.read(ctx, "read budgets", func(tx pgx.Tx) error {
+	err := s.db.read(ctx, "read budgets", func(tx pgx.Tx) error {
 		var err error
 		if now, err = dbNow(ctx, tx); err != nil {
 			return err

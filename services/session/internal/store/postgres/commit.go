@@ -6,9 +6,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // Commit implements store.Store. It takes two round trips for any number of
@@ -29,7 +31,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		}
 		queueFacts(b, needs, &facts)
 	}
-	err := fail("commit", pg.InTwo(ctx, s.pool, read, func(c *pgx.Conn, b *pgx.Batch) error {
+	err := fail("commit", pg.InTwo(ctx, s.db.pool, read, func(c *pgx.Conn, b *pgx.Batch) error {
 		facts.Now = facts.Now.UTC()
 		var plan *backend.Commit
 		plan, errs = backend.PlanCommit(writes, facts)
@@ -46,10 +48,10 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		queueNotify(b, plan.Wakes...)
 		return nil
 	}))
-	s.wokeJobs(err, jobs)
 	if err != nil {
 		return nil, err
 	}
+	s.db.wakes.Send(tables.WithJobs(nil, jobs)...)
 	return errs, nil
 }
 
@@ -57,10 +59,10 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 // later statements of a batch see the changes that the first one waited for.
 func queueFacts(b *pgx.Batch, n backend.Needs, f *backend.Facts) {
 	tenants, sessions := splitKeys(n.Sessions)
-	b.Queue("select "+sessionColumns+` from sessions s
+	b.Queue("select "+tables.SessionColumns+` from sessions s
 		where (tenant, session) in (select * from unnest($1::text[], $2::text[]))
-		order by tenant, session `+forUpdate, tenants, sessions).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, scanSession)
+		order by tenant, session for no key update`, tenants, sessions).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (*backend.Session, error) { return tables.ScanSession(pg.Row(r)) })
 		for _, row := range all {
 			f.Sessions[row.Key] = row
 		}
@@ -102,17 +104,15 @@ func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
 // they have work depends on the rest.
 func queueCommit(b *pgx.Batch, c *backend.Commit) {
 	queueMessages(b, c.Messages)
-	queueRevised(b, c.Revised)
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
 	queueCalls(b, c)
-	queueCheckpoints(b, c)
 	queueBudgets(b, c.Budgets)
 	queueJobs(b, c.Jobs)
 	queueDeliveries(b, c.Turns)
-	queuePlaces(b, c.Places)
-	queueMade(b, c.Made)
-	queueVoids(b, c.Voids)
+	for _, st := range tables.Rare(c) {
+		b.Queue(st.Query, st.Args...)
+	}
 	queueSessions(b, c.Sessions)
 	queueAdvanced(b, c.Advanced)
 }
@@ -161,13 +161,6 @@ func queueMessages(b *pgx.Batch, messages []backend.Message) {
 	b.Queue(`insert into messages (tenant, session, message, parent, depth, body)
 		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])`,
 		tenants, sessions, ids, parents, depths, bodies)
-}
-
-// queueRevised replaces the bodies of messages. They are few.
-func queueRevised(b *pgx.Batch, messages []backend.Message) {
-	for _, m := range messages {
-		b.Queue("update messages set body = $1 where tenant = $2 and session = $3 and message = $4", m.Body, m.Tenant, m.Session, m.ID)
-	}
 }
 
 func queueTurns(b *pgx.Batch, turns []backend.Turn) {
@@ -277,3 +270,6 @@ func queueSessions(b *pgx.Batch, rows []*backend.Session) {
 		where s.tenant = n.tenant and s.session = n.session`,
 		tenants, sessions, updated, seqs, heads, actives, in, out, read, write, thinking, cost, finished, claims, waiting)
 }
+
+// waiting is the state of a turn that has no work.
+const waiting = int32(sessionv1.TurnState_TURN_STATE_WAITING)

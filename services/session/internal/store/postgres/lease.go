@@ -2,15 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
 
 const (
@@ -32,7 +29,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		case err != nil || skipped == nil || c.Limit > 0 && len(leases) >= c.Limit || look > looks:
 			return leases, err
 		case len(leases) > 0: // these need not wait for the skipped one
-			s.wakes.Send(store.Wake{Key: *skipped, Kind: store.WakeInbox})
+			s.db.wakes.Send(store.Wake{Key: *skipped, Kind: store.WakeInbox})
 			return leases, nil
 		}
 		timer := time.NewTimer(wait)
@@ -56,7 +53,7 @@ func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease,
 	if len(c.Only) > 0 {
 		args["tenants"], args["sessions"] = tenants, sessions
 	}
-	err = s.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
+	err = s.db.write(ctx, "claim sessions", func(tx pgx.Tx) (err error) {
 		leases, err = collect(ctx, tx, func(r pgx.CollectableRow) (l store.Lease, err error) {
 			return l, r.Scan(&l.Tenant, &l.Session, &l.Epoch, &l.Suspect, &l.FenceDue, &l.Claims)
 		}, claimQuery(c), args)
@@ -130,150 +127,4 @@ func splitKeys(keys []store.Key) (tenants, sessions []string) {
 		tenants, sessions = append(tenants, k.Tenant), append(sessions, k.Session)
 	}
 	return tenants, sessions
-}
-
-// held reads the session's row if the lease is valid, or returns
-// store.ErrStaleEpoch.
-func held(ctx context.Context, q queryer, l store.Lease, lock string) (*backend.Session, error) {
-	row, err := sessionRow(ctx, q, l.Key, lock)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return nil, store.ErrStaleEpoch
-	case err != nil:
-		return nil, err
-	case !row.Held || row.Epoch != l.Epoch:
-		return nil, store.ErrStaleEpoch
-	}
-	return row, nil
-}
-
-// Load implements store.Store.
-func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
-	var out *store.Snapshot
-	err := s.read(ctx, "load session", func(tx pgx.Tx) error {
-		out = &store.Snapshot{}
-		row, err := held(ctx, tx, l, "")
-		if err != nil {
-			return err
-		}
-		out.Claims = row.Claims
-		if out.Session, err = row.Proto(); err != nil {
-			return err
-		}
-		if out.Active, err = activeTurn(ctx, tx, row); err != nil {
-			return err
-		}
-		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
-			return err
-		}
-		b := &pgx.Batch{}
-		queuePlace(b, l.Key, &out.Place)
-		b.Queue("select call, turn, answer, digest from pending_calls where tenant = $1 and session = $2 order by call", l.Tenant, l.Session).
-			Query(func(rows pgx.Rows) (err error) {
-				out.Pending, err = pgx.AppendRows(out.Pending, rows, func(r pgx.CollectableRow) (p store.PendingCall, err error) {
-					return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
-				})
-				return err
-			})
-		return tx.SendBatch(ctx, b).Close()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.TurnRow, error) {
-	if row.ActiveTurn == "" {
-		return nil, nil
-	}
-	return turnRow(ctx, q, row.Key, row.ActiveTurn)
-}
-
-func turnRow(ctx context.Context, q queryer, k store.Key, id string) (*store.TurnRow, error) {
-	t := &store.TurnRow{ID: id}
-	var body []byte
-	if err := q.QueryRow(ctx, "select body, run from turns where tenant = $1 and session = $2 and turn = $3",
-		k.Tenant, k.Session, id).Scan(&body, &t.Run); err != nil {
-		return nil, err
-	}
-	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
-	if err != nil {
-		return nil, err
-	}
-	t.Turn = turns[0]
-	return t, nil
-}
-
-// Fenced implements store.Store.
-func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
-	return s.write(ctx, "note that a session is fenced", func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
-			update sessions set fence_due = false where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null`,
-			l.Tenant, l.Session, l.Epoch)
-		if err == nil && tag.RowsAffected() == 0 {
-			return store.ErrStaleEpoch
-		}
-		return err
-	})
-}
-
-// LoadTurn implements store.Store.
-func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
-	var out *store.TurnRow
-	err := s.read(ctx, "load turn", func(tx pgx.Tx) (err error) {
-		if _, err = held(ctx, tx, l, ""); err != nil {
-			return err
-		}
-		out, err = turnRow(ctx, tx, l.Key, id)
-		return err
-	})
-	return out, err
-}
-
-// Inbox implements store.Store.
-func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
-	var out []store.Command
-	err := s.read(ctx, "read inbox", func(tx pgx.Tx) (err error) {
-		if _, err = held(ctx, tx, l, ""); err != nil {
-			return err
-		}
-		out, err = commands(ctx, tx, l.Key)
-		return err
-	})
-	return out, err
-}
-
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, l store.Lease) error {
-	return s.write(ctx, "release session", func(tx pgx.Tx) error {
-		var runnable bool
-		err := tx.QueryRow(ctx, `
-			update sessions set lease_until = null, holder = '', ready_time = clock_timestamp(), claims = greatest(claims - 1, 0)
-			where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null
-			returning runnable`, l.Tenant, l.Session, l.Epoch).Scan(&runnable)
-		if errors.Is(err, pgx.ErrNoRows) || err == nil && !runnable {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return notify(ctx, tx, store.Wake{Key: l.Key, Kind: store.WakeInbox})
-	})
-}
-
-// ReleaseIdle implements store.Store.
-func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
-	var released bool
-	err := s.write(ctx, "release idle session", func(tx pgx.Tx) error {
-		if _, err := held(ctx, tx, l, forUpdate); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `
-			update sessions set lease_until = null, holder = '', claims = 0
-			where tenant = $1 and session = $2 and not runnable`, l.Tenant, l.Session)
-		released = tag.RowsAffected() > 0
-		return err
-	})
-	return released && err == nil, err
 }

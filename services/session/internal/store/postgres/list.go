@@ -7,54 +7,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
-
-// GetTurn implements store.Store.
-func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
-	var body []byte
-	if err := s.pool.QueryRow(ctx, "select body from turns where tenant = $1 and session = $2 and turn = $3",
-		k.Tenant, k.Session, id).Scan(&body); err != nil {
-		return nil, fail("get turn", err)
-	}
-	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
-	if err != nil {
-		return nil, err
-	}
-	return turns[0], nil
-}
-
-// ListTurns implements store.Store.
-func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, n int) ([]*sessionv1.Turn, error) {
-	var bodies [][]byte
-	err := s.read(ctx, "list turns", func(tx pgx.Tx) error {
-		if err := sessionExists(ctx, tx, k); err != nil {
-			return err
-		}
-		var behind int64
-		if after != "" {
-			if err := tx.QueryRow(ctx, "select number from turns where tenant = $1 and session = $2 and turn = $3",
-				k.Tenant, k.Session, after).Scan(&behind); err != nil {
-				return err
-			}
-		}
-		var err error
-		bodies, err = collect(ctx, tx, pgx.RowTo[[]byte],
-			"select body from turns where tenant = $1 and session = $2 and number > $3 order by number limit $4",
-			k.Tenant, k.Session, behind, limit(n))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return backend.Decode[sessionv1.Turn](bodies)
-}
-
-func sessionExists(ctx context.Context, q queryer, k store.Key) error {
-	var one int
-	return q.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&one)
-}
 
 // ListEvents implements store.Store. It checks that the session exists only if
 // there is no event to return.
@@ -63,7 +20,7 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 	if maxBytes > 0 {
 		bound = &maxBytes
 	}
-	bodies, err := collect(ctx, s.pool, pgx.RowTo[[]byte], `
+	bodies, err := collect(ctx, s.db.pool, pgx.RowTo[[]byte], `
 		select body from (
 			select seq, body, row_number() over w as place, sum(octet_length(body)) over w as total
 			from (select seq, body from events where tenant = $1 and session = $2 and seq > $3 order by seq limit $4) e
@@ -71,12 +28,34 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 		) e where place = 1 or $5::bigint is null or total <= $5 order by seq`,
 		k.Tenant, k.Session, afterSeq, limit(n), bound)
 	if err == nil && len(bodies) == 0 {
-		err = sessionExists(ctx, s.pool, k)
+		err = tables.SessionExists(ctx, s.db.Reader(), k)
 	}
 	if err != nil {
 		return nil, fail("list events", err)
 	}
 	return backend.Decode[sessionv1.Event](bodies)
+}
+
+// ListTree implements store.Store.
+func (s *Store) ListTree(ctx context.Context, k store.Key, after string, n, maxBytes int) ([]*sessionv1.Message, error) {
+	var bound *int
+	if maxBytes > 0 {
+		bound = &maxBytes
+	}
+	bodies, err := collect(ctx, s.db.pool, pgx.RowTo[[]byte], `
+		select body from (
+			select message, body, row_number() over w as place, sum(octet_length(body)) over w as total
+			from (select message, body from messages where tenant = $1 and session = $2 and message > $3 order by message limit $4) m
+			window w as (order by message)
+		) m where place = 1 or $5::bigint is null or total <= $5 order by message`,
+		k.Tenant, k.Session, after, limit(n), bound)
+	if err == nil && len(bodies) == 0 {
+		err = tables.SessionExists(ctx, s.db.Reader(), k)
+	}
+	if err != nil {
+		return nil, fail("list the message tree", err)
+	}
+	return backend.Decode[sessionv1.Message](bodies)
 }
 
 // ListMessages implements store.Store. One scan returns the whole path. A page
@@ -87,8 +66,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 		return s.wholePath(ctx, k, head)
 	}
 	var bodies [][]byte
-	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
-		row, err := sessionRow(ctx, tx, k, "")
+	err := s.db.read(ctx, "list messages", func(tx pgx.Tx) error {
+		row, err := tables.SessionRow(ctx, pg.SQL{Querier: tx}, k)
 		if err != nil {
 			return err
 		}
@@ -120,8 +99,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
 	var tree backend.Tree
 	defer tree.Close()
-	err := s.read(ctx, "list messages", func(tx pgx.Tx) error {
-		row, err := sessionRow(ctx, tx, k, "")
+	err := s.db.read(ctx, "list messages", func(tx pgx.Tx) error {
+		row, err := tables.SessionRow(ctx, pg.SQL{Querier: tx}, k)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ var _ store.Members = (*Store)(nil)
 
 // Enlist implements store.Members.
 func (s *Store) Enlist(ctx context.Context, m store.Member) error {
-	return s.write(ctx, "enlist this server", func(tx pgx.Tx) error {
+	return s.db.write(ctx, "enlist this server", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from nodes n where name <> $1 and seen < clock_timestamp() - interval '1 day'
 			and not exists (select from places p where p.node = n.name)`, m.Name); err != nil {
 			return err
@@ -27,7 +27,7 @@ func (s *Store) Enlist(ctx context.Context, m store.Member) error {
 
 // Beat implements store.Members.
 func (s *Store) Beat(ctx context.Context, m store.Member) error {
-	tag, err := s.pool.Exec(ctx, `insert into nodes as n (name, address, instance, seen) values ($1, $2, $3, clock_timestamp())
+	tag, err := s.db.pool.Exec(ctx, `insert into nodes as n (name, address, instance, seen) values ($1, $2, $3, clock_timestamp())
 		on conflict (name) do update set address = excluded.address, seen = excluded.seen where n.instance = excluded.instance`,
 		m.Name, m.Address, m.Instance)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -38,7 +38,7 @@ func (s *Store) Beat(ctx context.Context, m store.Member) error {
 
 // Leave implements store.Members.
 func (s *Store) Leave(ctx context.Context, m store.Member) error {
-	return s.write(ctx, "note that this server stops", func(tx pgx.Tx) error {
+	return s.db.write(ctx, "note that this server stops", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from nodes n where name = $1 and instance = $2
 			and not exists (select from places p where p.node = n.name)
 			and not exists (select from jobs j where j.kind = $3 and position(convert_to(n.name, 'UTF8') in j.body) > 0)`,
@@ -52,7 +52,7 @@ func (s *Store) Leave(ctx context.Context, m store.Member) error {
 
 // Members implements store.Members.
 func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
-	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (m store.Member, err error) {
+	all, err := collect(ctx, s.db.pool, func(r pgx.CollectableRow) (m store.Member, err error) {
 		var silent float64
 		err = r.Scan(&m.Name, &m.Address, &m.Instance, &silent, &m.Empty)
 		m.Silent = time.Duration(silent * float64(time.Second))

@@ -35,16 +35,9 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// notify wakes the listeners of all replicas when tx commits.
-func notify(ctx context.Context, tx pgx.Tx, wakes ...store.Wake) error {
-	b := &pgx.Batch{}
-	queueNotify(b, wakes...)
-	return tx.SendBatch(ctx, b).Close()
-}
-
-// queueNotify puts into b as few notifications as hold all wakes. An "everything"
-// instead would make every worker and follower of every replica look at the
-// database, at each commit of a busy replica.
+// queueNotify wakes the listeners of all replicas at the commit. It puts into b as few
+// notifications as hold all wakes. An "everything" instead would make every worker and
+// follower of every replica look at the database, at each commit of a busy replica.
 func queueNotify(b *pgx.Batch, wakes ...store.Wake) {
 	for len(wakes) > 0 {
 		n := min(len(wakes), maxWakes)

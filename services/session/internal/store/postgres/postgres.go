@@ -10,18 +10,16 @@ package postgres
 import (
 	"context"
 	"embed"
-	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // Schema is the Postgres schema of the session service.
@@ -41,8 +39,8 @@ func Migrations() fs.FS {
 
 // Store is a store.Store in Postgres.
 type Store struct {
-	pool     *pgxpool.Pool
-	wakes    *backend.Broadcast
+	tables.Tables
+	db       database
 	listener *listener
 	log      *slog.Logger
 }
@@ -59,54 +57,31 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 		pool.Close()
 		return nil, fail("migrate the session database", err)
 	}
-	wakes := backend.NewBroadcast()
-	return &Store{pool: pool, wakes: wakes, listener: newListener(pool.Config().ConnConfig, wakes, log), log: log}, nil
+	db := database{pool, backend.NewBroadcast()}
+	return &Store{tables.New(db), db, newListener(pool.Config().ConnConfig, db.wakes, log), log}, nil
 }
 
 // Close closes the connections and the channels of Listen.
 func (s *Store) Close() error {
 	s.listener.close()
-	s.wakes.Close()
-	s.pool.Close()
+	s.db.wakes.Close()
+	s.db.pool.Close()
 	return nil
 }
 
 // Ping checks that the database takes writes.
 func (s *Store) Ping(ctx context.Context) error {
-	return fail("write", pg.Writable(ctx, s.pool))
+	return fail("write", pg.Writable(ctx, s.db.pool))
 }
 
 // Listen sends the wakes of all replicas.
 func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
-	c, err := s.wakes.Listen(ctx)
+	c, err := s.db.wakes.Listen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.listener.start(ctx)
 	return c, nil
-}
-
-// write runs f in a transaction, and again if it loses a conflict.
-func (s *Store) write(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
-	return fail(what, pg.Tx(ctx, s.pool, f))
-}
-
-// read runs f in a transaction that sees a snapshot of the database.
-func (s *Store) read(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
-	return fail(what, pg.TxWith(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, f))
-}
-
-// fail adds the operation to an error.
-func fail(what string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%s: %w", what, store.ErrNotFound)
-	case pg.Unavailable(err):
-		return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
 
 // limit returns nil for 0, which means no limit.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // TestADeletionLeavesNoTableOfSessionsOut: whoever adds a table says whether its
@@ -20,18 +21,18 @@ func TestADeletionLeavesNoTableOfSessionsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	rows, err := s.pool.Query(t.Context(),
+	rows, err := s.db.pool.Query(t.Context(),
 		"select table_name from information_schema.columns where table_schema = current_schema() and column_name = 'session'")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(tables)
-	want := slices.Sorted(slices.Values(slices.Concat(ofSession, kept)))
-	if d := cmp.Diff(want, tables); d != "" {
+	slices.Sort(found)
+	want := slices.Sorted(slices.Values(slices.Concat(tables.OfSession, kept)))
+	if d := cmp.Diff(want, found); d != "" {
 		t.Errorf("tables with sessions (-deleted or kept +there are):\n%s", d)
 	}
 }

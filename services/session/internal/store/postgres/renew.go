@@ -77,7 +77,7 @@ func (s *Store) renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	}
 	err = pg.Retry(ctx, func() error {
 		good = make(map[store.Lease]bool, len(leases))
-		_, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (l store.Lease, err error) {
+		_, err := collect(ctx, s.db.pool, func(r pgx.CollectableRow) (l store.Lease, err error) {
 			var renewed bool
 			err = r.Scan(&l.Tenant, &l.Session, &l.Epoch, &renewed)
 			good[l] = renewed

@@ -14,7 +14,7 @@ import (
 // until their words are stored, so that it deletes these, too.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, error) {
 	n := 0
-	err := s.write(ctx, "index messages", func(tx pgx.Tx) error {
+	err := s.db.write(ctx, "index messages", func(tx pgx.Tx) error {
 		var one int
 		if err := tx.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2 for key share", k.Tenant, k.Session).Scan(&one); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 		query += " and (i.create_time, i.session, i.message) < (@time, @after_session, @after_message)"
 		args["time"], args["after_session"], args["after_message"] = m.AfterTime, m.AfterSession, m.AfterMessage
 	}
-	bodies, err := collect(ctx, s.pool, pgx.RowTo[[]byte], query+" order by i.create_time desc, i.session desc, i.message desc limit @limit", args)
+	bodies, err := collect(ctx, s.db.pool, pgx.RowTo[[]byte], query+" order by i.create_time desc, i.session desc, i.message desc limit @limit", args)
 	if err != nil {
 		return nil, fail("search messages", err)
 	}

@@ -99,26 +99,11 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 		})
 }
 
-// settleAll counts a session's reservations as used: the budgets of others must
-// not wait for them when the session is deleted.
-func settleAll(ctx context.Context, tx *sql.Tx, k store.Key) error {
-	_, err := tx.ExecContext(ctx, `
-		update budgets set
-			used_tokens = used_tokens + r.tokens, used_cost_nano_usd = used_cost_nano_usd + r.cost, used_wall_micros = used_wall_micros + r.wall,
-			reserved_tokens = reserved_tokens - r.tokens, reserved_cost_nano_usd = reserved_cost_nano_usd - r.cost,
-			reserved_wall_micros = reserved_wall_micros - r.wall
-		from (select tenant, scope, subject, window_start, sum(tokens) tokens, sum(cost_nano_usd) cost, sum(wall_micros) wall
-			from reservations where tenant = ? and session = ? group by 1, 2, 3, 4) r
-		where budgets.tenant = r.tenant and budgets.scope = r.scope and budgets.subject = r.subject and budgets.window_start = r.window_start`,
-		k.Tenant, k.Session)
-	return err
-}
-
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
 	rows, err := accounts(ctx, s.db.R, backend.BudgetIDs(tenant, bounds))
 	if err != nil {
-		return nil, s.fail("read budgets", err)
+		return nil, s.db.Fail("read budgets", err)
 	}
-	return backend.Balances(tenant, bounds, s.clock(), rows), nil
+	return backend.Balances(tenant, bounds, s.db.clock(), rows), nil
 }

@@ -21,7 +21,7 @@ func TestTheStoresClockEndsLeasesAndRequestIDs(t *testing.T) {
 	defer s.Close() //nolint:errcheck // a temporary file
 	begin := time.Date(2026, 11, 21, 12, 0, 0, 123_456_789, time.UTC)
 	now := begin
-	s.now = func() time.Time { return now }
+	s.db.now = func() time.Time { return now }
 	k := store.Key{Tenant: "acme", Session: "s"}
 	n := store.NewSession{
 		Key:     k,
@@ -82,7 +82,7 @@ func TestTheStoresClockSaysWhenAJobIsDueAgain(t *testing.T) {
 	}
 	defer s.Close()                                    //nolint:errcheck // a temporary file
 	now := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) // the replica's clock is ahead
-	s.now = func() time.Time { return now }
+	s.db.now = func() time.Time { return now }
 	claim := func() []store.Job {
 		t.Helper()
 		jobs, err := s.ClaimJobs(t.Context(), store.JobClaim{Limit: 1, TTL: time.Minute})
@@ -114,7 +114,7 @@ func TestExpiredRequestIDsArePurgedInBatches(t *testing.T) {
 	}
 	defer s.Close() //nolint:errcheck // a temporary file
 	now := time.Now()
-	s.now = func() time.Time { return now }
+	s.db.now = func() time.Time { return now }
 	create := func(id string) {
 		t.Helper()
 		_, err := s.CreateSession(t.Context(), store.NewSession{
@@ -157,7 +157,7 @@ func TestDeliveriesAreKeptForSevenDays(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = s.Close() })
 		var later time.Duration
-		s.now = func() time.Time { return time.Now().Add(later) }
+		s.db.now = func() time.Time { return time.Now().Add(later) }
 		return s, func(d time.Duration) { later += d }
 	})
 }

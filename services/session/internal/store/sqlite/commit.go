@@ -6,8 +6,10 @@ import (
 	"errors"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // Commit implements store.Store.
@@ -16,7 +18,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		return nil, nil
 	}
 	var errs []error
-	err := s.write(ctx, "commit", func(tx *sql.Tx) ([]store.Wake, error) {
+	err := s.db.write(ctx, "commit", func(tx *sql.Tx) ([]store.Wake, error) {
 		facts, err := s.facts(ctx, tx, backend.NeedsOf(writes))
 		if err != nil {
 			return nil, err
@@ -26,7 +28,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 		if err := s.apply(ctx, tx, plan); err != nil {
 			return nil, err
 		}
-		return wokeJobs(plan.Wakes, plan.Jobs), insertDeliveries(ctx, tx, plan.Turns, facts.Now)
+		return tables.WithJobs(plan.Wakes, plan.Jobs), insertDeliveries(ctx, tx, plan.Turns, facts.Now)
 	})
 	if err != nil {
 		return nil, err
@@ -37,7 +39,7 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 // Statements of a commit that has only events, as the commit of each token does.
 // They are prepared once: parsing them takes a quarter of the time of a commit.
 const (
-	selectSession = "select " + sessionColumns + " from sessions where tenant = ? and session = ?"
+	selectSession = "select " + tables.SessionColumns + " from sessions s where tenant = ? and session = ?"
 	insertEvent   = "insert into events (tenant, session, seq, first_seq, turn, body) values (?, ?, ?, ?, ?, ?)"
 	// advanceSession does not compute whether the session has work: that is costly
 	// for each token, and events alone do not change it.
@@ -72,11 +74,11 @@ func (p prepared) close() error {
 // facts reads what decides about the writes.
 func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend.Facts, error) {
 	f := backend.Facts{
-		Now: s.clock(), Sessions: map[store.Key]*backend.Session{},
+		Now: s.db.clock(), Sessions: map[store.Key]*backend.Session{},
 		Turns: map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
 	}
 	for _, k := range n.Sessions {
-		row, err := scanSession(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session)) //nolint:sqlclosecheck // it ends with the transaction
+		row, err := tables.ScanSession(sqlite.Row(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session))) //nolint:sqlclosecheck // it ends with the transaction
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -117,7 +119,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.event), c.Events, eventArgs); err != nil {
 		return err
 	}
-	if err := errors.Join(insertMessages(ctx, tx, c.Messages), reviseMessages(ctx, tx, c.Revised)); err != nil {
+	if err := insertMessages(ctx, tx, c.Messages); err != nil {
 		return err
 	}
 	if err := each(ctx, tx, "update turns set state = ?, body = ?, run = ? where tenant = ? and session = ? and turn = ?",
@@ -133,13 +135,13 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if err := applyCalls(ctx, tx, c); err != nil {
 		return err
 	}
-	if err := applyCheckpoints(ctx, tx, c); err != nil {
-		return err
-	}
 	if err := applyBudgets(ctx, tx, c.Budgets); err != nil {
 		return err
 	}
-	if err := errors.Join(insertJobs(ctx, tx, c.Jobs), putPlaces(ctx, tx, c.Places), putMade(ctx, tx, c.Made), voidExports(ctx, tx, c.Voids)); err != nil {
+	if err := insertJobs(ctx, tx, c.Jobs); err != nil {
+		return err
+	}
+	if _, err := s.sql(tx).Send(ctx, tables.Rare(c)...); err != nil {
 		return err
 	}
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *backend.Session) []any {
@@ -185,10 +187,6 @@ func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 		})
 }
 
-func insertEvents(ctx context.Context, tx *sql.Tx, events []backend.Event) error {
-	return each(ctx, tx, insertEvent, events, eventArgs)
-}
-
 func eventArgs(e backend.Event) []any {
 	return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body}
 }
@@ -196,11 +194,6 @@ func eventArgs(e backend.Event) []any {
 func insertMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
 	return each(ctx, tx, "insert into messages (tenant, session, message, parent, depth, body) values (?, ?, ?, ?, ?, ?)",
 		messages, func(m backend.Message) []any { return []any{m.Tenant, m.Session, m.ID, m.Parent, m.Depth, m.Body} })
-}
-
-func reviseMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
-	return each(ctx, tx, "update messages set body = ? where tenant = ? and session = ? and message = ?",
-		messages, func(m backend.Message) []any { return []any{m.Body, m.Tenant, m.Session, m.ID} })
 }
 
 // each executes a statement for every row.

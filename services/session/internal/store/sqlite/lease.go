@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 )
@@ -17,8 +15,8 @@ import (
 // comes before the second of any tenant.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
 	var leases []store.Lease
-	err := s.write(ctx, "claim sessions", func(tx *sql.Tx) ([]store.Wake, error) {
-		now := s.clock()
+	err := s.db.write(ctx, "claim sessions", func(tx *sql.Tx) ([]store.Wake, error) {
+		now := s.db.clock()
 		found, err := claimable(ctx, tx, c, micros(now))
 		if err != nil {
 			return nil, err
@@ -67,119 +65,6 @@ func claimable(ctx context.Context, tx *sql.Tx, c store.Claim, now int64) ([]sto
 		limit ?4`, args...)
 }
 
-func scanKey(r *sql.Rows) (k store.Key, err error) { return k, r.Scan(&k.Tenant, &k.Session) }
-
-// held reads the session's row if the lease is valid, or returns
-// store.ErrStaleEpoch.
-func held(ctx context.Context, q queryer, l store.Lease) (*backend.Session, error) {
-	row, err := sessionRow(ctx, q, l.Key)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, store.ErrStaleEpoch
-	case err != nil:
-		return nil, err
-	case !row.Held || row.Epoch != l.Epoch:
-		return nil, store.ErrStaleEpoch
-	}
-	return row, nil
-}
-
-// Load implements store.Store.
-func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
-	out := &store.Snapshot{}
-	err := s.read(ctx, "load session", func(tx *sql.Tx) error {
-		row, err := held(ctx, tx, l)
-		if err != nil {
-			return err
-		}
-		out.Claims = row.Claims
-		if out.Session, err = row.Proto(); err != nil {
-			return err
-		}
-		if out.Active, err = activeTurn(ctx, tx, row); err != nil {
-			return err
-		}
-		if out.Commands, err = commands(ctx, tx, l.Key); err != nil {
-			return err
-		}
-		if out.Place, err = placeOf(ctx, tx, l.Key); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		out.Pending, err = collect(ctx, tx, func(r *sql.Rows) (p store.PendingCall, err error) {
-			return p, r.Scan(&p.CallID, &p.TurnID, &p.Answer, &p.Digest)
-		}, "select call, turn, answer, digest from pending_calls where tenant = ? and session = ? order by call", l.Tenant, l.Session)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func activeTurn(ctx context.Context, q queryer, row *backend.Session) (*store.TurnRow, error) {
-	if row.ActiveTurn == "" {
-		return nil, nil
-	}
-	return turnRow(ctx, q, row.Key, row.ActiveTurn)
-}
-
-func turnRow(ctx context.Context, q queryer, k store.Key, id string) (*store.TurnRow, error) {
-	t := &store.TurnRow{ID: id}
-	var body []byte
-	if err := q.QueryRowContext(ctx, "select body, run from turns where tenant = ? and session = ? and turn = ?",
-		k.Tenant, k.Session, id).Scan(&body, &t.Run); err != nil {
-		return nil, err
-	}
-	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
-	if err != nil {
-		return nil, err
-	}
-	t.Turn = turns[0]
-	return t, nil
-}
-
-// Fenced implements store.Store.
-func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
-	return s.write(ctx, "note that a session is fenced", func(tx *sql.Tx) ([]store.Wake, error) {
-		res, err := tx.ExecContext(ctx, `
-			update sessions set fence_due = 0 where tenant = ? and session = ? and epoch = ? and lease_until is not null`,
-			l.Tenant, l.Session, l.Epoch)
-		if err != nil {
-			return nil, err
-		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 {
-			return nil, err
-		}
-		return nil, store.ErrStaleEpoch
-	})
-}
-
-// LoadTurn implements store.Store.
-func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
-	var out *store.TurnRow
-	err := s.read(ctx, "load turn", func(tx *sql.Tx) (err error) {
-		if _, err = held(ctx, tx, l); err != nil {
-			return err
-		}
-		out, err = turnRow(ctx, tx, l.Key, id)
-		return err
-	})
-	return out, err
-}
-
-// Inbox implements store.Store.
-func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
-	var out []store.Command
-	err := s.read(ctx, "read inbox", func(tx *sql.Tx) (err error) {
-		if _, err = held(ctx, tx, l); err != nil {
-			return err
-		}
-		out, err = commands(ctx, tx, l.Key)
-		return err
-	})
-	return out, err
-}
-
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
 	if len(leases) == 0 {
@@ -194,7 +79,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
 	renewed := make(map[store.Lease]bool, len(leases))
-	err = s.write(ctx, "renew leases", func(tx *sql.Tx) ([]store.Wake, error) {
+	err = s.db.write(ctx, "renew leases", func(tx *sql.Tx) ([]store.Wake, error) {
 		_, err := collect(ctx, tx, func(r *sql.Rows) (l store.Lease, err error) {
 			err = r.Scan(&l.Tenant, &l.Session, &l.Epoch)
 			renewed[l] = true
@@ -204,7 +89,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 			from (select value ->> 0 as tenant, value ->> 1 as session, value ->> 2 as epoch from json_each(?)) as a
 			where sessions.tenant = a.tenant and sessions.session = a.session and sessions.epoch = a.epoch and lease_until is not null
 			returning sessions.tenant, sessions.session, sessions.epoch`,
-			micros(s.clock().Add(ttl)), string(list))
+			micros(s.db.clock().Add(ttl)), string(list))
 		return nil, err
 	})
 	if err != nil {
@@ -217,40 +102,4 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 		}
 	}
 	return lost, nil
-}
-
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, l store.Lease) error {
-	return s.write(ctx, "release session", func(tx *sql.Tx) ([]store.Wake, error) {
-		var runnable bool
-		err := tx.QueryRowContext(ctx, `
-			update sessions set lease_until = null, holder = '', ready_time = ?, claims = max(claims - 1, 0)
-			where tenant = ? and session = ? and epoch = ? and lease_until is not null
-			returning runnable`,
-			micros(s.clock()), l.Tenant, l.Session, l.Epoch).Scan(&runnable)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && !runnable {
-			return nil, nil
-		}
-		return []store.Wake{{Key: l.Key, Kind: store.WakeInbox}}, err
-	})
-}
-
-// ReleaseIdle implements store.Store.
-func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
-	var released bool
-	err := s.write(ctx, "release idle session", func(tx *sql.Tx) ([]store.Wake, error) {
-		if _, err := held(ctx, tx, l); err != nil {
-			return nil, err
-		}
-		res, err := tx.ExecContext(ctx, `
-			update sessions set lease_until = null, holder = '', claims = 0
-			where tenant = ? and session = ? and runnable = 0`, l.Tenant, l.Session)
-		if err != nil {
-			return nil, err
-		}
-		n, err := res.RowsAffected()
-		released = n > 0
-		return nil, err
-	})
-	return released, err
 }

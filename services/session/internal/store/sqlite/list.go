@@ -8,58 +8,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
-
-// GetTurn implements store.Store.
-func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
-	var body []byte
-	if err := s.db.R.QueryRowContext(ctx, "select body from turns where tenant = ? and session = ? and turn = ?",
-		k.Tenant, k.Session, id).Scan(&body); err != nil {
-		return nil, s.fail("get turn", err)
-	}
-	turns, err := backend.Decode[sessionv1.Turn]([][]byte{body})
-	if err != nil {
-		return nil, err
-	}
-	return turns[0], nil
-}
-
-// ListTurns implements store.Store.
-func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, n int) ([]*sessionv1.Turn, error) {
-	var bodies [][]byte
-	err := s.read(ctx, "list turns", func(tx *sql.Tx) error {
-		if err := sessionExists(ctx, tx, k); err != nil {
-			return err
-		}
-		var behind int64
-		if after != "" {
-			if err := tx.QueryRowContext(ctx, "select number from turns where tenant = ? and session = ? and turn = ?",
-				k.Tenant, k.Session, after).Scan(&behind); err != nil {
-				return err
-			}
-		}
-		var err error
-		bodies, err = collect(ctx, tx, scanBody,
-			"select body from turns where tenant = ? and session = ? and number > ? order by number limit ?",
-			k.Tenant, k.Session, behind, limit(n))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return backend.Decode[sessionv1.Turn](bodies)
-}
-
-func sessionExists(ctx context.Context, q queryer, k store.Key) error {
-	var one int
-	return q.QueryRowContext(ctx, "select 1 from sessions where tenant = ? and session = ?", k.Tenant, k.Session).Scan(&one)
-}
 
 // ListEvents implements store.Store.
 func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, maxBytes int) ([]*sessionv1.Event, error) {
 	var bodies [][]byte
-	err := s.read(ctx, "list events", func(tx *sql.Tx) (err error) {
-		if err = sessionExists(ctx, tx, k); err != nil {
+	err := s.db.read(ctx, "list events", func(tx *sql.Tx) (err error) {
+		if err = tables.SessionExists(ctx, s.sql(tx), k); err != nil {
 			return err
 		}
 		bodies, err = boundedBodies(ctx, tx, maxBytes,
@@ -70,6 +26,23 @@ func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, 
 		return nil, err
 	}
 	return backend.Decode[sessionv1.Event](bodies)
+}
+
+// ListTree implements store.Store.
+func (s *Store) ListTree(ctx context.Context, k store.Key, after string, n, maxBytes int) ([]*sessionv1.Message, error) {
+	var bodies [][]byte
+	err := s.db.read(ctx, "list the message tree", func(tx *sql.Tx) (err error) {
+		if err = tables.SessionExists(ctx, s.sql(tx), k); err != nil {
+			return err
+		}
+		bodies, err = boundedBodies(ctx, tx, maxBytes,
+			"select body from messages where tenant = ? and session = ? and message > ? order by message limit ?", k.Tenant, k.Session, after, limit(n))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return backend.Decode[sessionv1.Message](bodies)
 }
 
 // boundedBodies reads bodies up to about maxBytes (0: no bound), but at least
@@ -104,8 +77,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 		return s.wholePath(ctx, k, head)
 	}
 	var bodies [][]byte
-	err := s.read(ctx, "list messages", func(tx *sql.Tx) error {
-		row, err := sessionRow(ctx, tx, k)
+	err := s.db.read(ctx, "list messages", func(tx *sql.Tx) error {
+		row, err := tables.SessionRow(ctx, s.sql(tx), k)
 		if err != nil {
 			return err
 		}
@@ -141,8 +114,8 @@ func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after strin
 func (s *Store) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
 	var tree backend.Tree
 	defer tree.Close()
-	err := s.read(ctx, "list messages", func(tx *sql.Tx) (err error) {
-		row, err := sessionRow(ctx, tx, k)
+	err := s.db.read(ctx, "list messages", func(tx *sql.Tx) (err error) {
+		row, err := tables.SessionRow(ctx, s.sql(tx), k)
 		if err != nil {
 			return err
 		}

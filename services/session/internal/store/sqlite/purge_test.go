@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // TestADeletionLeavesNoTableOfSessionsOut: whoever adds a table says whether its
@@ -24,20 +26,20 @@ func TestADeletionLeavesNoTableOfSessionsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rows.Close() }()
-	var tables []string
+	var found []string
 	for rows.Next() {
 		var table string
 		if err := rows.Scan(&table); err != nil {
 			t.Fatal(err)
 		}
-		tables = append(tables, table)
+		found = append(found, table)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(tables)
-	want := slices.Sorted(slices.Values(slices.Concat(ofSession, kept)))
-	if d := cmp.Diff(want, tables); d != "" {
+	slices.Sort(found)
+	want := slices.Sorted(slices.Values(slices.Concat(tables.OfSession, kept)))
+	if d := cmp.Diff(want, found); d != "" {
 		t.Errorf("tables with sessions (-deleted or kept +there are):\n%s", d)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // IndexMessages implements store.Store.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, error) {
 	n := 0
-	err := s.write(ctx, "index messages", func(tx *sql.Tx) ([]store.Wake, error) {
-		if err := sessionExists(ctx, tx, k); err != nil {
+	err := s.db.write(ctx, "index messages", func(tx *sql.Tx) ([]store.Wake, error) {
+		if err := tables.SessionExists(ctx, s.sql(tx), k); err != nil {
 			return nil, err
 		}
 		bodies, err := collect(ctx, tx, scanBody,
@@ -60,7 +61,7 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 	}
 	bodies, err := collect(ctx, s.db.R, scanBody, query+" order by i.create_time desc, i.session desc, i.message desc limit ?", append(args, limit(m.Limit))...)
 	if err != nil {
-		return nil, s.fail("search messages", err)
+		return nil, s.db.Fail("search messages", err)
 	}
 	return backend.Decode[sessionv1.Message](bodies)
 }

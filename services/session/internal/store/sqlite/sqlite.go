@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 //go:embed migrations/*.sql
@@ -35,10 +36,8 @@ func Migrations() fs.FS {
 
 // Store is a store.Store in a SQLite file.
 type Store struct {
-	db    *sqlite.DB
-	wakes *backend.Broadcast
-	log   *slog.Logger
-	now   func() time.Time
+	tables.Tables
+	db *database
 
 	prepared prepared
 	// close closes once; every call of Close returns its result.
@@ -62,14 +61,15 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("prepare the session database: %w", err), db.Close())
 	}
 	log.DebugContext(ctx, "session database is open", "path", path)
-	s := &Store{db: db, wakes: backend.NewBroadcast(), log: log, now: time.Now, prepared: p}
+	d := &database{db, backend.NewBroadcast(), log, time.Now}
+	s := &Store{Tables: tables.New(d), db: d, prepared: p}
 	s.close = sync.OnceValue(func() error { return errors.Join(p.close(), db.Close()) })
 	return s, nil
 }
 
 // Close closes the file, and the channels of Listen.
 func (s *Store) Close() error {
-	s.wakes.Close()
+	s.db.wakes.Close()
 	if err := s.close(); err != nil {
 		return fmt.Errorf("close the session database: %w", err)
 	}
@@ -79,66 +79,12 @@ func (s *Store) Close() error {
 // Ping checks that the file can be read.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
-	return s.fail("ping", s.db.R.QueryRowContext(ctx, "select 1").Scan(&one))
+	return s.db.Fail("ping", s.db.R.QueryRowContext(ctx, "select 1").Scan(&one))
 }
 
 // Listen sends the wakes of this process.
 func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
-	return s.wakes.Listen(ctx)
-}
-
-// clock returns the time in the database's precision.
-func (s *Store) clock() time.Time { return backend.Micros(s.now()) }
-
-// write runs f in a transaction of its own, and sends the wakes that f returns
-// after the commit.
-func (s *Store) write(ctx context.Context, what string, f func(tx *sql.Tx) ([]store.Wake, error)) error {
-	return s.fail(what, s.transact(ctx, f))
-}
-
-func (s *Store) transact(ctx context.Context, f func(tx *sql.Tx) ([]store.Wake, error)) (err error) {
-	tx, err := s.db.W.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	wakes, err := f(tx)
-	if err != nil {
-		if rollback := tx.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
-			s.log.WarnContext(ctx, "cannot roll back", "error", rollback)
-		}
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	s.wakes.Send(wakes...)
-	return nil
-}
-
-// read runs f in a transaction that sees a snapshot of the database.
-func (s *Store) read(ctx context.Context, what string, f func(tx *sql.Tx) error) error {
-	tx, err := s.db.R.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return s.fail(what, err)
-	}
-	err = f(tx)
-	if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
-		s.log.WarnContext(ctx, "cannot end a read", "error", end)
-	}
-	return s.fail(what, err)
-}
-
-// fail adds the operation to an error.
-func (s *Store) fail(what string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("%s: %w", what, store.ErrNotFound)
-	case sqlite.Unavailable(err), errors.Is(err, sql.ErrConnDone), err.Error() == "sql: database is closed":
-		return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return s.db.wakes.Listen(ctx)
 }
 
 func micros(t time.Time) int64 { return t.UnixMicro() }

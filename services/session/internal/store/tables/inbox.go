@@ -1,0 +1,147 @@
+package tables
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+type inbox struct{ db DB }
+
+// Submit implements store.Store.
+func (t inbox) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
+	var answer store.Answer
+	err := t.db.Write(ctx, "submit "+string(n.Command.Kind), func(tx Tx) (wakes []store.Wake, err error) {
+		answer, wakes, err = submit(ctx, tx, n)
+		return wakes, err
+	})
+	return backend.Answered(answer, err)
+}
+
+func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.Wake, error) {
+	row, err := sessionRow(ctx, tx, n.Key, forChange)
+	if err != nil {
+		return store.Answer{}, nil, err
+	}
+	if old, err := recall(ctx, tx, n.Tenant, n.Request); err != nil {
+		return store.Answer{}, nil, err
+	} else if old != nil {
+		return *old, nil, nil
+	}
+	st, err := inboxState(ctx, tx, row, n)
+	if err != nil {
+		return store.Answer{}, nil, err
+	}
+	plan, err := backend.PlanSubmit(n, st)
+	if err != nil {
+		return store.Answer{}, nil, err
+	}
+	answer, err := remember(ctx, tx, request{n.Request, n.Tenant, n.Session, plan.Value})
+	if err != nil || answer.Replayed || len(plan.Commands) == 0 {
+		return answer, nil, err
+	}
+	return answer, []store.Wake{{Key: row.Key, Kind: store.WakeInbox}}, putSubmission(ctx, tx, st, plan)
+}
+
+// inboxState reads what decides about a command.
+func inboxState(ctx context.Context, tx Tx, row *backend.Session, n store.Submit) (st backend.InboxState, err error) {
+	st = backend.InboxState{Session: row}
+	if st.Now, err = tx.Now(ctx); err != nil {
+		return st, err
+	}
+	if st.Queued, st.FirstQueued, err = queuedTurns(ctx, tx, n.Key); err != nil {
+		return st, err
+	}
+	if n.Resume {
+		if st.Last, err = lastState(ctx, tx, n.Key); err != nil {
+			return st, err
+		}
+	}
+	if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
+		return st, err
+	}
+	if backend.NeedsInbox(n, st.Answered) {
+		st.Commands, err = commands(ctx, tx, n.Key)
+	}
+	return st, err
+}
+
+// queuedTurns counts the queued turns and returns the oldest.
+func queuedTurns(ctx context.Context, q sqldb.Queryer, k store.Key) (n int, first string, err error) {
+	err = q.QueryRow(ctx, `
+		select count(*), coalesce((select turn from turns where tenant = $1 and session = $2 and state = 1 order by number limit 1), '')
+		from turns where tenant = $1 and session = $2 and state = 1`, // QUEUED; a constant, for the index
+		k.Tenant, k.Session).Scan(&n, &first)
+	return n, first, err
+}
+
+// lastState returns the state of the turn that was accepted last.
+func lastState(ctx context.Context, q sqldb.Queryer, k store.Key) (sessionv1.TurnState, error) {
+	state, err := sqldb.Value[int32](q.QueryRow(ctx, "select state from turns where tenant = $1 and session = $2 order by number desc limit 1",
+		k.Tenant, k.Session))
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return sessionv1.TurnState(state), err
+}
+
+// pendingCall reads the waiting call with this id; nil if there is none.
+func pendingCall(ctx context.Context, q sqldb.Queryer, k store.Key, call string) (*store.PendingCall, bool, error) {
+	if call == "" {
+		return nil, false, nil
+	}
+	p := &store.PendingCall{CallID: call}
+	var answered bool
+	err := q.QueryRow(ctx,
+		"select turn, answer, digest, answered from pending_calls where tenant = $1 and session = $2 and call = $3",
+		k.Tenant, k.Session, call).Scan(&p.TurnID, &p.Answer, &p.Digest, &answered)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	return p, answered, err
+}
+
+func putSubmission(ctx context.Context, tx Tx, st backend.InboxState, plan *backend.Submission) error {
+	row := st.Session
+	var all []sqldb.Statement
+	if t := plan.Turn; t != nil {
+		all = append(all, sqldb.S(`
+			insert into turns (tenant, session, turn, number, state, body, run) values ($1, $2, $3, $4, $5, $6, $7)
+			on conflict do nothing`,
+			t.Tenant, t.Session, t.ID, t.Number, int32(t.State), t.Body, t.Run))
+	}
+	for _, c := range plan.Commands {
+		all = append(all, sqldb.S(`
+			insert into inbox (tenant, session, id, kind, turn, call, target, user_name, body, create_time)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			row.Tenant, row.Session, c.ID, c.Kind, c.TurnID, c.CallID, c.Target, c.User, c.Body, c.Time))
+	}
+	if plan.Answered != "" {
+		all = append(all, sqldb.S("update pending_calls set answered = true where tenant = $1 and session = $2 and call = $3",
+			row.Tenant, row.Session, plan.Answered))
+	}
+	all = append(all, sqldb.S(`
+		update sessions set next_command = $3, next_turn = $4, update_time = $5, runnable = true,
+			ready_time = case when runnable then ready_time else $5 end
+		where tenant = $1 and session = $2`,
+		row.Tenant, row.Session, row.NextCommand, row.NextTurn, st.Now))
+	n, err := tx.Send(ctx, all...)
+	if err == nil && plan.Turn != nil && n[0] == 0 {
+		return fmt.Errorf("turn %q: %w", plan.Value, store.ErrExists)
+	}
+	return err
+}
+
+// commands reads a session's inbox.
+func commands(ctx context.Context, q sqldb.Queryer, k store.Key) ([]store.Command, error) {
+	return sqldb.Collect(ctx, q, func(r sqldb.Row) (c store.Command, err error) {
+		return c, r.Scan(&c.ID, &c.Kind, &c.TurnID, &c.CallID, &c.Target, &c.User, &c.Body, &c.Time)
+	}, "select id, kind, turn, call, target, user_name, body, create_time from inbox where tenant = $1 and session = $2 order by id",
+		k.Tenant, k.Session)
+}

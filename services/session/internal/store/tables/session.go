@@ -1,0 +1,201 @@
+package tables
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+type sessions struct{ db DB }
+
+// SessionColumns are the columns that ScanSession reads, of sessions s.
+const SessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,
+	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
+	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn`
+
+func sessionFields(r *backend.Session) []any {
+	return []any{
+		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
+		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn,
+	}
+}
+
+// ScanSession reads SessionColumns.
+func ScanSession(row sqldb.Row) (*backend.Session, error) {
+	r := &backend.Session{}
+	return r, row.Scan(sessionFields(r)...)
+}
+
+// shownColumns are the columns of a session that is shown.
+const shownColumns = SessionColumns + `,
+	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind')`
+
+func scanShown(row sqldb.Row) (*sessionv1.Session, error) {
+	r := &backend.Session{}
+	if err := row.Scan(append(sessionFields(r), &r.Rewinding)...); err != nil {
+		return nil, err
+	}
+	return r.Proto()
+}
+
+// Locking clauses for a session's row. Claims, commits and submissions change it and exclude each other. They
+// do not exclude transactions that only keep the session from being deleted, such as the indexing of a long
+// conversation, which lock for key share. A deletion waits for these, too.
+const (
+	forKeyShare = " for key share"
+	forChange   = " for no key update"
+	forDelete   = " for update"
+)
+
+// SessionRow reads a session's row, or returns sql.ErrNoRows.
+func SessionRow(ctx context.Context, q sqldb.Queryer, k store.Key) (*backend.Session, error) {
+	return sessionRow(ctx, q, k, "")
+}
+
+func sessionRow(ctx context.Context, q sqldb.Queryer, k store.Key, lock string) (*backend.Session, error) {
+	return ScanSession(q.QueryRow(ctx, "select "+SessionColumns+" from sessions s where tenant = $1 and session = $2"+lock, k.Tenant, k.Session))
+}
+
+// SessionExists returns sql.ErrNoRows for a session that does not exist.
+func SessionExists(ctx context.Context, q sqldb.Queryer, k store.Key) error {
+	return exists(ctx, q, k, "")
+}
+
+func exists(ctx context.Context, q sqldb.Queryer, k store.Key, lock string) error {
+	var one int
+	return q.QueryRow(ctx, "select 1 from sessions where tenant = $1 and session = $2"+lock, k.Tenant, k.Session).Scan(&one)
+}
+
+// CreateSession implements store.Store.
+func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.Answer, error) {
+	return once(ctx, t.db, "create session", creating(n.Key, n.Request), nil, func(tx Tx) ([]store.Wake, error) {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := backend.PlanCreate(n, now)
+		if err != nil {
+			return nil, err
+		}
+		if err := insertSession(ctx, tx, rows.Session); err != nil {
+			return nil, err
+		}
+		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []backend.Event{rows.Event}})
+	})
+}
+
+// creating is a request that makes a session. Its answer is kept as long as the session, unless it says how long.
+func creating(k store.Key, r store.Request) request {
+	owner := ""
+	if r.KeepUntil.IsZero() {
+		owner = k.Session
+	}
+	return request{r, k.Tenant, owner, k.Session}
+}
+
+// insertSession inserts the session's own row. The epoch goes on after a deletion for which the insert may have
+// to wait.
+func insertSession(ctx context.Context, tx Tx, n *backend.Session) error {
+	made, err := tx.Exec(ctx, `
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0)
+		on conflict do nothing`,
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head)
+	if err != nil {
+		return err
+	}
+	if made == 0 {
+		return store.ErrExists
+	}
+	var epoch int64
+	var clean bool
+	err = tx.QueryRow(ctx, "select epoch, clean from tombstones where tenant = $1 and session = $2", n.Tenant, n.Session).Scan(&epoch, &clean)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case !clean:
+		return store.ErrDeleting
+	}
+	_, err = tx.Exec(ctx, "update sessions set epoch = $3 where tenant = $1 and session = $2", n.Tenant, n.Session, epoch)
+	return err
+}
+
+// ImportSession implements store.Store.
+func (t sessions) ImportSession(ctx context.Context, i store.Import) (store.Answer, error) {
+	return once(ctx, t.db, "import session", creating(i.Key, i.Request), nil, func(tx Tx) ([]store.Wake, error) {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := backend.PlanImport(i, now)
+		if err != nil {
+			return nil, err
+		}
+		if err := insertSession(ctx, tx, plan.Session); err != nil {
+			return nil, err
+		}
+		return []store.Wake{{Key: i.Key, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, importBatches(ctx, tx, plan, i)
+	})
+}
+
+// importBatches writes the batches, and then the session's final numbers.
+func importBatches(ctx context.Context, tx Tx, plan *backend.Importing, i store.Import) error {
+	for batch, err := range i.Batches {
+		if err != nil {
+			return err
+		}
+		rows, err := plan.Batch(batch)
+		if err != nil {
+			return err
+		}
+		if err := tx.Insert(ctx, Rows{Turns: rows.Turns, Messages: rows.Messages, Events: rows.Events, Jobs: rows.Jobs}); err != nil {
+			return err
+		}
+	}
+	jobs, err := plan.End()
+	if err != nil {
+		return err
+	}
+	if err := tx.Insert(ctx, Rows{Jobs: jobs}); err != nil {
+		return err
+	}
+	n := plan.Session
+	_, err = tx.Exec(ctx, `
+		update sessions set last_seq = $3, next_turn = $4, finished_turns = $5,
+			input_tokens = $6, output_tokens = $7, cache_read_tokens = $8, cache_write_tokens = $9, thinking_tokens = $10, cost_nano_usd = $11
+		where tenant = $1 and session = $2`,
+		n.Tenant, n.Session, n.LastSeq, n.NextTurn, n.FinishedTurns,
+		n.Usage.Input, n.Usage.Output, n.Usage.CacheRead, n.Usage.CacheWrite, n.Usage.Thinking, n.Usage.CostNanoUSD)
+	return err
+}
+
+// GetSession implements store.Store.
+func (t sessions) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
+	out, err := scanShown(t.db.Reader().QueryRow(ctx, "select "+shownColumns+" from sessions s where tenant = $1 and session = $2", k.Tenant, k.Session))
+	return out, t.db.Fail("get session", err)
+}
+
+// ListSessions implements store.Store.
+func (t sessions) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
+	query, args := "select "+shownColumns+" from sessions s where tenant = $1", []any{p.Tenant}
+	if p.Agent != "" {
+		args = append(args, p.Agent)
+		query += fmt.Sprintf(" and agent = $%d", len(args))
+	}
+	if p.AfterID != "" {
+		args = append(args, p.AfterTime, p.AfterID)
+		query += fmt.Sprintf(" and (create_time, session) < ($%d, $%d)", len(args)-1, len(args))
+	}
+	args = append(args, sqldb.Limit(p.Limit))
+	out, err := sqldb.Collect(ctx, t.db.Reader(), scanShown, query+fmt.Sprintf(" order by create_time desc, session desc limit $%d", len(args)), args...)
+	return out, t.db.Fail("list sessions", err)
+}

@@ -1,0 +1,73 @@
+// Package tables has the statements that Postgres and SQLite share, with one type for each subject.
+//
+// The packages postgres and sqlite embed Tables. They add what differs: claims, commits, searches and long reads.
+package tables
+
+import (
+	"context"
+
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+)
+
+// DB is the database of a store. The errors of its methods name the operation.
+type DB interface {
+	// Reader queries outside of a transaction. Fail names the operation of its errors.
+	Reader() sqldb.Queryer
+	Fail(what string, err error) error
+	// Read runs f in a transaction that sees a snapshot of the database.
+	Read(ctx context.Context, what string, f func(sqldb.Queryer) error) error
+	// Write runs f in a transaction, again after a conflict. The wakes of f are sent with its commit.
+	Write(ctx context.Context, what string, f func(Tx) ([]store.Wake, error)) error
+	// Exec runs one statement in a transaction of its own, and returns how many rows it has changed.
+	Exec(ctx context.Context, what, query string, args ...any) (changed int64, err error)
+}
+
+// Tx is a transaction that writes.
+type Tx interface {
+	sqldb.Tx
+	// Insert inserts many rows.
+	Insert(ctx context.Context, r Rows) error
+	// Unindex deletes what an index outside of the tables has of a session's messages.
+	Unindex(ctx context.Context, k store.Key) error
+}
+
+// Rows are rows of the tables that grow with a session.
+type Rows struct {
+	Turns    []backend.Turn
+	Messages []backend.Message
+	Events   []backend.Event
+	Jobs     []store.Job
+}
+
+// Tables are the methods of a store.Store that both databases share.
+type Tables struct {
+	agents
+	checkpoints
+	inbox
+	jobs
+	leases
+	places
+	schedules
+	sessions
+	turns
+	variables
+	webhooks
+}
+
+// New returns the tables of a database.
+func New(db DB) Tables {
+	return Tables{
+		agents{db}, checkpoints{db}, inbox{db}, jobs{db}, leases{db}, places{db},
+		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
+	}
+}
+
+// changed returns store.ErrNotFound for a statement that has changed nothing.
+func changed(n int64, err error) error {
+	if err == nil && n == 0 {
+		return store.ErrNotFound
+	}
+	return err
+}
