@@ -114,7 +114,7 @@ func (g *grep) run(ctx context.Context, send func(GrepMatch) error) (more bool, 
 	})
 	for range min(runtime.GOMAXPROCS(0), maxGrepWorkers) {
 		work.Go(func() error {
-			s := scan{pattern: g.pattern.clone()}
+			s := scan{pattern: g.pattern}
 			for j := range g.jobs { // take all jobs, so that all files are closed
 				s.search(ctx, g, j)
 			}

@@ -65,16 +65,6 @@ func (q GrepQuery) compile() (*pattern, error) {
 	return p, nil
 }
 
-// clone returns a copy of the pattern for another goroutine.
-func (p *pattern) clone() *pattern {
-	q := *p
-	if p.needle != nil {
-		n := *p.needle
-		q.needle = &n
-	}
-	return &q
-}
-
 func badPattern(err error) error {
 	var se *syntax.Error
 	if errors.As(err, &se) {
@@ -135,11 +125,7 @@ func classWithin(re *syntax.Regexp) *syntax.Regexp {
 type needle struct {
 	text string // not empty; in lower case if fold is set
 	fold bool   // match either case of ASCII letters
-	rare int    // index of the byte that is searched first
-	next int    // index of the second rarest byte
-	twin *twin  // of these two bytes; nil until needed
-
-	tuned bool
+	rare int    // index of the byte that is searched first: the one that is rarest in source code
 }
 
 // findNeedle returns the longest text that every match is known to contain.
@@ -185,94 +171,34 @@ func foldedNeedle(runes []rune) *needle {
 	return newNeedle(strings.ToLower(longest), true)
 }
 
-func newNeedle(text string, fold bool) *needle { return &needle{text: text, fold: fold} }
+// frequent are the bytes of source code and prose, the most frequent first.
+const frequent = " etnairoslcdupmfg\n\t.(),hb\"v=y_w-0:/x1{}k2;*[]'345678>9<jqz"
 
-// tunedBy is how much text is sampled for rare bytes.
-const tunedBy = 4 << 10
-
-// tune selects the rarest byte of a sample as the first to search for, once a text is long enough.
-func (n *needle) tune(text []byte) {
-	if n.tuned || len(text) < tunedBy {
-		return
-	}
-	n.tuned = true
-	var count [256]int
-	for _, b := range text[:tunedBy] {
-		count[b]++
-	}
-	often := func(i int) int {
-		b := n.text[i]
-		if n.fold && upperCase(b) != b {
-			return count[b] + count[upperCase(b)]
+func newNeedle(text string, fold bool) *needle {
+	n := &needle{text: text, fold: fold}
+	most := -1
+	for i := range len(text) {
+		rank := strings.IndexByte(frequent, lowerCase(text[i]))
+		if rank < 0 {
+			rank = len(frequent)
 		}
-		return count[b]
-	}
-	for i := range len(n.text) {
-		if often(i) < often(n.rare) {
-			n.rare = i
+		if rank > most {
+			n.rare, most = i, rank
 		}
 	}
-	n.next, n.twin = 0, nil
-	for i := range len(n.text) {
-		if i != n.rare && (n.next == n.rare || often(i) < often(n.next)) {
-			n.next = i
-		}
-	}
+	return n
 }
-
-// commonByte is the average distance of a byte's occurrences below which searching for two bytes at once is
-// faster.
-const commonByte = 256
 
 // index returns where the needle first occurs in a text, or -1.
 func (n *needle) index(text []byte) int {
-	if n.fold {
-		return n.indexFold(text)
+	lower := &cursor{b: n.text[n.rare]}
+	upper := lower
+	if n.fold && upperCase(lower.b) != lower.b {
+		upper = &cursor{b: upperCase(lower.b)}
 	}
-	for at, tries := n.rare, 1; at < len(text); tries++ {
-		i := bytes.IndexByte(text[at:], n.text[n.rare])
-		if i < 0 {
-			return -1
-		}
-		start := at + i - n.rare
-		if start+len(n.text) <= len(text) && string(text[start:start+len(n.text)]) == n.text {
-			return start
-		}
-		at += i + 1
-		if tries >= 8 && tries*commonByte > at {
-			if i := n.both().index(text[start+1:], n.text); i >= 0 {
-				return start + 1 + i
-			}
-			return -1
-		}
-	}
-	return -1
-}
-
-// both returns a twin of the two rarest bytes. A needle of one byte uses that byte twice.
-func (n *needle) both() *twin {
-	if n.next == n.rare && len(n.text) > 1 { // their frequency is unknown
-		n.next = (n.rare + len(n.text) - 1) % len(n.text)
-	}
-	if n.twin == nil {
-		n.twin = newTwin(n.text, n.rare, n.next)
-	}
-	return n.twin
-}
-
-func (n *needle) indexFold(text []byte) int {
-	lower, upper := &cursor{b: n.text[n.rare]}, &cursor{b: upperCase(n.text[n.rare])}
 	for at := n.rare; at < len(text); at++ {
-		i := lower.next(text, at)
-		if lower.b != upper.b {
-			i = min(i, upper.next(text, at))
-		}
-		if i == len(text) {
-			return -1
-		}
-		at = i
-		start := at - n.rare
-		if start+len(n.text) <= len(text) && n.matches(text[start:start+len(n.text)]) {
+		at = min(lower.next(text, at), upper.next(text, at))
+		if start := at - n.rare; start+len(n.text) <= len(text) && n.matches(text[start:start+len(n.text)]) {
 			return start
 		}
 	}
@@ -280,6 +206,9 @@ func (n *needle) indexFold(text []byte) int {
 }
 
 func (n *needle) matches(text []byte) bool {
+	if !n.fold {
+		return string(text) == n.text
+	}
 	for i, b := range text {
 		if n.text[i] != b && upperCase(n.text[i]) != b {
 			return false
@@ -291,6 +220,13 @@ func (n *needle) matches(text []byte) bool {
 func upperCase(b byte) byte {
 	if 'a' <= b && b <= 'z' {
 		return b - 'a' + 'A'
+	}
+	return b
+}
+
+func lowerCase(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b - 'A' + 'a'
 	}
 	return b
 }

@@ -51,9 +51,6 @@ func (s *scan) content(f *rawFile) error {
 	if err != nil || bytes.IndexByte(text[:min(len(text), binarySniffed)], 0) >= 0 {
 		return nil //nolint:nilerr // it cannot be read
 	}
-	if n := s.pattern.needle; n != nil {
-		n.tune(text)
-	}
 	switch {
 	case s.q.Multiline:
 		s.job.more = int64(len(text)) < s.job.size

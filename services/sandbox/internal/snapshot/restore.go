@@ -117,26 +117,27 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 	if err := re.prepare(ctx, want, present); err != nil {
 		return err
 	}
-	re.awaitPrograms(ctx, want)
+	re.awaitPrograms(want)
 	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
 }
 
 // awaitPrograms waits until the written programs can be executed, because a command may wait for one. It
-// waits for all together as long as for one: the sandbox may be frozen meanwhile. It skips programs that
-// the service may not read.
-func (re *restore) awaitPrograms(ctx context.Context, want []Entry) {
-	wait := forks.Begin()
+// skips programs that the service may not read. After one that stays busy it waits for no other: the sandbox
+// may be frozen meanwhile.
+func (re *restore) awaitPrograms(want []Entry) {
 	for _, e := range want {
-		if ctx.Err() != nil || wait.Over() {
-			return
-		}
 		draft, written := re.drafts[e.Path]
 		if !written || e.Mode&0o111 == 0 {
 			continue
 		}
-		if f, err := os.Open(draft); err == nil {
-			wait.Await(ctx, f)
-			_ = f.Close()
+		f, err := os.Open(draft)
+		if err != nil {
+			continue
+		}
+		free := forks.Await(f)
+		_ = f.Close()
+		if !free {
+			return
 		}
 	}
 }
