@@ -27,7 +27,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
-	"github.com/fairlead/fairlead/services/sandbox/internal/observe"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
@@ -98,12 +97,12 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, c.advise(ctx, level, err)
 	}
-	observer, err := observe.New(level)
+	observer, err := newObserver(level)
 	if err != nil {
 		return nil, err
 	}
 	leftovers := erase.NewLater(d.Log)
-	if err := observe.Leftovers(leftovers.Left); err != nil {
+	if err := observeLeftovers(leftovers.Left); err != nil {
 		return nil, err
 	}
 	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {

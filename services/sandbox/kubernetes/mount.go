@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
+	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 )
 
 // Volume is a claim that the service's own pod mounts at Path, from ClaimPath in the claim. Sandboxes can
@@ -34,7 +34,7 @@ func (v Volume) Holds(name string) (sub string, ok bool) {
 	return filepath.Join(v.ClaimPath, rel), true
 }
 
-// coverFolder is the folder beside a workspace for folders that hold only places for mounts. See cover.
+// coverFolder is the folder beside a workspace for folders that hold only places for mounts. See mount.MakeCover.
 const coverFolder = "covers"
 
 // shown is a further mount of a sandbox.
@@ -137,7 +137,7 @@ func (m *maker) cover(in, user string, places []string) (shown, error) {
 	if err := os.MkdirAll(in, 0o755); err != nil {
 		return shown{}, err
 	}
-	dir, err := cover.Make(in, m.secret+user, places)
+	dir, err := mount.MakeCover(in, m.secret+user, places)
 	if err != nil {
 		return shown{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/cover"
 )
 
 // PrivateFolder is the folder of the workspace for mounts that not all users get. Every workspace has it,
@@ -26,7 +25,7 @@ func (s *Set) covers(shown []box.Mount) ([]box.Mount, error) {
 	for _, first := range s.firsts {
 		c := box.Mount{Name: first, Alias: first, Cover: true}
 		var err error
-		c.Source, err = cover.Make(s.o.Covers, "", c.Places(shown))
+		c.Source, err = MakeCover(s.o.Covers, "", c.Places(shown))
 		if err != nil {
 			return nil, fmt.Errorf("make the places of mounts in %s: %w", first, err)
 		}

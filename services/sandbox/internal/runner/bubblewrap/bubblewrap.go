@@ -24,7 +24,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -70,10 +69,10 @@ type maker struct {
 	image    *os.File // init
 	layout   *rootfs.Layout
 	name     string // of its processes
-	thread   *stage.Thread
-	stage    *stage.Stage // nil if all commands run as the service's own user
-	etc      *etc         // nil likewise
-	fixtures *fixtures    // nil likewise
+	thread   *rootfs.Thread
+	stage    *rootfs.Stage // nil if all commands run as the service's own user
+	etc      *etc          // nil likewise
+	fixtures *fixtures     // nil likewise
 }
 
 // Runner runs commands in sandboxes that bubblewrap made.
@@ -118,7 +117,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &maker{path: path, image: image, layout: l, name: plainName, thread: stage.NewThread(monitorSlack)}
+	m := &maker{path: path, image: image, layout: l, name: plainName, thread: rootfs.NewThread(monitorSlack)}
 	if o.Name != "" {
 		m.name += "-" + o.Name
 	}
@@ -133,7 +132,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 
 // setUpStage makes the stage and the parts that every sandbox is shown.
 func (m *maker) setUpStage() (err error) {
-	if m.stage, err = stage.New(m.thread); err != nil {
+	if m.stage, err = rootfs.NewStage(m.thread); err != nil {
 		return err
 	}
 	m.etc = newETC(m.stage, m.layout)

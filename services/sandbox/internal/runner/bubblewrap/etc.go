@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
 // etcPath is its path in sandboxes.
@@ -21,7 +20,7 @@ const etcPath = "/etc"
 // etc is the read-only /etc of all sandboxes, built once on the stage. If bubblewrap built it each time,
 // that would be most of a sandbox's mounts.
 type etc struct {
-	stage *stage.Stage
+	stage *rootfs.Stage
 	binds []rootfs.Bind
 
 	mu    sync.Mutex // guards what follows
@@ -49,7 +48,7 @@ type part struct {
 }
 
 // newETC takes the part of a layout below /etc.
-func newETC(g *stage.Stage, l *rootfs.Layout) *etc {
+func newETC(g *rootfs.Stage, l *rootfs.Layout) *etc {
 	e := &etc{stage: g}
 	for _, b := range append(append([]rootfs.Bind{}, l.Binds...), l.Extra...) {
 		if below(b.Path) {
@@ -189,7 +188,7 @@ func (p *part) show(dir string) error {
 	if err := unix.Fstat(p.tree, &st); err != nil {
 		return err
 	}
-	if err := stage.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+	if err := rootfs.MakePoint(at, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
 		return err
 	}
 	return unix.MoveMount(p.tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)

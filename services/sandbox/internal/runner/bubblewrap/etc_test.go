@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
 // A file of the machine is shown as it is when a sandbox is made, whether it was replaced since the
@@ -106,13 +105,13 @@ func TestALateWriterKeepsNothingFromBeingReadOnly(t *testing.T) {
 	}
 }
 
-func newStage(t *testing.T) *stage.Stage {
+func newStage(t *testing.T) *rootfs.Stage {
 	if os.Getuid() != 0 {
 		t.Skip("a stage takes root")
 	}
-	thread := stage.NewThread(0)
+	thread := rootfs.NewThread(0)
 	t.Cleanup(thread.Close)
-	g, err := stage.New(thread)
+	g, err := rootfs.NewStage(thread)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
 // folders are the writable folders of a sandbox, by their paths for bubblewrap.
@@ -64,21 +64,21 @@ func mountName(i int) string { return fmt.Sprint("mount.", i) }
 
 // pieces returns the mounts that a sandbox is shown, also after an error. Their rights are already
 // restricted: bubblewrap cannot restore any.
-func pieces(s box.Sandbox, mounts []box.Mount) (all []stage.Piece, err error) {
+func pieces(s box.Sandbox, mounts []box.Mount) (all []rootfs.Piece, err error) {
 	add := func(name string, tree int, fault error) {
 		if fault != nil {
 			err = errors.Join(err, fault)
 			return
 		}
-		all = append(all, stage.Piece{Name: name, Tree: tree})
+		all = append(all, rootfs.Piece{Name: name, Tree: tree})
 	}
-	tree, fault := stage.Clone(s.Workspace)
+	tree, fault := rootfs.Clone(s.Workspace)
 	add("workspace", tree, fault)
-	tree, fault = stage.Clone(s.Home)
+	tree, fault = rootfs.Clone(s.Home)
 	add("home", tree, fault)
-	tree, fault = stage.Scratch(s.Limits.TmpBytes, s.Owner)
+	tree, fault = rootfs.Scratch(s.Limits.TmpBytes, s.Owner)
 	add("tmp", tree, fault)
-	tree, fault = stage.Scratch(s.Limits.ShmBytes, s.Owner)
+	tree, fault = rootfs.Scratch(s.Limits.ShmBytes, s.Owner)
 	add("shm", tree, fault)
 	for i, m := range mounts {
 		if m.Cover { // it exists only inside

@@ -11,7 +11,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 )
 
 // terminalsPath is the path of the terminals in sandboxes.
@@ -19,7 +18,7 @@ const terminalsPath = "/dev/pts"
 
 // fixtures are shown to every sandbox: one shared, read-only tree on the stage, made once.
 type fixtures struct {
-	stage *stage.Stage
+	stage *rootfs.Stage
 	at    string // of the tree
 }
 
@@ -35,7 +34,7 @@ var deviceLinks = [][2]string{
 	{"pts/ptmx", "ptmx"},
 }
 
-func newFixtures(g *stage.Stage) (*fixtures, error) {
+func newFixtures(g *rootfs.Stage) (*fixtures, error) {
 	f := &fixtures{g, g.Fresh("fixtures")}
 	if err := g.Do(f.build); err != nil {
 		return nil, fmt.Errorf("put /dev together: %w", err)
@@ -99,7 +98,7 @@ func showDevice(source, at string) error {
 // mask returns a mount of a part of the tree, which hides the path that it is mounted on. A masked device
 // cannot be opened.
 func (f *fixtures) mask(part string) (int, error) {
-	tree, err := stage.Clone(f.at + part)
+	tree, err := rootfs.Clone(f.at + part)
 	if err != nil {
 		return -1, err
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -156,7 +156,7 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 }
 
 // showGuest shows the sandbox's mounts to the runtime until it has them, and returns their descriptions.
-func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []specs.Mount, error) {
+func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*rootfs.Frame, []specs.Mount, error) {
 	all, err := clones(s, mounts, &bind.IDs{UID: m.setup, GID: m.setup})
 	defer func() {
 		for _, x := range all {
@@ -166,9 +166,9 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*stage.Frame, []sp
 	if err != nil {
 		return nil, nil, err
 	}
-	pieces := make([]stage.Piece, len(all))
+	pieces := make([]rootfs.Piece, len(all))
 	for i, x := range all {
-		pieces[i] = stage.Piece{Name: strconv.Itoa(i), Tree: int(x.tree.Fd())}
+		pieces[i] = rootfs.Piece{Name: strconv.Itoa(i), Tree: int(x.tree.Fd())}
 	}
 	frame, err := m.stage.Hang(pieces)
 	if err != nil {

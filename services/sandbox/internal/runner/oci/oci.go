@@ -27,7 +27,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/stage"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
@@ -88,8 +87,8 @@ type maker struct {
 	// own means that the runtime's containers have their own kernel.
 	own      bool
 	groups   cgroup.Hierarchy // for these; nil without control groups
-	thread   *stage.Thread    // calls the runtime for these, and sees the stage
-	stage    *stage.Stage     // shows mounts to the runtime
+	thread   *rootfs.Thread   // calls the runtime for these, and sees the stage
+	stage    *rootfs.Stage    // shows mounts to the runtime
 	work     sync.WaitGroup   // goroutines that carry the inits' data
 	patience time.Duration    // with killed processes that do not end
 }
@@ -182,8 +181,8 @@ func (m *maker) prepare(ctx context.Context) (err error) {
 	if err := m.copyInit(); err != nil {
 		return err
 	}
-	m.thread = stage.NewThread(0)
-	m.stage, err = stage.New(m.thread)
+	m.thread = rootfs.NewThread(0)
+	m.stage, err = rootfs.NewStage(m.thread)
 	return err
 }
 

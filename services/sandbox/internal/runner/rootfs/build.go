@@ -20,7 +20,7 @@ func (l *Layout) Build(root string, places ...string) error {
 		return err
 	}
 	for _, b := range append(append([]Bind{}, l.Binds...), l.Extra...) {
-		if err := makePoint(root+b.Path, b.Source); err != nil {
+		if err := makePlace(root+b.Path, b.Source); err != nil {
 			return err
 		}
 	}
@@ -37,8 +37,8 @@ func (l *Layout) Build(root string, places ...string) error {
 	return nil
 }
 
-// makePoint makes a place for a mount of a folder or file.
-func makePoint(at, source string) error {
+// makePlace makes a place for a mount of a folder or file.
+func makePlace(at, source string) error {
 	st, err := os.Stat(source)
 	if err != nil {
 		return err

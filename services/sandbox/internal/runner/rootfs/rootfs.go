@@ -1,5 +1,6 @@
 // Package rootfs defines what sandboxes see of their machine: a curated, read-only part of its tree, and
-// generated files. It only finds the parts; drivers show them.
+// generated files. It only finds the parts; drivers show them. On a Stage they show folders to programs that
+// make sandboxes as other users.
 package rootfs
 
 import (

@@ -1,6 +1,4 @@
-// Package cover makes folders that hold only places for mounts. In a sandbox that shows one read-only,
-// commands find the mounts in it and cannot rename them.
-package cover
+package mount
 
 import (
 	"crypto/sha256"
@@ -12,12 +10,12 @@ import (
 	"strings"
 )
 
-// mode lets all commands read.
-const mode = 0o755
+// coverMode lets all commands read.
+const coverMode = 0o755
 
-// Make returns a folder with some places, each a path in it, below an existing folder. The same owner and
-// places give the same folder, which is made once. Concurrent calls are safe.
-func Make(in, owner string, places []string) (string, error) {
+// MakeCover returns a folder that holds only places for mounts, each a path in it, below an existing folder.
+// In a sandbox that shows it read-only, commands cannot rename the mounts in it. The same owner and places give the same folder, which is made once. Concurrent calls are safe.
+func MakeCover(in, owner string, places []string) (string, error) {
 	places = slices.Sorted(slices.Values(places))
 	id := sha256.Sum256([]byte(owner + "\x00" + strings.Join(places, "\x00")))
 	dir := filepath.Join(in, hex.EncodeToString(id[:8]))
@@ -38,11 +36,11 @@ func Make(in, owner string, places []string) (string, error) {
 
 // makeOpen makes a folder that all users may read, unless it exists.
 func makeOpen(dir string) error {
-	if st, err := os.Lstat(dir); err == nil && st.Mode() == os.ModeDir|mode {
+	if st, err := os.Lstat(dir); err == nil && st.Mode() == os.ModeDir|coverMode {
 		return nil
 	}
-	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, coverMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.Chmod(dir, mode) // regardless of the service's umask
+	return os.Chmod(dir, coverMode) // regardless of the service's umask
 }

@@ -1,4 +1,4 @@
-package observe
+package sandbox
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestACommandIsASpanAndCounted(t *testing.T) {
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(spans)))
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
-	o, err := New("basic")
+	o, err := newObserver("basic")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestACommandIsASpanAndCounted(t *testing.T) {
 			t.Errorf("%s is %v", key, v.AsString())
 		}
 	}
-	if err := Leftovers(func() int { return 3 }); err != nil {
+	if err := observeLeftovers(func() int { return 3 }); err != nil {
 		t.Fatal(err)
 	}
 	var m metricdata.ResourceMetrics

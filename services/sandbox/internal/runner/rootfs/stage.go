@@ -1,6 +1,4 @@
-// Package stage shows folders to programs that make sandboxes as other users, in a mount namespace that no
-// other process is in.
-package stage
+package rootfs
 
 import (
 	"errors"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
 // Stage shows folders to a bubblewrap that runs as another user, which could not reach them by their own
@@ -30,8 +27,8 @@ type Stage struct {
 // hidden are folders that bubblewrap does not need and that may be hidden.
 var hidden = []string{"/mnt", "/media", "/srv", "/tmp"}
 
-// New makes a stage. The thread enters the stage's mount namespace.
-func New(t *Thread) (*Stage, error) {
+// NewStage makes a stage. The thread enters the stage's mount namespace.
+func NewStage(t *Thread) (*Stage, error) {
 	for _, dir := range hidden {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
 			g := &Stage{thread: t, dir: dir}
@@ -104,7 +101,7 @@ func MakePoint(at string, directory bool) error {
 }
 
 // ShowAll shows extra paths.
-func (g *Stage) ShowAll(extra []rootfs.Bind) error {
+func (g *Stage) ShowAll(extra []Bind) error {
 	for i := range extra {
 		at, err := g.show(extra[i].Source, fmt.Sprintf("read-only.%d", i))
 		if err != nil {
@@ -185,7 +182,7 @@ func Clone(path string) (int, error) {
 // against the control group of the writer. The caller owns the descriptor.
 func Scratch(bytes int64, o box.Owner) (int, error) {
 	return bind.Make("tmpfs", [][2]string{
-		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(rootfs.ScratchFiles(bytes), 10)}, {"mode", "1777"},
+		{"size", strconv.FormatInt(bytes, 10)}, {"nr_inodes", strconv.FormatInt(ScratchFiles(bytes), 10)}, {"mode", "1777"},
 		{"uid", strconv.Itoa(o.UID)}, {"gid", strconv.Itoa(o.GID)},
 	}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }

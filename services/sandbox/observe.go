@@ -1,6 +1,4 @@
-// Package observe reports commands to OpenTelemetry: a span for each, in the trace of its caller, and
-// metrics of how many there are and how they end.
-package observe
+package sandbox
 
 import (
 	"context"
@@ -17,8 +15,8 @@ import (
 
 const scope = "github.com/fairlead/fairlead/services/sandbox"
 
-// Observer is a box.Observer. Spans contain no arguments of commands, which may hold the model's output.
-type Observer struct {
+// observer is a box.Observer: it makes a span for each command, in the trace of its caller, and metrics. Spans contain no arguments of commands, which may hold the model's output.
+type observer struct {
 	tracer   trace.Tracer
 	started  metric.Int64Counter
 	ended    metric.Int64Counter
@@ -27,10 +25,10 @@ type Observer struct {
 	level    attribute.KeyValue
 }
 
-// New makes an observer on the global providers.
-func New(level string) (*Observer, error) {
+// newObserver makes an observer on the global providers.
+func newObserver(level string) (*observer, error) {
 	m := otel.Meter(scope)
-	o := &Observer{tracer: otel.Tracer(scope), level: attribute.String("fairlead.sandbox.level", level)}
+	o := &observer{tracer: otel.Tracer(scope), level: attribute.String("fairlead.sandbox.level", level)}
 	var err error
 	check := func(fault error) {
 		if err == nil {
@@ -52,9 +50,9 @@ func New(level string) (*Observer, error) {
 	return o, nil
 }
 
-// Leftovers registers a gauge of the trees that could not be deleted.
-func Leftovers(count func() int) error {
-	_, err := otel.Meter(scope).Int64ObservableGauge("fairlead.sandbox.leftovers", metric.WithDescription("folders that nobody uses any more and that could not be deleted"),
+// observeLeftovers registers a gauge of the trees that could not be deleted.
+func observeLeftovers(count func() int) error {
+	_, err := otel.Meter(scope).Int64ObservableGauge("fairlead.sandbox.leftovers", metric.WithDescription("folders that are no longer used and could not be deleted"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(int64(count()))
 			return nil
@@ -66,7 +64,7 @@ func Leftovers(count func() int) error {
 }
 
 // Started implements box.Observer.
-func (o *Observer) Started(ctx context.Context, c box.Call, argv []string) func(box.Outcome) {
+func (o *observer) Started(ctx context.Context, c box.Call, argv []string) func(box.Outcome) {
 	_, span := o.tracer.Start(ctx, "exec", trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		o.level,
 		attribute.String("process.executable.name", argv[0]),

@@ -1,4 +1,4 @@
-package stage
+package rootfs
 
 import (
 	"os"
@@ -32,7 +32,7 @@ func TestAStageKeepsFewMounts(t *testing.T) {
 	}
 	thread := NewThread(0)
 	defer thread.Close()
-	g, err := New(thread)
+	g, err := NewStage(thread)
 	if err != nil {
 		t.Fatal(err)
 	}
