@@ -11,9 +11,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Len is the number of characters of every id.
-const Len = 26
-
 // encoding keeps the order of the encoded bytes, which the standard alphabet does not.
 var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
@@ -24,17 +21,4 @@ var encoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPaddin
 func New() string {
 	u := uuid.Must(uuid.NewV7())
 	return encoding.EncodeToString(u[:])
-}
-
-// Valid reports whether s has the form of an id. An object with that id need not exist.
-func Valid(s string) bool {
-	if len(s) != Len {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'v') {
-			return false
-		}
-	}
-	return true
 }

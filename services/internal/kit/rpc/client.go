@@ -21,7 +21,6 @@ const DefaultTimeout = time.Minute
 
 type dialConfig struct {
 	fallback *principal.Principal
-	timeout  time.Duration
 	extra    []grpc.DialOption
 }
 
@@ -30,9 +29,6 @@ type DialOption func(*dialConfig)
 
 // WithFallback makes calls without a principal as p, instead of sending none.
 func WithFallback(p principal.Principal) DialOption { return func(c *dialConfig) { c.fallback = &p } }
-
-// WithTimeout replaces DefaultTimeout.
-func WithTimeout(d time.Duration) DialOption { return func(c *dialConfig) { c.timeout = d } }
 
 // WithDialOptions passes options on to grpc-go.
 func WithDialOptions(o ...grpc.DialOption) DialOption {
@@ -67,14 +63,14 @@ func Dial(addr string, opts ...DialOption) (*grpc.ClientConn, error) {
 }
 
 func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
-	c := dialConfig{timeout: DefaultTimeout}
+	c := dialConfig{}
 	for _, o := range opts {
 		o(&c)
 	}
 	return grpc.NewClient(target, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(traced)),
-		grpc.WithChainUnaryInterceptor(deadline(c.timeout), principal.UnaryClient(c.fallback)),
+		grpc.WithChainUnaryInterceptor(deadline(DefaultTimeout), principal.UnaryClient(c.fallback)),
 		grpc.WithChainStreamInterceptor(principal.StreamClient(c.fallback)),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithMaxHeaderListSize(maxHeaderList),

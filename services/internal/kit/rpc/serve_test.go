@@ -170,7 +170,6 @@ func TestCallsHaveADeadline(t *testing.T) {
 		within  [2]time.Duration
 	}{
 		"of a minute when nobody says":    {within: [2]time.Duration{30 * time.Second, time.Minute}},
-		"of the connection":               {options: []rpc.DialOption{rpc.WithTimeout(time.Hour)}, within: [2]time.Duration{30 * time.Minute, time.Hour}},
 		"of the caller, also a later one": {caller: 2 * time.Hour, within: [2]time.Duration{time.Hour, 2 * time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,12 +175,6 @@ func (db *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// Exists reports whether err means that a row with the same key exists already.
-func Exists(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
 // Unavailable reports whether err means that the file takes no work now: the disk is full or another process
 // holds it.
 func Unavailable(err error) bool {

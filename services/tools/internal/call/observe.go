@@ -8,9 +8,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last version with the GenAI conventions
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/fairlead/fairlead/services/internal/kit/telemetry/genai"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -22,6 +22,9 @@ const scope = "github.com/fairlead/fairlead/services/tools"
 
 // Keys of our own on spans and metrics.
 const (
+	keyTenant   = attribute.Key("fairlead.tenant")
+	keySession  = attribute.Key("fairlead.session")
+	keyEpoch    = attribute.Key("fairlead.epoch")
 	keyOutcome  = attribute.Key("fairlead.call.outcome")
 	keyResumed  = attribute.Key("fairlead.call.resumed")
 	keyDecision = attribute.Key("fairlead.decision")
@@ -51,13 +54,13 @@ func newObserver(tools *registry.Registry) (*observer, error) {
 
 func (o *observer) start(ctx context.Context, q Request, resumed bool) (context.Context, trace.Span) {
 	return o.tracer.Start(ctx, "execute_tool "+spanTool(q.Tool), trace.WithAttributes(
-		genai.OperationName.String(genai.OperationExecuteTool),
-		genai.ToolName.String(spanTool(q.Tool)),
-		genai.ToolCallID.String(q.Ref.CallID),
-		genai.ToolType.String("function"),
-		genai.Tenant.String(q.Ref.Tenant),
-		genai.Session.String(q.Ref.Session),
-		genai.Epoch.Int64(q.Ref.Epoch),
+		semconv.GenAIOperationNameKey.String("execute_tool"),
+		semconv.GenAIToolNameKey.String(spanTool(q.Tool)),
+		semconv.GenAIToolCallIDKey.String(q.Ref.CallID),
+		semconv.GenAIToolTypeKey.String("function"),
+		keyTenant.String(q.Ref.Tenant),
+		keySession.String(q.Ref.Session),
+		keyEpoch.Int64(q.Ref.Epoch),
 		keyResumed.Bool(resumed),
 	))
 }
@@ -78,7 +81,7 @@ func decided(span trace.Span, d permission.Decision) {
 
 // running counts calls that run.
 func (o *observer) running(ctx context.Context, name string, n int64) {
-	o.active.Add(ctx, n, metric.WithAttributes(genai.ToolName.String(name)))
+	o.active.Add(ctx, n, metric.WithAttributes(semconv.GenAIToolNameKey.String(name)))
 }
 
 // ended records the metrics of a call and notes its outcome on its span, which
@@ -88,7 +91,7 @@ func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *t
 	if _, known := o.tools.Get(name); !known {
 		name = "_other" // labels are a closed set, and models make up names
 	}
-	set := metric.WithAttributes(genai.ToolName.String(name), keyOutcome.String(word))
+	set := metric.WithAttributes(semconv.GenAIToolNameKey.String(name), keyOutcome.String(word))
 	o.calls.Add(ctx, 1, set)
 	o.duration.Record(ctx, float64(r.GetDurationMs())/1000, set)
 	if span == nil {
@@ -96,7 +99,7 @@ func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *t
 	}
 	span.SetAttributes(keyOutcome.String(word))
 	if word != "ok" {
-		span.SetAttributes(genai.ErrorType.String(word))
+		span.SetAttributes(semconv.ErrorTypeKey.String(word))
 		span.SetStatus(codes.Error, word)
 	}
 }
@@ -105,7 +108,7 @@ func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *t
 // quote the call.
 func endSpan(span trace.Span, err error) {
 	if err != nil && !errors.Is(err, store.ErrConflict) {
-		span.SetAttributes(genai.ErrorType.String("call_not_made"))
+		span.SetAttributes(semconv.ErrorTypeKey.String("call_not_made"))
 		span.SetStatus(codes.Error, "call not made")
 	}
 	span.End()

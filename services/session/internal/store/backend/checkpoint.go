@@ -18,11 +18,6 @@ type Checkpoint struct {
 	Body []byte
 }
 
-// CheckpointName returns the resource name of a checkpoint.
-func CheckpointName(session, checkpoint string) string {
-	return childName(session, "checkpoints", checkpoint)
-}
-
 // CheckpointID returns the id in a checkpoint's resource name.
 func CheckpointID(session, name string) (string, error) {
 	return childID(session, "checkpoints", name)
