@@ -54,7 +54,7 @@ PROGRAMS := $(FAIRLEAD) $(foreach s,session tools sandbox gateway,$(PREFIX)/serv
 
 # The first process of every sandbox, which the programs carry. It is small and static.
 INIT := services/sandbox/internal/initd/program/bin/init
-$(INIT): $(wildcard $(addprefix services/sandbox/internal/,initd/*.go initd/*.s initd/wire/*.go initd/stream/*.go terminal/*.go seccomp/*.go held/*.go)) services/sandbox/go.mod
+$(INIT): $(wildcard $(addprefix services/sandbox/internal/,initd/*.go initd/*.s initd/wire/*.go initd/stream/*.go terminal/*.go seccomp/*.go)) services/sandbox/go.mod
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ $(PREFIX)/services/sandbox/internal/initd
 
 .PHONY: init

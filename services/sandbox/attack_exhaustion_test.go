@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/sandbox"
+	"github.com/fairlead/fairlead/services/sandbox/internal/smalldisk"
 )
 
 // limited gives a command less than its sandbox has.
@@ -93,16 +93,15 @@ func (s *scene) siege(t *testing.T, script string, who *client, next string, cha
 	return strings.TrimSpace(outcome), attack.end()
 }
 
-// onMemory is an attack on memory, by a script that is given how much to take, in megabytes. At the level basic a
-// process's address space is counted as well, of which the attacker program has more than a gigabyte before it does
-// anything: there it may have more, and what is too much is to last until it is looked at.
+// onMemory is an attack on memory, by a script that is given how much to take, in megabytes, and for how many seconds.
+// At level basic nothing limits the memory of several processes together, so there it takes little.
 func onMemory(script string) func(t *testing.T, s *scene) string {
 	return func(t *testing.T, s *scene) string {
-		have, take := int64(64<<20), "100"
+		have, take := int64(64<<20), "take=100; last=90"
 		if s.driver.level == sandbox.LevelBasic {
-			have, take = 1600<<20, "2000"
+			have, take = 1600<<20, "take=200; last=2"
 		}
-		return shell("take="+take+"; ("+script+") 2>&1", limited(have, 90))(t, s)
+		return shell(take+"; ("+script+") 2>&1", limited(have, 90))(t, s)
 	}
 }
 
@@ -114,54 +113,92 @@ const lessThanItMayHave = `\d{1,3} MiB`
 // some sandboxes that is not theirs to give.
 const reserving = ".*killed|.*failed to reserve.*"
 
-// openDeleted has a shell hold deleted files, and what it executes.
-const openDeleted = "for i in $(seq 16); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; "
+// unlimited is how a program ends that takes memory which nothing limits.
+const unlimited = "never refused"
 
-// keptBy has programs keep what may still be kept, one after the other: together it is too much.
+// openDeleted has a shell hold deleted files, and what it executes.
+const openDeleted = "for i in $(seq 48); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; "
+
+// keptBy has programs keep deleted files, one after the other.
 func keptBy(program string) string {
-	return "for n in $(seq 8); do (for i in $(seq 3); do exec {fd}>f$n; rm f$n; head -c 4000000 /dev/urandom >&$fd; done; exec " + program + ") & sleep 0.7; done; wait"
+	return "for n in $(seq 16); do (for i in $(seq 3); do exec {fd}>f$n; rm f$n; head -c 4000000 /dev/urandom >&$fd; done; exec " + program + ") & sleep 0.1; done; wait"
 }
 
-// onAFullDisk is an attack in a service of its own, whose disk is full once the attack has taken half of what it takes:
-// nearly 200 MB. Others use that disk, too, and may make room or take it
-// meanwhile: that is tried again.
-func onAFullDisk(arguments string) func(t *testing.T, s *scene) string {
-	const half = 96 << 20
-	return func(t *testing.T, s *scene) (outcome string) {
-		for range 5 {
-			var st unix.Statfs_t
-			d := s.driver
-			if d.again != nil {
-				d = d.again(t)
-			}
-			c := d.start(t, attacked, func(c *sandbox.Config) {
-				if err := unix.Statfs(filepath.Dir(c.Data), &st); err != nil {
-					t.Fatal(err)
-				}
-				c.Disk.FreeBytes = int64(st.Bavail)*st.Bsize - half
-			})
-			own := *s
-			own.client = c
-			program, err := os.ReadFile(attacker(t))
-			if err == nil {
-				_, err = c.write(t, "attacker", string(program), func(w *sandboxv1.WriteFileStart) { w.Mode = 0o755 })
-			}
-			if status.Code(err) == codes.ResourceExhausted { // others took as much before it began
-				outcome = err.Error()
-				c.stop()
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcome = shell("exec ./attacker "+arguments, within(25))(t, &own)
-			c.stop()
-			if outcome == "WORKSPACE_LIMIT" {
-				break
-			}
+// A disk that attacks fill quickly: what must stay free of it, and how large it is. An attack takes 192 MB.
+const (
+	floor     = 160 << 20
+	smallDisk = "size=256m"
+)
+
+// ended is how an attack ends that takes the node's disk: the neighbor goes on, and the node takes new work.
+const ended = "WORKSPACE_LIMIT disk; unharmed; fine"
+
+// onASmallDisk makes an attack in a service of its own on a small disk. It says which limit ended the attack, what
+// came of a command of a neighbor that ran meanwhile, and of the next one.
+func onASmallDisk(run func(t *testing.T, s *scene) result) func(t *testing.T, s *scene) string {
+	return func(t *testing.T, s *scene) string {
+		disk := smalldisk.New(t, smallDisk)
+		d := s.driver
+		if d.again != nil {
+			d = d.again(t)
 		}
-		return outcome
+		change := d.open
+		d.open = func(c *sandbox.Config) {
+			if change != nil {
+				change(c)
+			}
+			c.Data, c.Disk.FreeBytes = filepath.Join(disk, "data"), floor
+		}
+		own := *s
+		own.client = d.start(t, attacked)
+		defer own.stop()
+		program, err := os.ReadFile(attacker(t))
+		if err == nil {
+			_, err = own.write(t, "attacker", string(program), func(w *sandboxv1.WriteFileStart) { w.Mode = 0o755 })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		neighbor := *own.client
+		neighbor.session = "sessions/neighbor"
+		neighbor.ensure(t.Context(), t)
+		works := neighbor.launch(t.Context(), t, &sandboxv1.ExecStart{Call: neighbor.call(), Argv: []string{"bash", "-c", "echo ready; read; echo unharmed"}, Stdin: true})
+		if _, err := works.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, &own)
+		if hit := r.GetLimitsHit(); len(hit) > 0 && !strings.Contains(hit[0].GetMessage(), "`disk.free-bytes`") {
+			t.Errorf("the message: %q", hit[0].GetMessage())
+		}
+		next, err := neighbor.exec(t.Context(), "echo fine", nil)
+		for end := time.Now().Add(20 * time.Second); status.Code(err) == codes.ResourceExhausted && time.Now().Before(end); {
+			<-time.After(20 * time.Millisecond)
+			next, err = neighbor.exec(t.Context(), "echo fine", nil)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		send(t, works, &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Stdin{Stdin: &sandboxv1.ExecStdin{Data: []byte("\n")}}})
+		worked, err := follow(works)
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.Join([]string{strings.TrimSpace(r.end() + " " + r.hits()), strings.TrimSpace(worked.out + worked.end()), strings.TrimSpace(next.out)}, "; ")
 	}
+}
+
+// filling fills the disk by a script.
+func filling(script string) func(t *testing.T, s *scene) string {
+	return onASmallDisk(func(t *testing.T, s *scene) result {
+		r, err := s.exec(t.Context(), script, within(25))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.GetReason() == sandboxv1.ExitReason_EXIT_REASON_EXITED {
+			t.Logf("it printed %q %q", r.out, r.err)
+		}
+		return r
+	})
 }
 
 // exhaustionAttacks want more than their share.
@@ -176,18 +213,18 @@ var exhaustionAttacks = []attack{
 	{name: "memory", run: shell("(head -c 300M /dev/zero | tail -c 300M >/dev/null) 2>&1", limited(64<<20, 20)), want: ".*Killed.*OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: "tail: memory exhausted", gVisor: "tail: memory exhausted", inPods: "tail: memory exhausted"}},
 	{
 		name: "memory of many processes",
-		run:  onMemory("for i in $(seq 8); do ./attacker eat $((take/8)) 90 >/dev/null & all=\"$all $!\"; done; wait -n || killed=killed; kill $all 2>/dev/null; echo ${killed:-never refused}"),
-		want: ".*killed|OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving},
+		run:  onMemory("for i in $(seq 8); do ./attacker eat $((take/8)) $last >/dev/null & all=\"$all $!\"; done; wait -n || killed=killed; kill $all 2>/dev/null; echo ${killed:-never refused}"),
+		want: ".*killed|OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: unlimited, gVisor: reserving, inPods: reserving},
 	},
-	{name: "memory in files without a name", run: onMemory("exec ./attacker memfd $((take/8)) 90"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
-	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take 90"), want: "OUT_OF_MEMORY", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
+	{name: "memory in files without a name", run: onMemory("exec ./attacker memfd $((take/8)) $last"), want: "OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: unlimited, gVisor: reserving, inPods: reserving}},
+	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take $last"), want: "OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: unlimited, gVisor: reserving, inPods: reserving}},
 	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
 	{name: "message queues that outlive their command", run: afterwards("./attacker message-queue", "./attacker find-message-queue"), want: "ENOSYS"},
 	{name: "shared segments that nobody may look at, and outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
 	{name: "the machine's huge pages", run: program("huge-pages-mapped"), want: "ENOMEM"},
 	{name: "the machine's huge pages, in a file without a name", run: program("huge-pages-in-a-file"), want: "ENOMEM"},
 	{name: "memory in pipes", run: program("pipes 200"), want: "EMFILE"},
-	{name: "memory in semaphores", run: onMemory("exec ./attacker semaphores $((take/2)) 90"), want: "OUT_OF_MEMORY|ENOMEM|ENOSPC", unlike: map[string]string{gVisor: reserving, inPods: reserving}},
+	{name: "memory in semaphores", run: onMemory("exec ./attacker semaphores $((take/2)) $last"), want: "OUT_OF_MEMORY|ENOMEM|ENOSPC", unlike: map[string]string{sandbox.LevelBasic: unlimited, gVisor: reserving, inPods: reserving}},
 	{name: "memory in buffers of sockets", run: func(t *testing.T, s *scene) string {
 		var megabytes int
 		fill := program("loopback-buffers 100")
@@ -207,24 +244,30 @@ var exhaustionAttacks = []attack{
 	{name: "filling the disk with room that is reserved", run: cleaned(program("reserve 16")), want: "ENOTSUP"},
 	{name: "filling the disk with room that each byte takes", run: cleaned(program("extent-size")), want: "ENOTSUP, ENOSYS"},
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files", run: cleaned(shell(openDeleted + "sleep 20")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files that are only mapped", run: cleaned(program("mapped-deleted 16")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of processes that let nobody look at them", run: cleaned(shell(keptBy("./attacker keep unseen"))), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of programs that nobody may read", run: cleaned(shell("cp attacker unread; chmod 111 unread; (./unread) >/dev/null 2>&1; [ $? = 126 ] && echo not executed && exit; " + keptBy("./unread keep unread"))), want: "WORKSPACE_LIMIT", unlike: map[string]string{gVisor: "WORKSPACE_LIMIT|not executed"}},
-	{name: "filling the disk with deleted files of processes whose first threads have ended", run: cleaned(shell(keptBy("./attacker keep beheaded"))), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: cleaned(program("keep beheaded-mapping")), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of which a page is mapped", run: cleaned(program("keep mapping")), want: "WORKSPACE_LIMIT"},
+	{name: "filling the disk with deleted files", run: filling(openDeleted + "sleep 20"), want: ended},
+	{name: "filling the disk with deleted files that are only mapped", run: filling("exec ./attacker mapped-deleted 48"), want: ended},
+	{name: "filling the disk with deleted files of processes that let nobody look at them", run: filling(keptBy("./attacker keep unseen")), want: ended},
+	{name: "filling the disk with deleted files of programs that nobody may read", run: filling("cp attacker unread; chmod 111 unread; " + keptBy("./unread keep unread")), want: ended},
+	{name: "filling the disk with deleted files of processes whose first threads have ended", run: filling(keptBy("./attacker keep beheaded")), want: ended},
+	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: filling("exec ./attacker keep beheaded-mapping"), want: ended},
+	{name: "filling the disk with deleted files of which a page is mapped", run: filling("exec ./attacker keep mapping"), want: ended},
 	{name: "filling the disk with deleted files of which a page is mapped, and whose room is reserved", run: program("keep reserved-mapping"), want: "ENOTSUP"},
-	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", run: cleaned(func(t *testing.T, s *scene) string {
-		write := "for i in $(seq 16); do dd if=/dev/zero of=new bs=1M count=4 status=none; mv new found-$i; sleep 0.1; done; sleep 20"
-		writer, end := s.siege(t, "echo on; exec ./attacker keep found-mapping", s.client, "timeout 6 bash -c '"+write+"'", nil)
-		if strings.HasPrefix(writer, "WORKSPACE_LIMIT") { // where who wrote a file keeps it open
-			return "WORKSPACE_LIMIT"
+	{name: "filling the disk with deleted files of which a page is mapped, and that another command writes", run: onASmallDisk(func(t *testing.T, s *scene) result {
+		maps := s.launch(t.Context(), t, &sandboxv1.ExecStart{Call: s.call(), Argv: []string{"bash", "-c", "echo on; exec ./attacker keep found-mapping"}})
+		if _, err := maps.Recv(); err != nil {
+			t.Fatal(err)
 		}
-		return end
-	}), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of which a page is mapped, and that others wrote for whom nobody waits", run: onAFullDisk("keep orphaned-mapping"), want: "WORKSPACE_LIMIT"},
-	{name: "filling the disk with deleted files of a process that is always somebody else", run: cleaned(shell("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20")), want: "WORKSPACE_LIMIT"},
+		if _, err := s.exec(t.Context(), "for i in $(seq 48); do dd if=/dev/zero of=new bs=1M count=4 status=none; mv new found-$i; sleep 0.05; done; sleep 20", within(25)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := follow(maps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}), want: ended},
+	{name: "filling the disk with deleted files of which a page is mapped, and that others wrote for whom nobody waits", run: filling("exec ./attacker keep orphaned-mapping"), want: ended},
+	{name: "filling the disk with deleted files of a process that is always somebody else", run: filling("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20"), want: ended},
 	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "folders without end", run: func(t *testing.T, s *scene) string {
 		outcome := shell("./attacker deep 5000; sleep 20")(t, s)

@@ -19,7 +19,7 @@ func TestCapabilitiesAreTold(t *testing.T) {
 	}
 	further := map[string][]string{
 		sandbox.LevelFull:  {"memory-cgroup", "no-swap", "pids-cgroup", "cpu-cgroup", "uid-per-workspace"},
-		sandbox.LevelBasic: {"memory-rlimit", "processes-rlimit", "memory-watch"},
+		sandbox.LevelBasic: {"memory-rlimit", "processes-rlimit"},
 	}
 	atLevel(t, func(t *testing.T, level string) {
 		var log bytes.Buffer

@@ -96,7 +96,7 @@ func (r Repositories) Validate() error {
 
 // Disk is how much must stay free where the node writes.
 type Disk struct {
-	FreeBytes  int64 `key:"free-bytes" help:"free space below which no workspaces, commands and files are taken on, in bytes; 0 for none"`
+	FreeBytes  int64 `key:"free-bytes" help:"free space below which no workspaces, commands and files are taken on and running commands are ended, in bytes; 0 for none"`
 	FreeInodes int64 `key:"free-inodes" help:"free inodes below which the same holds; 0 for none"`
 }
 
@@ -203,7 +203,7 @@ func (e Egress) roots() (*x509.CertPool, error) {
 
 // Limits are the limits of commands, and the operator's ceilings for requested ones.
 type Limits struct {
-	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each command's processes together, which are looked at now and then, and of each of them"`
+	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each process"`
 	Processes       int64         `key:"processes" help:"processes and threads of a workspace's commands together"`
 	CPUs            float64       `key:"cpus" help:"processors' worth of time for a workspace's commands together (level full)"`
 	FileSize        int64         `key:"file-size" help:"size of one file that a command writes, in bytes"`

@@ -137,11 +137,8 @@ func (s *Service) isolate(ctx context.Context, c Config, d Driver, level, data, 
 	}
 	s.runner = r
 	included := includes(level, owners, s.groups)
-	switch r, ok := r.(*oci.Runner); {
-	case ok && r.OwnKernel:
+	if r, ok := r.(*oci.Runner); ok && r.OwnKernel {
 		included = append(included, "own-kernel")
-	case level == LevelBasic: // such a kernel also limits the memory of processes
-		included = append(included, "memory-watch")
 	}
 	return owners, included, nil
 }

@@ -71,17 +71,16 @@ func TestLimitsHaveTheirReasons(t *testing.T) {
 			{"a command that kills itself", "kill -9 $$", 0, signals, 9, ""},
 			{"a file above the size limit", "exec head -c 9000000 /dev/zero > big", 0, tooLarge, 25, "file-size"},
 			{"a file above the size limit, told by a shell", "head -c 9000000 /dev/zero > big; exit $?", 0, exits, 0, "file-size"},
-			{"a file above the size limit, refused", `exec python3 -c "open('big', 'wb').write(bytes(9000000))"`, 0, exits, 0, "file-size"},
+			{"a file above the size limit, refused", `exec python3 -c "open('big', 'wb').write(bytes(9000000))"`, 0, exits, 0, ""},
 			{"room is made", "rm big", 0, exits, 0, ""},
-			{"more open files than there may be", `exec python3 -c "x = [open('/dev/null') for i in range(100000)]"`, 0, exits, 0, "open-files"},
+			{"more open files than there may be", `exec python3 -c "x = [open('/dev/null') for i in range(100000)]"`, 0, exits, 0, ""},
 			{"time that runs out for one who ignores it", "trap '' TERM INT HUP; while :; do :; done", 0.5, tooLong, 0, "timeout"},
 			{"time that runs out for one who is stopped", "kill -STOP $$", 0.5, tooLong, 0, "timeout"},
 			{"more output than is kept", "head -c 200000 /dev/zero", 0, exits, 0, "output"},
 			{"an output flood", "yes", 0, flooded, 0, "flood output"},
-			{"a full /tmp", "head -c 9000000 /dev/zero > /tmp/big; s=$?; rm /tmp/big; exit $s", 0, exits, 0, "tmp"},
+			{"a full /tmp", "head -c 9000000 /dev/zero > /tmp/big; s=$?; rm /tmp/big; exit $s", 0, exits, 0, ""},
 			{"a disk filler", "rm -f big; for i in $(seq 100); do head -c 4000000 /dev/urandom > f$i; done; sleep 20", 0, full, 0, "workspace-bytes"},
 			{"room is made again", "rm -f f* big", 0, exits, 0, ""},
-			{"a disk filler that deletes its files", "for i in $(seq 12); do exec {fd}>f; rm f; head -c 4000000 /dev/urandom >&$fd; done; sleep 20", 0, full, 0, "workspace-bytes"},
 			{"a maker of many files", "mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20", 0, full, 0, "workspace-inodes"},
 			{"room is made again", "rm -rf many", 0, exits, 0, ""},
 			{"a full home directory", "head -c 8000000 /dev/urandom > ~/a; cp ~/a ~/b; cp ~/a ~/c; sleep 20", 0, full, 0, "workspace-bytes"},
@@ -125,7 +124,7 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 				t.Errorf("%v", r.ExecExited)
 			}
 		default:
-			if r.GetExitCode() == 0 || !strings.Contains(r.err, "MemoryError") || r.hits() != "memory" {
+			if r.GetExitCode() == 0 || !strings.Contains(r.err, "MemoryError") || r.hits() != "" {
 				t.Errorf("%v, %q", r.ExecExited, r.err)
 			}
 		}
@@ -136,36 +135,18 @@ func TestAMemoryHogIsEnded(t *testing.T) {
 func TestProcessesMayHaveSoMuchMemoryTogether(t *testing.T) {
 	const script = `for i in 1 2 3 4; do python3 -c 'x = bytearray(100 << 20); import time; time.sleep(15)' & done; wait`
 	atLevel(t, func(t *testing.T, level string) {
+		if level != sandbox.LevelFull {
+			t.Skip("only control groups limit the memory of all processes together")
+		}
 		c := open(t, level, small)
 		answers := c.bystander(t)
 		r := c.bash(t, script)
-		if r.hits() != "memory" || level == sandbox.LevelBasic && r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_OUT_OF_MEMORY {
+		if r.hits() != "memory" {
 			t.Errorf("%v", r.ExecExited)
 		}
 		answers()
 		if r := c.bash(t, "echo on"); r.out != "on\n" || r.end() != "" {
 			t.Errorf("the next command: %q %v", r.out, r.ExecExited)
-		}
-	})
-}
-
-// A process has its parent's memory until it writes there, and, on its way to another program, the parent's very own.
-func TestMemoryThatProcessesShareCountsOnce(t *testing.T) {
-	const script = `exec python3 -c '
-import os, subprocess, time
-x = bytearray(150 << 20)
-for i in range(3):
-    if os.fork() == 0:
-        time.sleep(2)
-        os._exit(0)
-until = time.time() + 2
-while time.time() < until:
-    subprocess.run(["true"], close_fds=False)
-print("unharmed")'`
-	atLevel(t, func(t *testing.T, level string) {
-		c := open(t, level, small)
-		if r := c.bash(t, script); r.out != "unharmed\n" || r.hits() != "" {
-			t.Errorf("%q %q %v", r.out, r.err, r.ExecExited)
 		}
 	})
 }
@@ -302,7 +283,7 @@ var lowered = []struct {
 	{"the size of a file", "exec head -c 200000 /dev/zero > big",
 		&sandboxv1.ExecLimits{FileBytes: 100_000}, &sandboxv1.WorkspaceLimits{FileBytes: 100_000}, false, sandboxv1.ExitReason_EXIT_REASON_FILE_LIMIT, "file-size"},
 	{"open files", `exec python3 -c "x = [open('/dev/null') for i in range(60)]"`,
-		&sandboxv1.ExecLimits{OpenFiles: 32}, &sandboxv1.WorkspaceLimits{OpenFiles: 32}, false, sandboxv1.ExitReason_EXIT_REASON_EXITED, "open-files"},
+		&sandboxv1.ExecLimits{OpenFiles: 32}, &sandboxv1.WorkspaceLimits{OpenFiles: 32}, false, sandboxv1.ExitReason_EXIT_REASON_EXITED, ""},
 	{"kept output", "echo 1234567890",
 		&sandboxv1.ExecLimits{OutputBytes: 5}, &sandboxv1.WorkspaceLimits{OutputBytes: 5}, false, sandboxv1.ExitReason_EXIT_REASON_EXITED, "output"},
 	{"a flood", "head -c 100000 /dev/zero; sleep 20",

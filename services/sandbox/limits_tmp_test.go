@@ -36,7 +36,7 @@ func TestAFullTmpLeavesMemoryForCommands(t *testing.T) {
 		c := open(t, level, func(c *sandbox.Config) { c.Limits.Memory, c.Limits.Tmp, c.Limits.Shm = 128<<20, 512<<20, 512<<20 })
 		answers := c.bystander(t)
 		r := c.bash(t, "for i in 1 2 3 4 5 6 7 8 9; do head -c 100000000 /dev/zero > /tmp/$i; head -c 10000000 /dev/zero > /dev/shm/$i; done; exit 3")
-		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || r.GetExitCode() != 3 || r.hits() != "tmp" || !strings.Contains(r.LimitsHit[0].GetMessage(), "/tmp has 67108864 bytes and /dev/shm 16777216") {
+		if r.GetReason() != sandboxv1.ExitReason_EXIT_REASON_EXITED || r.GetExitCode() != 3 || r.hits() != "" {
 			t.Errorf("a full /tmp: %v, %.300q", r.ExecExited, r.err)
 		}
 		if r := c.bash(t, "echo on"); r.out != "on\n" || r.hits() != "" {
@@ -71,7 +71,7 @@ func TestALowerLimitOfMemoryBoundsTmp(t *testing.T) {
 		if r := c.bash(t, "df -B1 --output=size /tmp | tail -1"); strings.TrimSpace(r.out) != "67108864" {
 			t.Errorf("/tmp has %q %q", r.out, r.err)
 		}
-		if r := c.bash(t, "head -c 100000000 /dev/zero > /tmp/x; exit 3"); r.GetExitCode() != 3 || r.hits() != "tmp" {
+		if r := c.bash(t, "head -c 100000000 /dev/zero > /tmp/x; exit 3"); r.GetExitCode() != 3 || r.hits() != "" {
 			t.Errorf("%v", r.ExecExited)
 		}
 		if r := c.bash(t, "echo on"); r.out != "on\n" {

@@ -46,17 +46,17 @@ func TestTheFileSystemKeepsTheSizeOfAWorkspace(t *testing.T) {
 		least, most  int // of the number that it prints last
 	}{
 		{"a large file", "head -c 30000000 /dev/zero > f; s=$?; stat -c %s f; exit $s", 1, "workspace-bytes", bytes - 256<<10, bytes},
-		{"in a full workspace", "echo x > g && sync g; s=$?; echo 0; exit $s", 1, "workspace-bytes", 0, 0},
+		{"in a full workspace", "echo x > g && sync g; s=$?; echo 0; exit $s", 1, "", 0, 0},
 		{"room is made", "rm -f f g; echo 0", 0, "", 0, 0},
 		{"a program that says nothing", "head -c 30000000 /dev/zero > f 2>/dev/null; stat -c %s f", 0, "workspace-bytes", bytes - 256<<10, bytes},
 		{"room is made", "rm f; echo 0", 0, "", 0, 0},
-		{"the home directory", "head -c 30000000 /dev/zero > ~/f; s=$?; stat -c %s ~/f; rm ~/f; exit $s", 1, "workspace-bytes|tmp", bytes - 256<<10, bytes},
+		{"the home directory", "head -c 30000000 /dev/zero > ~/f; s=$?; stat -c %s ~/f; rm ~/f; exit $s", 1, "workspace-bytes|", bytes - 256<<10, bytes},
 		{"deleted files", "n=0; for i in $(seq 9); do exec {fd}>f; rm f; head -c 3000000 /dev/zero >&$fd && n=$((n+1)); done 2>/dev/null; sleep 1; echo $n", 0, "workspace-bytes", 5, 5},
 		{"many files", "mkdir m; i=0; while : > m/$i; do i=$((i+1)); done 2>/dev/null; sleep 1; echo $i", 0, "workspace-inodes", files - 60, files},
-		{"a further file", ": > m/more; s=$?; echo 0; exit $s", 1, "workspace-inodes", 0, 0},
+		{"a further file", ": > m/more; s=$?; echo 0; exit $s", 1, "", 0, 0},
 		{"room is made", "rm -r m; echo 0", 0, "", 0, 0},
 		{"what fits", "head -c 8000000 /dev/zero > f; stat -c %s f; rm f", 0, "", 8_000_000, 8_000_000},
-		{"a full /tmp", "head -c 9000000 /dev/zero > /tmp/f; s=$?; rm /tmp/f; echo 0; exit $s", 1, "tmp", 0, 0},
+		{"a full /tmp", "head -c 9000000 /dev/zero > /tmp/f; s=$?; rm /tmp/f; echo 0; exit $s", 1, "", 0, 0},
 	} {
 		r := c.bash(t, tt.script)
 		lines := strings.Fields(r.out)

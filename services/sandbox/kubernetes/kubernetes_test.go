@@ -107,7 +107,7 @@ func TestConforms(t *testing.T) {
 	s := apitest.New(t, apitest.Options{Volume: volume, Claims: map[string]string{"shelf": filepath.Dir(shelf)}})
 	runnertest.Run(t, runnertest.Subject{
 		Owner: owner, Sources: shelf,
-		Has: runnertest.Features{Isolated: true, Held: true, Mounts: true, Network: true},
+		Has: runnertest.Features{Isolated: true, Mounts: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			x := options(t, s)
 			x.Max, x.Idle, x.Network = o.Max, o.Idle, o.Network

@@ -182,7 +182,7 @@ func (m *maker) words(l box.Limits, mounts []shown) []string {
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
-	all = append(all, "filter", "visible", "held:"+box.WorkspacePath, "rights", fmt.Sprintf("size:/tmp=%d", l.TmpBytes), fmt.Sprintf("size:/dev/shm=%d", l.ShmBytes))
+	all = append(all, "filter", "rights", fmt.Sprintf("size:/tmp=%d", l.TmpBytes), fmt.Sprintf("size:/dev/shm=%d", l.ShmBytes))
 	for _, x := range mounts {
 		all = append(all, x.word())
 	}

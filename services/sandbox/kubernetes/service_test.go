@@ -266,7 +266,7 @@ func TestACommandInAPodThatHasTooManyTerminalsIsEnded(t *testing.T) {
 	c := newService(t, t.TempDir(), "sandbox", nil).open(t)
 	const take = "import os, time\nkept = [os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY) for _ in range(%d)]\ntime.sleep(%d)"
 	_, problem, exited := c.bash(t, fmt.Sprintf("python3 -c \"%s\"", fmt.Sprintf(take, 100, 20)))
-	if hits := exited.GetLimitsHit(); exited.GetReason() != sandboxv1.ExitReason_EXIT_REASON_TERMINAL_LIMIT || len(hits) != 1 || hits[0].GetLimit() != "terminals" || !strings.Contains(exited.GetMessage(), "100 pseudo-terminals") {
+	if hits := exited.GetLimitsHit(); exited.GetReason() != sandboxv1.ExitReason_EXIT_REASON_TERMINAL_LIMIT || len(hits) != 1 || hits[0].GetLimit() != "terminals" || !strings.Contains(exited.GetMessage(), "64 pseudo-terminals") {
 		t.Errorf("%v %v", exited, problem)
 	}
 	if out, problem, exited := c.bash(t, fmt.Sprintf("python3 -c \"%s\"; echo done", fmt.Sprintf(take, 60, 1))); out != "done\n" || problem != "" {

@@ -60,8 +60,8 @@ const size = 4 << 20
 
 // fillings are how the files get their size of which a page is mapped.
 var fillings = map[string][]func(f *os.File) error{
-	"mapping":          slices.Repeat([]func(f *os.File) error{write}, 16),
-	"beheaded-mapping": slices.Repeat([]func(f *os.File) error{write}, 16),
+	"mapping":          slices.Repeat([]func(f *os.File) error{write}, 48),
+	"beheaded-mapping": slices.Repeat([]func(f *os.File) error{write}, 48),
 	"reserved-mapping": slices.Repeat([]func(f *os.File) error{reserve}, 16),
 	"orphaned-mapping": slices.Repeat([]func(f *os.File) error{haveWritten}, 48),
 }

@@ -23,8 +23,8 @@ var whyEnded = map[string]func(p *endless, limit time.Duration, look func()) Rea
 	},
 	"a task": func(p *endless, limit time.Duration, look func()) Reason {
 		p.out, p.err = io.NopCloser(strings.NewReader("")), io.NopCloser(strings.NewReader(""))
-		var books books
-		over := func(nameless) (string, string) {
+		s := &session{node: &Node{o: Options{Now: time.Now}, running: map[*running]struct{}{}}}
+		over := func() (string, string) {
 			select {
 			case <-p.end:
 			default:
@@ -32,7 +32,7 @@ var whyEnded = map[string]func(p *endless, limit time.Duration, look func()) Rea
 			}
 			return "", ""
 		}
-		o := await(context.Background(), p, Task{}, Limits{Timeout: limit, FloodBytes: 1}, books.enter(0, Limits{}), over)
+		o := s.await(context.Background(), p, Task{}, Limits{Timeout: limit, FloodBytes: 1}, over)
 		if o.Reason == Signaled {
 			return ""
 		}

@@ -24,7 +24,6 @@ type Beside struct {
 	dir     string
 	spec    Sandbox
 	room    Limits          // the rest of the session's limits
-	used    int64           // bytes that the session had then
 	ctx     context.Context //nolint:containedctx // the sandbox's life: its end stops everything in the sandbox
 	leave   func()
 }
@@ -106,7 +105,7 @@ func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool)
 		ID: own.ID + ".beside", Workspace: filepath.Join(b.dir, "workspace"), Home: filepath.Join(b.dir, "home"),
 		Owner: own.Owner, Limits: own.Limits, Network: string(network), Operator: network != "", Tenant: own.Tenant, Session: own.Session,
 	}
-	b.room, b.used = own.Limits, used.Bytes
+	b.room = own.Limits
 	b.room.WorkspaceBytes -= used.Bytes
 	b.room.WorkspaceInodes -= used.Inodes
 	err = errors.Join(makeOwned(b.spec.Workspace, own.Owner), makeOwned(b.spec.Home, own.Owner))
@@ -150,13 +149,11 @@ func (b *Beside) Close() {
 // Run runs a command in it to its end. An error means that the command did not run; the outcome says how it
 // ended.
 func (b *Beside) Run(t Task) (Outcome, error) {
-	t.used = b.used
-	return b.session.task(b.ctx, b.call, t, b.spec, func(h nameless) (limit, why string) {
+	return b.session.task(b.ctx, b.call, t, b.spec, func() (limit, why string) {
 		u, err := b.Usage()
 		if err != nil {
 			return "", ""
 		}
-		h.all = max(h.all-b.used, 0) // without the session's own bytes, which are not in this room
-		return h.exceed(u, b.room)
+		return u.exceeds(b.room)
 	})
 }

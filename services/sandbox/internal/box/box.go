@@ -142,13 +142,19 @@ type Node struct {
 	spares  chan *spare
 	slots   *slots
 	execs   sync.WaitGroup // running commands
-	mu      sync.Mutex     // guards what follows
-	open    map[Key]*session
+	guard   sync.WaitGroup // what keeps the floor of the disk
+	quit    chan struct{}  // closed when no command will run any more
+	// endGuard closes quit, once.
+	endGuard func()
+	mu       sync.Mutex // guards what follows
+	open     map[Key]*session
 	// storages is how much bounded mounts hold, by source.
 	storages map[string]*tally
-	active   int  // running commands
-	busy     int  // sessions that have some
-	warming  bool // a sandbox is being made ahead of its first command
+	running  map[*running]struct{} // the commands that run
+	guarded  bool                  // a goroutine keeps the floor of the disk
+	active   int                   // how many places commands take
+	busy     int                   // sessions that have some
+	warming  bool                  // a sandbox is being made ahead of its first command
 	closed   bool
 
 	cleared time.Time // when room was last made; only Run uses it
@@ -172,7 +178,8 @@ func Open(o Options) (*Node, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
 	}
-	n := &Node{o: o, lock: lock, boot: durable.Boot(), open: map[Key]*session{}, storages: map[string]*tally{}, slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
+	quit := make(chan struct{})
+	n := &Node{o: o, lock: lock, boot: durable.Boot(), open: map[Key]*session{}, storages: map[string]*tally{}, running: map[*running]struct{}{}, quit: quit, endGuard: sync.OnceFunc(func() { close(quit) }), slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
 	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
@@ -231,6 +238,8 @@ func (n *Node) Close() error {
 		}
 	}
 	n.execs.Wait()
+	n.endGuard()
+	n.guard.Wait()
 	err := errors.Join(n.journal.settle(), n.journal.close())
 	if err == nil {
 		err = n.endLife()

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,8 +54,8 @@ func (p *ended) Stdout() io.ReadCloser     { return p.out }
 func (p *ended) Stderr() io.ReadCloser     { return p.err }
 func (p *ended) Signal(int) error          { return nil }
 func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
-func (p *ended) Held() held.Sum            { return held.Sum{} }
-func (p *ended) Weigh() func() int64       { return nil }
+func (p *ended) Terminals() int            { return 0 }
+func (p *ended) Written() int64            { return 0 }
 func (p *ended) Kill()                     {}
 func (p *ended) Lasts() <-chan struct{}    { return nil }
 func (p *ended) Wait() Exit                { return p.exit }

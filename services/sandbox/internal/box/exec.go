@@ -44,7 +44,6 @@ type Exec struct {
 	end     *record  // with its end, perhaps not yet published
 	stdin   bool     // whether standard input was requested
 	network Followed // only of one that was started here
-	account *account // only of one that was started here
 	mounts  string   // of its sandbox
 	user    string   // the user that owns its sandbox; empty: no user
 	process Process  // nil when it does not run
@@ -168,32 +167,23 @@ func (e *Exec) wake() {
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
-	over := sure(func(h nameless) (limit, why string) { return watch(e.limits, false, h) })
 	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which buffers little
 		exit = p.Wait()
 		e.copyRest(p)
 	} else {
 		copied := e.copyOutput(p, e.limits)
-		weighed := weigh(p, e.limits, func(why string) {
-			e.stop(overLimit(OutOfMemory, hitMemory, "the command was ended because "+why))
-		})
 		exit = e.attend(p, func() {
 			e.remember()
-			sum := p.Held()
-			e.lookAtTerminals(sum.Terminals)
-			e.look(over(e.account.nameless(sum)))
+			e.lookAtTerminals(p.Terminals())
+			e.look(watch(e.limits, false))
 			looked = true
 		})
-		weighed()
 		e.awaitOutput(p, copied)
 	}
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
 	}
-	e.account.leave(exit)
-	// Count a last time, including what was written since the last count. A command that saw this coming
-	// may have moved files away.
-	e.look(watch(e.limits, !looked, nameless{}))
+	e.look(watch(e.limits, !looked)) // including what was written since the last count
 	e.finish(exit, e.node.o.Now().Sub(started))
 }
 
@@ -226,24 +216,9 @@ func (l *lateness) endsSoon(p Process) bool {
 	}
 }
 
-// watch counts a workspace, with the files without a name that a command holds. It returns which limit is
-// exceeded, and how. quick means that the command ended before the first look.
-type watch func(l Limits, quick bool, h nameless) (limit, why string)
-
-// sure wraps over so that files without a name count only if they exceed a limit in two consecutive looks.
-// A file found before the others were counted may be among them: it may have got a name in between.
-func sure(over func(h nameless) (limit, why string)) func(h nameless) (limit, why string) {
-	found := false
-	return func(h nameless) (limit, why string) {
-		before := found
-		limit, why = over(h)
-		found = limit != "" && h.some()
-		if found && !before {
-			return over(nameless{})
-		}
-		return limit, why
-	}
-}
+// watch counts a workspace. It returns which limit is exceeded, and how. quick means that the command ended
+// before the first look.
+type watch func(l Limits, quick bool) (limit, why string)
 
 // look ends the command if a limit of the disk is exceeded.
 func (e *Exec) look(limit, why string) {
@@ -274,7 +249,7 @@ func tooManyTerminals(n int) string {
 	if n <= MaxTerminals {
 		return ""
 	}
-	return fmt.Sprintf("%d pseudo-terminals were open in its sandbox, which may have %d at once. Have fewer programs on terminals of their own", n, MaxTerminals)
+	return fmt.Sprintf("more than %d pseudo-terminals were open in its sandbox. Have fewer programs on terminals of their own", MaxTerminals)
 }
 
 // attend waits for the end and enforces the time limit. It checks the workspace from time to time.

@@ -304,7 +304,6 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if why != "" {
 		return fmt.Errorf("%w: with this change %s", ErrStorageFull, why)
 	}
-	w.s.books.bring(bytes)
 	return nil
 }
 
@@ -369,8 +368,8 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 			bounds[i].WorkspaceInodes = max(m.Inodes, u.Inodes) + slackInodes
 		}
 	}
-	return func(l Limits, quick bool, h nameless) (limit, why string) {
-		limit, why = s.watch(l, quick, h)
+	return func(l Limits, quick bool) (limit, why string) {
+		limit, why = s.watch(l, quick)
 		for i, m := range all {
 			if w := s.watchMount(m, bounds[i], quick); w != "" && limit == "" {
 				limit, why = hitStorage, w

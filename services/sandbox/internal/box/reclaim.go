@@ -17,6 +17,8 @@ type Room interface {
 	Check() error
 	// Tight reports whether it is time to reclaim disk space.
 	Tight() bool
+	// Low reports whether half of what must stay free is gone.
+	Low() bool
 }
 
 // reclaimPause is the shortest time between two clearings.
@@ -29,9 +31,6 @@ func (n *Node) room() error {
 	}
 	return n.o.Room.Check()
 }
-
-// full reports whether the disk has no room, or its room is unknown.
-func (n *Node) full() bool { return n.room() != nil }
 
 // Ready returns an error if the node takes no new work.
 func (n *Node) Ready() error { return n.room() }

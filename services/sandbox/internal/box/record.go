@@ -27,6 +27,7 @@ const (
 	OutputLimit    Reason = "output_limit"
 	WorkspaceLimit Reason = "workspace_limit"
 	FileLimit      Reason = "file_limit"
+	DiskLimit      Reason = "disk_limit" // the node's
 	TerminalLimit  Reason = "terminal_limit"
 	NotStarted     Reason = "not_started"
 	Lost           Reason = "lost"

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // Paths inside a sandbox.
@@ -122,11 +120,12 @@ type Process interface {
 	Signal(number int) error
 	// Resize sets the size of its terminal.
 	Resize(TerminalSize) error
-	// Held returns what its processes hold that a count of the workspace's folders misses, as far as known.
-	Held() held.Sum
-	// Weigh returns a function that measures how many bytes of memory the command's processes use together,
-	// which may take seconds. It returns nil if no measurement is needed.
-	Weigh() func() int64
+	// Terminals returns how many pseudo-terminals are open in its sandbox, as far as known. It is zero where
+	// the sandbox limits them.
+	Terminals() int
+	// Written returns how many bytes the running processes of its sandbox have written to disks, as far as
+	// known. It takes milliseconds.
+	Written() int64
 	// Kill ends the command and all its processes at once.
 	Kill()
 	// Ended is closed when the command has ended; Wait is short from then on.
@@ -149,12 +148,10 @@ type Exit struct {
 	// ScratchBytes is the size of the files in /tmp and /dev/shm, which count as memory, after such a kill;
 	// zero if unknown.
 	ScratchBytes int64
-	Counted      bool // whether the kernel counts refused memory and processes, so that zero means that nothing was refused
 	// Lost means that the sandbox crashed. All that is known is that nothing of the command runs.
 	Lost      bool
 	CPU       time.Duration
 	MaxMemory int64 // bytes; zero if unknown
-	Written   int64 // bytes that its processes wrote to disks, as far as known
 	// Met is the command's own: from its group, or from the sandbox's if nothing else ran there.
 	Met
 	// Common is for the whole sandbox, if other commands ran beside this one.

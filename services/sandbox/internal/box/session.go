@@ -49,7 +49,6 @@ type session struct {
 	starts  sync.RWMutex  // write-locked while nothing may start; taken after changes, before mu
 	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
 	usage   tally
-	books   books
 
 	loading sync.Mutex // guards loaded; taken before mu
 	loaded  bool
@@ -69,13 +68,11 @@ type session struct {
 }
 
 func newSession(n *Node, k Key) *session {
-	s := &session{
+	return &session{
 		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
 		beside: make(chan struct{}, 1),
 	}
-	s.books.usage, s.books.full = &s.usage, n.full
-	return s
 }
 
 func (s *session) path(name ...string) string {

@@ -86,7 +86,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err := errors.Join(s.room(), s.node.room()); err != nil {
 		return nil, err
 	}
-	limits, used, err := s.allowance(limits)
+	limits, err = s.allowance(limits)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +134,12 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		}
 		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	e.account = s.books.enter(used, s.node.o.Limits)
 	e.begin(p)
-	closely := s.closely(ctx, watch)
+	ran := s.runs(p, e.stop)
 	go func() {
 		defer s.node.execs.Done()
-		e.run(p, e.rec.Started, closely)
+		e.run(p, e.rec.Started, watch)
+		ran()
 		e.network.Forget()
 		ended(*e.Outcome())
 		s.node.leavePlace(s)
@@ -211,31 +211,29 @@ func (l Limits) far() Limits {
 }
 
 // allowance lets a command start in a workspace above its limits, because the command may make room. But
-// the command may add hardly anything. It refuses a workspace that is far above. used is the most that it
-// holds.
-func (s *session) allowance(l Limits) (_ Limits, used int64, err error) {
+// the command may add hardly anything. It refuses a workspace that is far above.
+func (s *session) allowance(l Limits) (Limits, error) {
 	u, err := s.usage.near(s.limits(), s.folders()...)
 	if err != nil {
-		return l, 0, fmt.Errorf("count the workspace: %w", err)
+		return l, fmt.Errorf("count the workspace: %w", err)
 	}
 	if u.over(l) == "" {
-		return l, s.usage.most(u.Bytes), nil
+		return l, nil
 	}
 	far := l.far()
 	if u, err = measure(far, s.folders()...); err != nil {
-		return l, 0, fmt.Errorf("count the workspace: %w", err)
+		return l, fmt.Errorf("count the workspace: %w", err)
 	}
 	if why := u.over(far); why != "" {
-		return l, 0, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
+		return l, fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}
 	l.WorkspaceBytes = max(l.WorkspaceBytes, u.Bytes+slackBytes)
 	l.WorkspaceInodes = max(l.WorkspaceInodes, u.Inodes+slackInodes)
-	return l, u.Bytes, nil
+	return l, nil
 }
 
-// watch counts the workspace and returns what is exceeded, with the files without a name that a command
-// holds.
-func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
+// watch counts the workspace and returns which limit is exceeded, and how.
+func (s *session) watch(l Limits, quick bool) (limit, why string) {
 	u, err := s.usage.look(quick, l, s.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
@@ -243,7 +241,7 @@ func (s *session) watch(l Limits, quick bool, h nameless) (limit, why string) {
 		}
 		return "", ""
 	}
-	return h.exceed(u, l)
+	return u.exceeds(l)
 }
 
 // longArgv is the size in bytes from which a command's arguments are not journaled. Its record has them

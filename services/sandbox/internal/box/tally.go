@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // tally remembers the size of some folders of one file system between two counts.
@@ -14,7 +12,6 @@ type tally struct {
 	mu    sync.Mutex
 	known *counted // nil if it must be counted
 	rough bool     // commands may have written since
-	since int64    // most bytes that commands which ended since have written
 	told  int      // how often a change was reported
 }
 
@@ -69,7 +66,7 @@ func (t *tally) keep(c *counted, told int) {
 	if t.told != told {
 		c = nil
 	}
-	t.known, t.rough, t.since = c, false, 0
+	t.known, t.rough = c, false
 }
 
 // get returns the known size, and counts if that is uncertain.
@@ -90,7 +87,7 @@ func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, err
 		if err != nil {
 			return Usage{}, err
 		}
-		t.known, t.rough, t.since = c, false, 0
+		t.known, t.rough = c, false
 	}
 	return t.known.Usage, nil
 }
@@ -134,18 +131,14 @@ func (t *tally) forget() {
 	t.told++
 }
 
-// wrote records the bytes that an ended command has written.
-func (t *tally) wrote(bytes int64) {
+// last returns the size as last counted, or nothing if it is not known.
+func (t *tally) last() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.since = min(t.since+bytes, held.TooMuch)
-}
-
-// most returns the most bytes that there can be if counted was near.
-func (t *tally) most(counted int64) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return min(counted+t.since, held.TooMuch)
+	if t.known == nil {
+		return Usage{}
+	}
+	return t.known.Usage
 }
 
 // add records what a change by the service added.

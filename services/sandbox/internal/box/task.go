@@ -18,8 +18,6 @@ type Task struct {
 	Timeout time.Duration // at most the operator's; zero: the operator's default
 	// Stdout and Stderr receive its output, each from one goroutine. If nil, the output is discarded.
 	Stdout, Stderr io.Writer
-
-	used int64 // bytes in the workspace before it started
 }
 
 // RunInside runs a command of the service in the session's own sandbox, to its end. The command is no exec
@@ -30,37 +28,34 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 		return Outcome{}, err
 	}
 	defer leave()
-	spec, room, used, w, err := s.inside(c, generation)
+	spec, room, w, err := s.inside(c, generation)
 	if err != nil {
 		return Outcome{}, err
 	}
-	t.used = used
 	begin := time.Now()
-	return s.task(ctx, c, t, spec, func(h nameless) (limit, why string) {
-		return w(room, time.Since(begin) < watchPause, h)
-	})
+	return s.task(ctx, c, t, spec, func() (limit, why string) { return w(room, time.Since(begin) < watchPause) })
 }
 
 // inside returns the sandbox of a task in the session's own, what the workspace may hold meanwhile, and a
 // watch for that.
-func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, used int64, w watch, err error) {
+func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w watch, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err = errors.Join(s.admitCall(c, generation), s.meta.unsealed()); err != nil {
-		return spec, room, 0, nil, err
+		return spec, room, nil, err
 	}
 	mounts, _, w, err := s.surroundings(c)
 	if err != nil {
-		return spec, room, 0, nil, err
+		return spec, room, nil, err
 	}
 	spec = s.sandbox(mounts, c.User)
-	room, used, err = s.allowance(spec.Limits)
-	return spec, room, used, w, err
+	room, err = s.allowance(spec.Limits)
+	return spec, room, w, err
 }
 
 // task starts a command and follows it to its end. over returns which limit of the disk is exceeded, and
-// how, with the deleted files that the command holds; empty strings mean none.
-func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func(h nameless) (limit, why string)) (Outcome, error) {
+// how; empty strings mean none.
+func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over func() (limit, why string)) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	forget, err := s.addTask(cancel)
@@ -100,7 +95,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		}
 		return Outcome{}, fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	out := await(ctx, p, t, limits, s.books.enter(t.used, s.node.o.Limits), sure(over))
+	out := s.await(ctx, p, t, limits, over)
 	out.Wall = time.Since(begin)
 	ended(out)
 	if err := context.Cause(ctx); err != nil {
@@ -136,7 +131,7 @@ func (s *session) beginTask() (done func(), err error) {
 }
 
 // await follows a started process to its end, and ends it at its limits or with the context.
-func await(ctx context.Context, p Process, t Task, l Limits, a *account, over func(h nameless) (limit, why string)) Outcome {
+func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over func() (limit, why string)) Outcome {
 	var mu sync.Mutex // guards why until the end
 	var why Outcome
 	stop := func(o Outcome) {
@@ -147,13 +142,8 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 			p.Kill()
 		}
 	}
-	flood, heavy := make(chan struct{}, 2), make(chan string, 1)
-	weighed := weigh(p, l, func(why string) {
-		select {
-		case heavy <- why:
-		default:
-		}
-	})
+	defer s.runs(p, stop)()
+	flood := make(chan struct{}, 2)
 	var copies sync.WaitGroup
 	copies.Go(func() { drain(p.Stdout(), t.Stdout, l.FloodBytes, flood) })
 	if p.Stderr() != nil {
@@ -170,27 +160,22 @@ func await(ctx context.Context, p Process, t Task, l Limits, a *account, over fu
 		case <-p.Ended():
 			inTime()
 			exit := p.Wait()
-			weighed()
-			a.leave(exit)
 			awaitCopies(p, &copies)
-			if _, full := over(nameless{}); full != "" && why.Reason == "" {
+			if _, full := over(); full != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
 			return judgeTask(exit, why)
 		case <-gone:
 			gone = nil
-			stop(Outcome{Reason: Cancelled, Message: "nobody waits for the command any more"})
+			stop(Outcome{Reason: Cancelled, Message: "its caller is gone"})
 		case <-flood:
 			stop(Outcome{Reason: OutputLimit, Message: "it wrote more than " + strconv.FormatInt(l.FloodBytes, 10) + " bytes of output"})
-		case much := <-heavy:
-			stop(Outcome{Reason: OutOfMemory, Message: "it was ended because " + much})
 		case <-look.C:
 			before := time.Now()
-			sum := p.Held()
-			if many := tooManyTerminals(sum.Terminals); many != "" {
+			if many := tooManyTerminals(p.Terminals()); many != "" {
 				stop(Outcome{Reason: TerminalLimit, Message: "it was ended because " + many})
 			}
-			if _, full := over(a.nameless(sum)); full != "" {
+			if _, full := over(); full != "" {
 				stop(Outcome{Reason: WorkspaceLimit, Message: full})
 			}
 			look.Reset(max(watchPause, 4*time.Since(before)))

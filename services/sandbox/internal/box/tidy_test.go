@@ -11,6 +11,7 @@ type full struct{}
 
 func (full) Check() error { return nil }
 func (full) Tight() bool  { return true }
+func (full) Low() bool    { return false }
 
 // A workspace that is being brought from elsewhere takes as long as whoever sends it
 // likes. The node goes on meanwhile.

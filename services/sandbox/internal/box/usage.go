@@ -141,7 +141,6 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	if err := w.s.node.reserveQuota(w.slot, bytes, inodes); err != nil {
 		return err
 	}
-	w.s.books.bring(bytes)
 	if bytes > 0 {
 		return w.Room()
 	}
@@ -154,7 +153,6 @@ func (w *Workspace) Takes(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits); why != "" {
 		return fmt.Errorf("%w: with this change alone %s", ErrWorkspaceFull, why)
 	}
-	w.s.books.bring(bytes)
 	return w.Room()
 }
 
@@ -164,7 +162,6 @@ func (w *Workspace) Brings(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits.far()); why != "" {
 		return fmt.Errorf("%w: it alone %s", ErrWorkspaceFull, why)
 	}
-	w.s.books.bring(bytes)
 	return w.Room()
 }
 

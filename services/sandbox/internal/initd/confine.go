@@ -11,10 +11,8 @@ import (
 )
 
 // confine restricts init, and so all that it starts, in ways that the maker of the sandbox cannot.
-// `limit:ID=VALUE` lowers a process limit. `filter` installs the system call filter, and `visible` the one
-// that keeps commands from hiding their open files. `held:FOLDER` makes init inspect those of the folder's
-// file system. `name:NAME` only shows the sandbox's owner in lists of processes. verify handles other
-// words.
+// `limit:ID=VALUE` lowers a process limit. `filter` installs the system call filter. `name:NAME` only shows
+// the sandbox's owner in lists of processes. verify handles other words.
 func confine(words []string) error {
 	for _, w := range words {
 		if err := obey(w); err != nil {
@@ -25,16 +23,11 @@ func confine(words []string) error {
 }
 
 func obey(word string) error {
-	name, value, _ := strings.Cut(word, ":")
-	switch name {
+	switch name, _, _ := strings.Cut(word, ":"); name {
 	case "name":
 		return nil
 	case "filter":
 		return seccomp.Install()
-	case "visible":
-		return seccomp.StayVisible()
-	case "held":
-		return countIn(value)
 	}
 	if known, err := verify(word); known {
 		return err

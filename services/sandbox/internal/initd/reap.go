@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,7 +40,6 @@ func (s *starter) reap() error {
 
 // ended handles a process's end. With the last command all other processes end, too.
 func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) error {
-	noteWritten(usage)
 	c := s.commands[pid]
 	if c == nil {
 		// Orphans count for the running command, if there is only one.
@@ -54,7 +52,6 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	}
 	c.add(usage)
 	delete(s.commands, pid)
-	over(pid)
 	defer c.request.release()
 	s.noteSaid(c)
 	swept := len(s.commands) == 0
@@ -68,25 +65,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	}
 	return send(wire.Reply{
 		Kind: wire.Exited, ID: c.id, Status: uint32(status), CPU: time.Duration(c.cpu), MaxRSS: c.maxRSS, Swept: swept,
-		Written: uint64(written.Swap(0)),
 	})
-}
-
-// written counts the bytes written to disks by processes reaped since the last report of a command's end.
-// Init's memory is closed, so other processes cannot read these counts of init, and init cannot either.
-var written atomic.Int64
-
-// noteWritten adds the bytes written by a process and its reaped children. The kernel counts pages, in
-// units of 512 bytes.
-func noteWritten(u *unix.Rusage) { written.Add(u.Oublock * 512) }
-
-// tellWritten reports the bytes of reaped processes. The service measures live processes itself.
-func tellWritten(question []byte) error {
-	id, err := wire.DecodeID(question)
-	if err != nil {
-		return err
-	}
-	return send(wire.Reply{Kind: wire.Held, ID: id, Written: uint64(written.Load())})
 }
 
 func (c *command) add(u *unix.Rusage) {
@@ -110,7 +89,6 @@ func sweep(c *command) {
 			return // no process is left
 		case pid > 0:
 			c.add(&usage)
-			noteWritten(&usage)
 		}
 	}
 }

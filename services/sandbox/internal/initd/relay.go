@@ -33,7 +33,6 @@ type relay struct {
 	long map[uint64][]byte
 
 	outlet *outlet // nil until Listen
-	looks  looks
 }
 
 // startRelay makes the socket of an init whose service is elsewhere, and serves its other end. When the
@@ -49,7 +48,6 @@ func startRelay() (socket int, r *relay, err error) {
 		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
 		Heard: func() { deaf.Reset(deafTimeout) },
 	})
-	r.looks.mux = r.mux
 	go func() {
 		if err := r.mux.Run(); !errors.Is(err, io.EOF) {
 			endAll(fmt.Sprint("the stream broke: ", err))
@@ -85,8 +83,6 @@ func (r *relay) request(p []byte) error {
 		return r.listen()
 	case wire.Unlisten:
 		return r.unlisten()
-	case wire.Look:
-		return r.looks.answer(p)
 	}
 	return unix.Sendmsg(r.socket, p, nil, nil, unix.MSG_NOSIGNAL)
 }

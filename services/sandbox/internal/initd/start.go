@@ -156,9 +156,7 @@ func (s *starter) handle(packet, rights []byte) error {
 	case wire.Listen:
 		return listen()
 	case wire.Look:
-		return tellWritten(packet)
-	case wire.Weigh:
-		return tellWeight(packet)
+		return s.tellTerminals()
 	}
 	r, streams, err := s.request(packet, files)
 	if err != nil {
@@ -291,9 +289,7 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 	if err != nil {
 		return false, send(failed(c.ID, err, false))
 	}
-	made := beginning()
 	pid, err := child.start()
-	made(pid)
 	if err != nil {
 		return false, send(failed(c.ID, err, false))
 	}

@@ -46,20 +46,28 @@ func look(folder string) (Free, error) {
 
 // Check returns nil if there is room, or ErrFull with what is short and where. It asks the kernel each
 // time, which takes a microsecond, so it notices new room at once.
-func (w *Watch) Check() error { return w.check(1) }
+func (w *Watch) Check() error { return w.check(func(floor int64) int64 { return floor }) }
 
 // Tight reports whether less than twice the floor is free, so that it is time to reclaim disk space.
-func (w *Watch) Tight() bool { return errors.Is(w.check(2), ErrFull) }
+func (w *Watch) Tight() bool {
+	return errors.Is(w.check(func(floor int64) int64 { return 2 * floor }), ErrFull)
+}
 
-func (w *Watch) check(times int64) error {
+// Low reports whether less than half of the floor is free.
+func (w *Watch) Low() bool {
+	return errors.Is(w.check(func(floor int64) int64 { return floor / 2 }), ErrFull)
+}
+
+// check compares what is free with a share of the floor.
+func (w *Watch) check(share func(floor int64) int64) error {
 	for _, folder := range w.folders {
 		free, err := w.look(folder)
 		switch {
 		case err != nil:
 			return err
-		case free.Bytes < times*w.bytes:
+		case free.Bytes < share(w.bytes):
 			return fmt.Errorf("%w: %d bytes are free in the file system of %s, and at least %d must stay free (`disk.free-bytes`): try again later, or make room there", ErrFull, free.Bytes, folder, w.bytes)
-		case !free.AnyInodes && free.Inodes < times*w.inodes:
+		case !free.AnyInodes && free.Inodes < share(w.inodes):
 			return fmt.Errorf("%w: %d inodes are free in the file system of %s, and at least %d must stay free (`disk.free-inodes`): try again later, or delete files there", ErrFull, free.Inodes, folder, w.inodes)
 		}
 	}

@@ -179,29 +179,6 @@ func TestFilterAnswers(t *testing.T) {
 	}
 }
 
-func TestFiltersBeside(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name           string
-		filter         []unix.SockFilter
-		number         uint64
-		first, request uint64
-		want           uint32
-	}{
-		{"that nobody may look is only said to be set", visible[:], unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, pretended},
-		{"high bits do not hide that", visible[:], unix.SYS_PRCTL, unix.PR_SET_DUMPABLE | 1<<40, 0, pretended},
-		{"whether anybody may look may be asked", visible[:], unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, allow},
-		{"one's name may be set", visible[:], unix.SYS_PRCTL, unix.PR_SET_NAME, 0, allow},
-		{"other calls are the other filter's", visible[:], unix.SYS_CLOSE, unix.PR_SET_DUMPABLE, 0, allow},
-	} {
-		c := call{arch: auditArch, number: uint32(tc.number)}
-		c.args[0], c.args[1] = tc.first, tc.request
-		if got := run(t, tc.filter, c); got != tc.want {
-			t.Errorf("%s: answer %#x, want %#x", tc.name, got, tc.want)
-		}
-	}
-}
-
 func TestEveryDeniedCallIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, number := range sortedDenied() {

@@ -202,6 +202,7 @@ var reasons = map[box.Reason]sandboxv1.ExitReason{
 	box.Cancelled:      sandboxv1.ExitReason_EXIT_REASON_CANCELLED,
 	box.OutputLimit:    sandboxv1.ExitReason_EXIT_REASON_OUTPUT_LIMIT,
 	box.WorkspaceLimit: sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT,
+	box.DiskLimit:      sandboxv1.ExitReason_EXIT_REASON_WORKSPACE_LIMIT,
 	box.FileLimit:      sandboxv1.ExitReason_EXIT_REASON_FILE_LIMIT,
 	box.TerminalLimit:  sandboxv1.ExitReason_EXIT_REASON_TERMINAL_LIMIT,
 	box.NotStarted:     sandboxv1.ExitReason_EXIT_REASON_NOT_STARTED,

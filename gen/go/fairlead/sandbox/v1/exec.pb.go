@@ -116,7 +116,7 @@ const (
 	ExitReason_EXIT_REASON_CANCELLED ExitReason = 5
 	// It wrote more output than it may.
 	ExitReason_EXIT_REASON_OUTPUT_LIMIT ExitReason = 6
-	// The workspace grew larger than it may.
+	// The workspace grew larger than it may, or the node's disk was nearly full.
 	ExitReason_EXIT_REASON_WORKSPACE_LIMIT ExitReason = 7
 	// The sandbox could not start it: no such program, not executable.
 	ExitReason_EXIT_REASON_NOT_STARTED ExitReason = 8
@@ -1073,7 +1073,7 @@ type ExecExited struct {
 	// have; where others ran beside it, of all in its sandbox together, if it used much of
 	// what they may have, unless it had a limit of its own.
 	CpuThrottledTime *durationpb.Duration `protobuf:"bytes,10,opt,name=cpu_throttled_time,json=cpuThrottledTime,proto3" json:"cpu_throttled_time,omitempty"`
-	// The limits that it met, or by its last words seems to have met. The one that
+	// The limits that it met, as the kernel or the service counted them. The one that
 	// ended it, if one did, comes first.
 	LimitsHit     []*LimitHit `protobuf:"bytes,11,rep,name=limits_hit,json=limitsHit,proto3" json:"limits_hit,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1190,9 +1190,9 @@ func (x *ExecExited) GetLimitsHit() []*LimitHit {
 // LimitHit says that a command met a limit.
 type LimitHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
-	// `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`;
-	// `disk` when it was the node's disk that was full.
+	// The limit: `memory`, `processes`, `cpus`, `file-size`, `output`, `flood`,
+	// `workspace-bytes`, `workspace-inodes`, `storage`, `terminals` or `timeout`;
+	// `disk` when the node's disk was nearly full.
 	Limit string `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// What happened, with the limit's value, and what can be done; for people and models.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -563,7 +563,7 @@ export type ExecExited = Message<"fairlead.sandbox.v1.ExecExited"> & {
   cpuThrottledTime?: Duration | undefined;
 
   /**
-   * The limits that it met, or by its last words seems to have met. The one that
+   * The limits that it met, as the kernel or the service counted them. The one that
    * ended it, if one did, comes first.
    *
    * @generated from field: repeated fairlead.sandbox.v1.LimitHit limits_hit = 11;
@@ -585,9 +585,9 @@ export const ExecExitedSchema: GenMessage<ExecExited> = /*@__PURE__*/
  */
 export type LimitHit = Message<"fairlead.sandbox.v1.LimitHit"> & {
   /**
-   * The limit: `memory`, `processes`, `cpus`, `file-size`, `open-files`, `output`,
-   * `flood`, `workspace-bytes`, `workspace-inodes`, `storage`, `tmp`, `terminals` or `timeout`;
-   * `disk` when it was the node's disk that was full.
+   * The limit: `memory`, `processes`, `cpus`, `file-size`, `output`, `flood`,
+   * `workspace-bytes`, `workspace-inodes`, `storage`, `terminals` or `timeout`;
+   * `disk` when the node's disk was nearly full.
    *
    * @generated from field: string limit = 1;
    */
@@ -1019,7 +1019,7 @@ export enum ExitReason {
   OUTPUT_LIMIT = 6,
 
   /**
-   * The workspace grew larger than it may.
+   * The workspace grew larger than it may, or the node's disk was nearly full.
    *
    * @generated from enum value: EXIT_REASON_WORKSPACE_LIMIT = 7;
    */

@@ -46,12 +46,8 @@ const (
 	// Unlisten, with id zero, closes the listener of a way out that init serves itself. Open connections
 	// continue.
 	Unlisten
-	// Look asks what commands hold that only init can see, and what ended commands have written. The id is
-	// the question's.
+	// Look, with id zero, asks how many terminals are open in the sandbox.
 	Look
-	// Weigh asks how much memory System V segments and the like take, which only init can see. The id is
-	// the question's.
-	Weigh
 )
 
 // From init to the service.
@@ -71,10 +67,8 @@ const (
 	// Connected reports a connection to the listener that init serves. The id is the connection's, larger
 	// than any earlier one.
 	Connected
-	// Held answers Look.
-	Held
-	// Weight answers Weigh.
-	Weight
+	// Terminals answers Look. The id field holds their number.
+	Terminals
 )
 
 // Command is a Start.
@@ -107,15 +101,6 @@ type Reply struct {
 	MaxRSS int64         // the largest of its processes, in bytes
 	// Swept means that no process of the command is left. It is not set while another command runs.
 	Swept bool
-	// Of Held: bytes in deleted files, and terminals, if only init can see them.
-	Deleted   uint64
-	Terminals uint32
-	Unsure    uint32 // how many of the files may be larger
-	// Of Exited: bytes written to disks by processes that ended since the last report. Of Held: these
-	// bytes, and those of live processes if init inspects them.
-	Written uint64
-	// Of Weight: bytes.
-	Shared uint64
 }
 
 const (
@@ -229,15 +214,7 @@ func (p *Reply) Encode() []byte {
 		b = binary.LittleEndian.AppendUint32(b, p.Status)
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.CPU))
 		b = binary.LittleEndian.AppendUint64(b, uint64(p.MaxRSS))
-		b = append(b, bit(p.Swept))
-		return binary.LittleEndian.AppendUint64(b, p.Written)
-	case Held:
-		b = binary.LittleEndian.AppendUint64(b, p.Deleted)
-		b = binary.LittleEndian.AppendUint32(b, p.Terminals)
-		b = binary.LittleEndian.AppendUint32(b, p.Unsure)
-		return binary.LittleEndian.AppendUint64(b, p.Written)
-	case Weight:
-		return binary.LittleEndian.AppendUint64(b, p.Shared)
+		return append(b, bit(p.Swept))
 	}
 	return b
 }
@@ -247,16 +224,11 @@ func DecodeReply(b []byte) (Reply, error) {
 	r := reader{b: b}
 	p := Reply{Kind: Kind(r.byte()), ID: r.uint64()}
 	switch p.Kind {
-	case Ready, Started, Listening, Connected:
+	case Ready, Started, Listening, Connected, Terminals:
 	case Failed:
 		p.Errno, p.Dir = r.uint32(), r.byte() == 1
 	case Exited:
 		p.Status, p.CPU, p.MaxRSS, p.Swept = r.uint32(), time.Duration(r.uint64()), int64(r.uint64()), r.byte() == 1
-		p.Written = r.uint64()
-	case Held:
-		p.Deleted, p.Terminals, p.Unsure, p.Written = r.uint64(), r.uint32(), r.uint32(), r.uint64()
-	case Weight:
-		p.Shared = r.uint64()
 	default:
 		return Reply{}, ErrMalformed
 	}

@@ -93,7 +93,7 @@ func (m *maker) invoke(s box.Sandbox, f folders, socket *os.File) (_ *invocation
 	if err := v.controls(); err != nil {
 		return nil, err
 	}
-	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(m.image), initName(m.name), "visible")
+	v.add("--chdir", "/", "--", "/proc/self/fd/"+v.pass(m.image), initName(m.name))
 	return v, nil
 }
 

@@ -47,7 +47,7 @@ func TestConformsWithControlGroups(t *testing.T) {
 	}
 	runnertest.Run(t, runnertest.Subject{
 		Owner: otherUser,
-		Has:   runnertest.Features{Isolated: true, Held: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
+		Has:   runnertest.Features{Isolated: true, Written: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			h, err := cgroup.Open(cgroup.Root, fmt.Sprintf("fairlead-test/%d-%d", os.Getpid(), time.Now().UnixNano()))
 			if err != nil {
@@ -64,7 +64,7 @@ func TestConformsWithControlGroups(t *testing.T) {
 }
 
 func TestConformsWithoutControlGroups(t *testing.T) {
-	s := runnertest.Subject{Owner: box.Self, Has: runnertest.Features{Isolated: true, Held: true, LocalInit: true, Mounts: true, Mapped: true, Network: true}}
+	s := runnertest.Subject{Owner: box.Self, Has: runnertest.Features{Isolated: true, Written: true, LocalInit: true, Mounts: true, Mapped: true, Network: true}}
 	root := os.Getuid() == 0
 	if root {
 		s.Owner = otherUser

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
@@ -42,9 +41,9 @@ func (p *process) Stdin() io.WriteCloser { return p.in }
 func (p *process) Stdout() io.ReadCloser { return p.out }
 func (p *process) Stderr() io.ReadCloser { return p.err }
 
-// Held implements box.Process: this driver does not look for it.
-func (p *process) Held() held.Sum      { return held.Sum{} }
-func (p *process) Weigh() func() int64 { return nil }
+// Terminals and Written implement box.Process: this driver does not count them.
+func (p *process) Terminals() int { return 0 }
+func (p *process) Written() int64 { return 0 }
 
 // start starts the command. If it cannot be executed, its end says why.
 func (p *process) start(c box.Command) (err error) {

@@ -21,7 +21,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
@@ -133,8 +132,8 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
-	inside := held.Namespace(g.pid).All // those that run commands
-	all := g.m.processes(g.name)        // and those that open files for it
+	inside := warm.Namespace(g.pid) // those that run commands
+	all := g.m.processes(g.name)    // and those that open files for it
 	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
 		return errors.Join(fmt.Errorf("process %d is no container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
 	}

@@ -81,7 +81,7 @@ func TestConformsWithControlGroups(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		runnertest.Run(t, runnertest.Subject{
 			Owner: box.Owner{UID: 200777, GID: 200777},
-			Has:   runnertest.Features{Isolated: true, Held: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
+			Has:   runnertest.Features{Isolated: true, Written: true, Groups: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
 			New: func(t *testing.T, o runnertest.Options) box.Runner {
 				x := options(t)
 				x.Runtime, x.Groups, x.Max, x.Idle, x.Network = runtime, groups(t), o.Max, o.Idle, o.Network
@@ -95,7 +95,7 @@ func TestConformsWithoutControlGroups(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, runtime string) {
 		runnertest.Run(t, runnertest.Subject{
 			Owner: box.Owner{UID: 200777, GID: 200777},
-			Has:   runnertest.Features{Isolated: true, Held: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
+			Has:   runnertest.Features{Isolated: true, Written: true, LocalInit: true, Mounts: true, Mapped: true, Network: true},
 			New: func(t *testing.T, o runnertest.Options) box.Runner {
 				x := options(t)
 				x.Runtime, x.Max, x.Idle, x.Network = runtime, o.Max, o.Idle, o.Network
@@ -133,7 +133,7 @@ func TestConformsWithAKernelOfItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runnertest.Run(t, runnertest.Subject{
 				Owner: box.Owner{UID: 200777, GID: 200777},
-				Has:   runnertest.Features{Isolated: true, Held: true, Mounts: true, Mapped: true, Network: true},
+				Has:   runnertest.Features{Isolated: true, Mounts: true, Mapped: true, Network: true},
 				New: func(t *testing.T, o runnertest.Options) box.Runner {
 					x := options(t)
 					x.Runtime, x.Max, x.Idle, x.Network = "runsc", o.Max, o.Idle, o.Network

@@ -57,7 +57,7 @@ func words(l box.Limits) []string {
 	for _, r := range warm.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
-	return append(all, "filter", "visible", "rights", "user-namespace")
+	return append(all, "filter", "rights", "user-namespace")
 }
 
 // mappings gives the sandbox two users: that of commands, and root while the sandbox is made.

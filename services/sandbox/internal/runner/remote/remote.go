@@ -156,7 +156,7 @@ func (l *Link) reply(packet []byte) error {
 	if reply.Kind == wire.Connected {
 		return l.connected(reply.ID)
 	}
-	terminal := reply.Kind != wire.Held && l.takeTerminal(reply.ID)
+	terminal := reply.Kind != wire.Terminals && l.takeTerminal(reply.ID)
 	if reply.Kind != wire.Started || !terminal {
 		_, _, err := l.socket.WriteMsgUnix(packet, nil, nil)
 		return err

@@ -40,7 +40,7 @@ func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
 		args = append(args, "--symlink", x.Target, x.Path)
 	}
 	args = append(args, "--ro-bind", "/dev/null", "/etc/passwd", "--bind", b.Spec.Home, box.HomePath, "--bind", b.Spec.Workspace, box.WorkspacePath)
-	cmd := exec.Command("bwrap", append(args, "--", "/proc/self/fd/3", "stream", "filter", "visible", "held:"+box.WorkspacePath)...)
+	cmd := exec.Command("bwrap", append(args, "--", "/proc/self/fd/3", "stream", "filter")...)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{m.image}, b.Errors
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -87,7 +87,7 @@ func TestConformsOverPlainPipes(t *testing.T) {
 	prove.Only(t, "pipes to a pod are not the default driver")
 	runnertest.Run(t, runnertest.Subject{
 		Owner: box.Self,
-		Has:   runnertest.Features{Held: true, Network: true},
+		Has:   runnertest.Features{Network: true},
 		New: func(t *testing.T, o runnertest.Options) box.Runner {
 			layout, err := rootfs.Find(nil, nil)
 			if err != nil {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // endTests check how commands end and what they leave.
@@ -25,7 +24,7 @@ var endTests = []test{
 	{"one whose sandbox breaks down is lost", []need{localInit}, testLost},
 	{"one whose init hangs can be killed", []need{localInit}, testHanging},
 	{"processors' time is counted", nil, testUsage},
-	{"deleted files that are held are counted", []need{holding}, testDeleted},
+	{"what a command writes is counted", []need{written}, testWritten},
 }
 
 func testEnds(t *testing.T, s Subject) {
@@ -192,26 +191,19 @@ func testUsage(t *testing.T, s Subject) {
 	}
 }
 
-func testDeleted(t *testing.T, s Subject) {
+func testWritten(t *testing.T, s Subject) {
 	r := s.New(t, Options{})
 	c := s.command(t, "exec 3> held; rm held; head -c 500000 /dev/zero >&3; echo ready; read")
 	c.Stdin = true
 	p := launch(t, r, c)
-	n := p.Held().Deleted
-	for ; n == 0 && t.Context().Err() == nil; n = p.Held().Deleted { // init may have to be asked
-		<-time.After(10 * time.Millisecond)
-	}
-	if n < 500_000 || n > 1_000_000 {
+	if n := p.Written(); n < 500_000 || n > 1_000_000 {
 		t.Errorf("%d bytes", n)
 	}
 	p.Kill()
 	finish(p)
 	p = launch(t, r, s.command(t, "echo ready; sleep 60"))
-	for range 20 {
-		if sum := p.Held(); sum != (held.Sum{}) {
-			t.Fatalf("what the one before held counts for the next, or init hides something: %+v", sum)
-		}
-		<-time.After(10 * time.Millisecond)
+	if n := p.Written(); n > 100_000 {
+		t.Errorf("the next one wrote %d bytes", n)
 	}
 	p.Kill()
 	finish(p)

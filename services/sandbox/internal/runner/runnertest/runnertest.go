@@ -43,8 +43,8 @@ type Features struct {
 	Groups bool
 	// LocalInit: the first process of a sandbox is one of this machine.
 	LocalInit bool
-	// Held: what commands hold outside of all folders is counted.
-	Held bool
+	// Written: what commands write to disks is counted.
+	Written bool
 	// Mounts: sandboxes show further folders of the host.
 	Mounts bool
 	// Mapped: the files of writable mounts may be another user's than the commands.
@@ -86,7 +86,7 @@ var (
 	groups    = need{"control groups", func(f Features) bool { return f.Groups }}
 	mounts    = need{"mounts", func(f Features) bool { return f.Mounts }}
 	networks  = need{"network", func(f Features) bool { return f.Network }}
-	holding   = need{"look at what commands hold", func(f Features) bool { return f.Held }}
+	written   = need{"count of written bytes", func(f Features) bool { return f.Written }}
 	localInit = need{"init on this machine", func(f Features) bool { return f.LocalInit }}
 )
 

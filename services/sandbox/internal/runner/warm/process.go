@@ -13,7 +13,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
@@ -34,7 +33,6 @@ type process struct {
 	sb     *sandbox
 	id     uint64
 	group  cgroup.Group  // its own; nil for none
-	memory int64         // bytes that it may have
 	met    cgroup.Counts // of the sandbox's group when it started
 	dir    string        // of the command
 	name   string
@@ -267,7 +265,7 @@ func (p *process) Wait() box.Exit {
 	p.mu.Lock()
 	reply, lost := p.reply, p.lost
 	p.mu.Unlock()
-	e := box.Exit{Lost: lost, OOMKilled: p.oom, Counted: p.sb.group != nil, CPU: reply.CPU, MaxMemory: reply.MaxRSS, Written: int64(min(reply.Written, held.TooMuch))}
+	e := box.Exit{Lost: lost, OOMKilled: p.oom, CPU: reply.CPU, MaxMemory: reply.MaxRSS}
 	if status := unix.WaitStatus(reply.Status); !lost && status.Signaled() {
 		e.Signal = int(status.Signal())
 	} else if !lost {

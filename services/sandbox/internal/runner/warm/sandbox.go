@@ -16,7 +16,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/held"
 )
 
 // endTimeout limits how long the kernel may take to end a killed sandbox.
@@ -27,9 +26,8 @@ const endTimeout = 30 * time.Second
 type sandbox struct {
 	r      *Runner
 	spec   box.Sandbox
-	held   *held.Counter // of the file system that the workspace is on
-	errOut *os.File      // error output of the sandbox and its init
-	init   int           // the first process, as the host counts; zero if not on this machine
+	errOut *os.File // error output of the sandbox and its init
+	init   int      // the first process, as the host counts; zero if not on this machine
 	group  cgroup.Group
 	socket *net.UnixConn
 	out    io.Closer // serves its way out; nil without a network
@@ -49,19 +47,19 @@ type sandbox struct {
 	since  time.Time   // when the last of them left
 	timer  *time.Timer // ends it after its idle time
 
-	mu       sync.Mutex // guards what follows
-	body     Body       // nil when there is none
-	pidfd    int        // of init; -1 when there is none
-	doomed   bool       // it is being ended
-	starved  bool       // it ended for want of memory, as its maker was told
-	next     uint64
-	commands map[uint64]*process
-	asked    asked         // questions to init about what commands hold
-	weight   weight        // of segments
-	met      cgroup.Counts // of the group, valid while still
-	still    bool          // only init is in the sandbox, and nothing else was since met was read
-	frozen   time.Time     // since when it is frozen or being frozen; zero if it is not
-	stood    time.Duration // how long it was frozen before, in all
+	mu        sync.Mutex // guards what follows
+	body      Body       // nil when there is none
+	pidfd     int        // of init; -1 when there is none
+	doomed    bool       // it is being ended
+	starved   bool       // it ended for want of memory, as its maker was told
+	next      uint64
+	commands  map[uint64]*process
+	asked     bool          // init is asked how many terminals are open, and has not answered
+	terminals int           // its last answer
+	met       cgroup.Counts // of the group, valid while still
+	still     bool          // only init is in the sandbox, and nothing else was since met was read
+	frozen    time.Time     // since when it is frozen or being frozen; zero if it is not
+	stood     time.Duration // how long it was frozen before, in all
 }
 
 // newSandbox returns a sandbox that is not ready yet.
@@ -75,9 +73,6 @@ func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 func (s *sandbox) make(ctx context.Context, name string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.r.within)
 	defer cancel()
-	if s.held, err = held.Of(s.spec.Workspace); err != nil {
-		return fmt.Errorf("find the workspace: %w", err)
-	}
 	if err := s.launch(ctx, name); err != nil {
 		s.kill()
 		s.release()
@@ -205,7 +200,6 @@ func (s *sandbox) kill() {
 
 // release waits for the end of a killed sandbox and releases its resources.
 func (s *sandbox) release() {
-	defer s.held.Close()
 	if s.body != nil {
 		s.awaitEnd()
 		if err := s.body.Wait(); err != nil {

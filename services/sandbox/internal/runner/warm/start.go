@@ -30,7 +30,7 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 	}
 	defer ends.closeChild()
 	p := &process{
-		stdio: ends, sb: s, memory: c.Limits.MemoryBytes, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
+		stdio: ends, sb: s, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
 	}
 	alone, err := s.enlist(p)
 	if err != nil {
@@ -180,11 +180,10 @@ func (s *sandbox) hadOthers(p *process) bool {
 
 func (s *sandbox) forget(p *process) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.commands, p.id)
-	last := len(s.commands) == 0
-	s.mu.Unlock()
-	if last {
-		s.forgetHeld()
+	if len(s.commands) == 0 {
+		s.terminals = 0 // those of the next command are to be counted
 	}
 }
 

@@ -156,11 +156,8 @@ func (s *sandbox) complain() {
 // take passes init's message to a command's process. It removes the files that the process keeps from the
 // list.
 func (s *sandbox) take(reply wire.Reply, files *[]int) error {
-	switch reply.Kind {
-	case wire.Held:
-		return s.hearHeld(reply)
-	case wire.Weight:
-		return s.hearWeight(reply)
+	if reply.Kind == wire.Terminals {
+		return s.hearTerminals(reply)
 	}
 	s.mu.Lock()
 	p := s.commands[reply.ID]

@@ -42,12 +42,6 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 	}
 }
 
-// openTerminals reports whether the sandbox's terminals are unlimited: they are the machine's.
-func (s *sandbox) openTerminals() bool {
-	_, elsewhere := s.holder()
-	return elsewhere || s.spec.Owner == box.Self && !s.r.own
-}
-
 // Warm implements box.Runner.
 func (r *Runner) Warm(ctx context.Context, spec box.Sandbox) error {
 	s, err := r.enter(ctx, spec, false)

@@ -1,0 +1,149 @@
+package box
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// floorPause is the pause between two looks at the floor of the disk.
+	floorPause = 250 * time.Millisecond
+	// floorPatience is how long the commands of a session may take to end before the next look.
+	floorPatience = 5 * time.Second
+	// sparedBytes is what a session's commands may have written and still be spared.
+	sparedBytes = 1 << 20
+	// inodeBytes is how many bytes a new file counts for, besides its contents.
+	inodeBytes = 4096
+)
+
+// running is a command that runs.
+type running struct {
+	session *session
+	process Process
+	stop    func(Outcome)
+	begun   time.Time
+	size    Usage // of the workspace when it began
+	stopped bool  // it is being ended to make room; guarded by the node's mu
+}
+
+// runs registers a command that runs, until the returned function is called.
+func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
+	n := s.node
+	r := &running{session: s, process: p, stop: stop, begun: n.o.Now(), size: s.usage.last()}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running[r] = struct{}{}
+	if n.o.Room != nil && !n.guarded {
+		n.guarded = true
+		n.guard.Go(n.keepFloor)
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.running, r)
+	}
+}
+
+// activeSession is a session whose commands run and are not being ended to make room.
+type activeSession struct {
+	session  *session
+	commands []*running
+	wrote    int64     // bytes, approximately
+	begun    time.Time // when its last command began
+}
+
+// activeSessions returns the active sessions: the one that has written most first, and of two equal ones the
+// one that began later.
+func (n *Node) activeSessions() []*activeSession {
+	n.mu.Lock()
+	of := map[*session]*activeSession{}
+	for r := range n.running {
+		if r.stopped {
+			continue
+		}
+		a := of[r.session]
+		if a == nil {
+			a = &activeSession{session: r.session}
+			of[r.session] = a
+		}
+		a.commands = append(a.commands, r)
+	}
+	n.mu.Unlock()
+	all := make([]*activeSession, 0, len(of))
+	for _, a := range of {
+		a.measure()
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *activeSession) int { return cmp.Or(cmp.Compare(b.wrote, a.wrote), b.begun.Compare(a.begun)) })
+	return all
+}
+
+// measure finds out how much the session's commands have written: what the workspace has grown by since the
+// first of them began, and what their processes have written by themselves.
+func (a *activeSession) measure() {
+	now := a.session.usage.last()
+	var grown, written int64
+	for _, r := range a.commands {
+		grown = max(grown, now.Bytes-r.size.Bytes+inodeBytes*(now.Inodes-r.size.Inodes))
+		written = max(written, r.process.Written()) // of the whole sandbox
+		if r.begun.After(a.begun) {
+			a.begun = r.begun
+		}
+	}
+	a.wrote = grown + written
+}
+
+// keepFloor ends commands while less of the disk is free than must be, as long as commands run.
+func (n *Node) keepFloor() {
+	pause := time.NewTimer(floorPause)
+	defer pause.Stop()
+	for {
+		select {
+		case <-n.quit:
+			return
+		case <-pause.C:
+		}
+		n.mu.Lock()
+		n.guarded = len(n.running) > 0
+		goOn := n.guarded
+		n.mu.Unlock()
+		if !goOn {
+			return
+		}
+		n.relieve()
+		pause.Reset(floorPause)
+	}
+}
+
+// relieve ends the commands of one session if the disk is nearly full: of the one that has written most. It
+// spares sessions that have written little, unless the disk has lost half of the room that must stay free.
+func (n *Node) relieve() {
+	short := n.room()
+	if short == nil || !n.o.Room.Tight() { // the second: its room is unknown
+		return
+	}
+	all := n.activeSessions()
+	if len(all) == 0 || all[0].wrote < sparedBytes && !n.o.Room.Low() {
+		return
+	}
+	most := all[0]
+	n.o.Log.Warn("the disk is nearly full: ending the commands of the session that wrote most", "session", most.session.key.Session, "commands", len(most.commands), "bytes", most.wrote, "error", short)
+	n.mu.Lock()
+	for _, r := range most.commands {
+		r.stopped = true
+	}
+	n.mu.Unlock()
+	for _, r := range most.commands {
+		r.stop(overLimit(DiskLimit, hitDisk, "the command was ended because "+short.Error()+". The commands of this session wrote most. Write less at a time"))
+	}
+	late := time.NewTimer(floorPatience)
+	defer late.Stop()
+	for _, r := range most.commands {
+		select {
+		case <-r.process.Ended():
+		case <-late.C:
+			return
+		}
+	}
+}
