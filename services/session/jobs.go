@@ -19,7 +19,9 @@ func (s *Service) handlers(c Config, d Deps) map[store.JobKind]jobs.Handler {
 	all := map[store.JobKind]jobs.Handler{
 		store.JobDelete:    deletion.Peers(toolsv1.NewCallServiceClient(d.Tools), s.workspaces(d)),
 		store.JobAfterTurn: afterturn.New(s.store, c.FoldAfter).Handle,
-		store.JobSchedule:  func(ctx context.Context, j store.Job) (*store.Job, error) { return s.server.Fire(ctx, j) },
+		store.JobSchedule: func(ctx context.Context, j store.Job) (*store.Job, error) {
+			return s.server.ScheduleService().Fire(ctx, j)
+		},
 		store.JobOperation: operations.Handler(toolsv1.NewOperationServiceClient(d.Tools), s.store),
 		store.JobExpire:    expiry.Handler(s.store),
 		store.JobPush:      push.Handler(sandboxv1.NewRepositoryServiceClient(d.Sandbox), s.store, d.Log),

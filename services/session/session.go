@@ -166,10 +166,9 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Calls: calls, Workspaces: workspaces, Nodes: s.nodes, Log: d.Log, Version: d.Version,
-		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
-		Try:           s.jobs.Try,
-		ContextTokens: s.contextTokens, Tools: toolsv1.NewToolServiceClient(d.Tools),
+		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
+		Peers:            server.Peers{Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools), Workspaces: workspaces, Repositories: repositories},
+		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try, ContextTokens: s.contextTokens,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),

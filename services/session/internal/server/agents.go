@@ -134,7 +134,7 @@ func unavailable(err error) string {
 }
 
 // checkAgent refuses an agent that uses names that do not exist.
-func (s *Server) checkAgent(a agent.Agent) error {
+func (s *sessions) checkAgent(a agent.Agent) error {
 	faults := s.AgentFaults(a.ID)
 	if len(faults) == 0 {
 		return nil

@@ -42,7 +42,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Config{Workspaces: telling{tell: tc.tell}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
+				s := New(Config{Peers: Peers{Workspaces: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
@@ -61,11 +61,11 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 // Nothing is answered to who does not wait for it.
 func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	s := New(Config{Log: slog.New(slog.DiscardHandler), Workspaces: telling{tell: func(ctx context.Context) error {
+	s := New(Config{Log: slog.New(slog.DiscardHandler), Peers: Peers{Workspaces: telling{tell: func(ctx context.Context) error {
 		leave()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
-	}}}).AgentService()
+	}}}}).AgentService()
 	if r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -80,12 +80,12 @@ func TestCapabilitiesAreThoseOfANodeThatAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				s := New(Config{Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Workspaces: telling{tell: func(ctx context.Context) error {
+				s := New(Config{Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Workspaces: telling{tell: func(ctx context.Context) error {
 					if asked++; asked == 1 {
 						return away(ctx)
 					}
 					return nil
-				}}}).AgentService()
+				}}}}).AgentService()
 				r, err := s.GetCapabilities(t.Context(), &sessionv1.GetCapabilitiesRequest{})
 				if err != nil || asked != 2 || r.GetSandbox().GetDriver() != "fake" || r.GetSandboxUnavailable() != "" {
 					t.Errorf("asked %d: %v, %v", asked, r, err)

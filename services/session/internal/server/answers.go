@@ -37,7 +37,7 @@ type fate struct {
 
 // answerError says why an answer was refused. It returns nil for an answer that
 // was given before.
-func (s *Server) answerError(ctx context.Context, err error, g given) error {
+func (s *commands) answerError(ctx context.Context, err error, g given) error {
 	if !errors.Is(err, store.ErrCallNotWaiting) {
 		return storeError(err, subject{session: g.session, call: g.call, requestID: g.requestID})
 	}
@@ -150,7 +150,7 @@ func fateOfCommand(c store.Command) (fate, error) {
 const callPageBytes = 1 << 20
 
 // fateOf reads the state of a call from the log. The call's id begins with its turn's.
-func (s *Server) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
+func (s *commands) fateOf(ctx context.Context, k store.Key, call string) (fate, error) {
 	var f fate
 	if _, err := s.Store.GetSession(ctx, k); err != nil {
 		return f, err

@@ -190,7 +190,7 @@ func readAwaited(value string) (id string, after int64, err error) {
 var errSeen = errors.New("seen")
 
 // await follows a session's log until is returns true for an event.
-func (s *Server) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
+func (s *events) await(ctx context.Context, session string, after int64, is func(*sessionv1.Event) (bool, error)) error {
 	var outcome error
 	err := s.follow(ctx, following{
 		key: key(ctx, session), after: after, idle: s.IdleProgress,

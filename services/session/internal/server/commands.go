@@ -12,8 +12,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// commands puts commands other than turns into inboxes.
+type commands struct{ *Config }
+
 // InterruptSession puts an interrupt into the inbox.
-func (s *Server) InterruptSession(ctx context.Context, r *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
+func (s *commands) InterruptSession(ctx context.Context, r *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
 	answer, err := s.command(ctx, r.Name, "InterruptSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandInterrupt}, CancelQueued: r.CancelQueued,
 	})
@@ -28,7 +31,7 @@ func (s *Server) InterruptSession(ctx context.Context, r *sessionv1.InterruptSes
 }
 
 // CompactSession puts a request to shorten the model's view into the inbox.
-func (s *Server) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
+func (s *commands) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
 	_, err := s.command(ctx, r.Name, "CompactSession", r.RequestId, r, store.Submit{Command: store.Command{Kind: store.CommandCompact}})
 	if err != nil {
 		return nil, err
@@ -37,7 +40,7 @@ func (s *Server) CompactSession(ctx context.Context, r *sessionv1.CompactSession
 }
 
 // ResolveApproval puts a person's answer into the inbox.
-func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
+func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
 	_, err := s.submit(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandApproval, CallID: r.CallId}, Digest: r.Digest,
 	})
@@ -48,7 +51,7 @@ func (s *Server) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprov
 }
 
 // SubmitToolResult puts the result of a client's tool into the inbox.
-func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
+func (s *commands) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
 	if err := checkContent(r.Content); err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func (s *Server) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolRe
 }
 
 // command submits a command that is neither a turn nor an answer to a call.
-func (s *Server) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+func (s *commands) command(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
 	answer, err := s.submit(ctx, session, method, requestID, r, submit)
 	if errors.Is(err, store.ErrTurnActive) {
 		return answer, turnActive(session)
@@ -71,7 +74,7 @@ func (s *Server) command(ctx context.Context, session, method, requestID string,
 }
 
 // submit puts a command into the inbox. Its errors are the store's.
-func (s *Server) submit(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
+func (s *commands) submit(ctx context.Context, session, method, requestID string, r proto.Message, submit store.Submit) (store.Answer, error) {
 	body, err := proto.Marshal(r)
 	if err != nil {
 		return store.Answer{}, fmt.Errorf("marshal the request: %w", err)

@@ -18,10 +18,19 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
+// conversations are the two-way streams of sessions.
+type conversations struct {
+	*Config
+	turns    *turns
+	commands *commands
+	events   *events
+	streams  sync.WaitGroup // goroutines of Converse
+}
+
 // Converse joins a session: one goroutine takes the inputs, this one sends the
 // events. It ends when the client leaves. When the client only stops sending,
 // the events go on.
-func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) error {
+func (s *conversations) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	open, err := s.open(ctx, stream)
@@ -37,7 +46,7 @@ func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequ
 			cancel(err)
 		}
 	})
-	return s.follow(ctx, following{
+	return s.events.follow(ctx, following{
 		key: key(ctx, open.Session), after: open.AfterSeq, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return out.send(&sessionv1.ConverseResponse{Kind: &sessionv1.ConverseResponse_Event{Event: e}})
@@ -49,7 +58,7 @@ func (s *Server) Converse(stream grpc.BidiStreamingServer[sessionv1.ConverseRequ
 }
 
 // open reads the first input.
-func (s *Server) open(ctx context.Context, stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) (*sessionv1.ConverseOpen, error) {
+func (s *conversations) open(ctx context.Context, stream grpc.BidiStreamingServer[sessionv1.ConverseRequest, sessionv1.ConverseResponse]) (*sessionv1.ConverseOpen, error) {
 	r, err := stream.Recv()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -61,7 +70,7 @@ func (s *Server) open(ctx context.Context, stream grpc.BidiStreamingServer[sessi
 	if open == nil {
 		return nil, badInput("kind", "The first input has to be open; it names the session.")
 	}
-	if err := s.checkAfter(ctx, key(ctx, open.Session), open.Session, open.AfterSeq); err != nil {
+	if err := s.events.checkAfter(ctx, key(ctx, open.Session), open.Session, open.AfterSeq); err != nil {
 		return nil, err
 	}
 	return open, stream.SendHeader(metadata.MD{})
@@ -98,7 +107,7 @@ func (c *conversation) send(r *sessionv1.ConverseResponse) error {
 }
 
 // inputs takes inputs until the client sends no more.
-func (s *Server) inputs(ctx context.Context, out *conversation) error {
+func (s *conversations) inputs(ctx context.Context, out *conversation) error {
 	for {
 		r, err := out.stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -120,35 +129,35 @@ func (s *Server) inputs(ctx context.Context, out *conversation) error {
 }
 
 // input handles one input like its unary RPC.
-func (s *Server) input(ctx context.Context, session string, r *sessionv1.ConverseRequest) (requestID string, turn *sessionv1.Turn, err error) {
+func (s *conversations) input(ctx context.Context, session string, r *sessionv1.ConverseRequest) (requestID string, turn *sessionv1.Turn, err error) {
 	switch k := r.Kind.(type) {
 	case *sessionv1.ConverseRequest_CreateTurn:
 		in := k.CreateTurn
 		if err := sameSession(session, &in.Parent, &in.RequestId); err != nil {
 			return in.RequestId, nil, err
 		}
-		resp, err := s.CreateTurn(ctx, in)
+		resp, err := s.turns.CreateTurn(ctx, in)
 		return in.RequestId, resp.GetTurn(), err
 	case *sessionv1.ConverseRequest_Interrupt:
 		in := k.Interrupt
 		if err := sameSession(session, &in.Name, &in.RequestId); err != nil {
 			return in.RequestId, nil, err
 		}
-		_, err := s.InterruptSession(ctx, in)
+		_, err := s.commands.InterruptSession(ctx, in)
 		return in.RequestId, nil, err
 	case *sessionv1.ConverseRequest_ResolveApproval:
 		in := k.ResolveApproval
 		if err := sameSession(session, &in.Parent, &in.RequestId); err != nil {
 			return in.RequestId, nil, err
 		}
-		_, err := s.ResolveApproval(ctx, in)
+		_, err := s.commands.ResolveApproval(ctx, in)
 		return in.RequestId, nil, err
 	case *sessionv1.ConverseRequest_SubmitToolResult:
 		in := k.SubmitToolResult
 		if err := sameSession(session, &in.Parent, &in.RequestId); err != nil {
 			return in.RequestId, nil, err
 		}
-		_, err := s.SubmitToolResult(ctx, in)
+		_, err := s.commands.SubmitToolResult(ctx, in)
 		return in.RequestId, nil, err
 	default:
 		return "", nil, badInput("kind", "open is the first input, and only the first.")

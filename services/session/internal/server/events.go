@@ -23,8 +23,11 @@ const (
 	pageBytes  = 1 << 20
 )
 
+// events lists and follows the logs of sessions.
+type events struct{ *Config }
+
 // ListEvents reads a page of a session's log.
-func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest) (*sessionv1.ListEventsResponse, error) {
+func (s *events) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest) (*sessionv1.ListEventsResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := fmt.Sprintf("ListEvents\x00%s\x00%s\x00%d", k.Tenant, k.Session, r.AfterSeq)
 	after := r.AfterSeq
@@ -58,7 +61,7 @@ func (s *Server) ListEvents(ctx context.Context, r *sessionv1.ListEventsRequest)
 }
 
 // StreamEvents replays and follows a session's log.
-func (s *Server) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {
+func (s *events) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.ServerStreamingServer[sessionv1.StreamEventsResponse]) error {
 	ctx := stream.Context()
 	k := key(ctx, r.Parent)
 	if err := s.checkAfter(ctx, k, r.Parent, r.AfterSeq); err != nil {
@@ -79,7 +82,7 @@ func (s *Server) StreamEvents(r *sessionv1.StreamEventsRequest, stream grpc.Serv
 }
 
 // checkAfter refuses a number beyond the end of the log.
-func (s *Server) checkAfter(ctx context.Context, k store.Key, session string, after int64) error {
+func (s *events) checkAfter(ctx context.Context, k store.Key, session string, after int64) error {
 	found, err := s.Store.GetSession(ctx, k)
 	if err != nil {
 		return storeError(err, subject{session: session})
@@ -114,7 +117,7 @@ type following struct {
 // follow sends the stored events after f.after, then the new ones, until ctx or
 // the turn ends. Events come from memory if there is no gap, otherwise from the
 // store.
-func (s *Server) follow(ctx context.Context, f following) error {
+func (s *events) follow(ctx context.Context, f following) error {
 	live := s.Hub.Follow(f.key)
 	defer live.Close()
 	quiet := time.NewTicker(f.idle)
@@ -148,7 +151,7 @@ func (s *Server) follow(ctx context.Context, f following) error {
 
 // stillQuiet reports the stream's position after a look at the store, since a
 // wake may have been lost.
-func (s *Server) stillQuiet(ctx context.Context, f *following) error {
+func (s *events) stillQuiet(ctx context.Context, f *following) error {
 	f.sent = false
 	if err := s.catchUp(ctx, f); err != nil || f.sent || f.ended {
 		return err
@@ -157,7 +160,7 @@ func (s *Server) stillQuiet(ctx context.Context, f *following) error {
 }
 
 // deliver sends what the hub has. It reads the store before a gap and after a wake.
-func (s *Server) deliver(ctx context.Context, f *following, live *hub.Follower) error {
+func (s *events) deliver(ctx context.Context, f *following, live *hub.Follower) error {
 	batches, wake := live.Take()
 	for _, b := range batches {
 		if b[0].FirstSeq > f.after+1 {
@@ -186,7 +189,7 @@ func (s *Server) deliver(ctx context.Context, f *following, live *hub.Follower) 
 }
 
 // catchUp sends what the store has after f.after.
-func (s *Server) catchUp(ctx context.Context, f *following) error {
+func (s *events) catchUp(ctx context.Context, f *following) error {
 	over := false
 	if f.turn != "" {
 		_, turnID := splitTurn(f.turn)
@@ -240,7 +243,7 @@ func (f *following) send(events []*sessionv1.Event) error {
 // steeredBefore returns the turn into which t was steered by the sequence number
 // after, so that a client that attaches again continues with the same events. It
 // returns "" if t was not steered, or only later.
-func (s *Server) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int64) (string, error) {
+func (s *events) steeredBefore(ctx context.Context, t *sessionv1.Turn, after int64) (string, error) {
 	if t.SteeredInto == "" {
 		return "", nil
 	}
@@ -269,7 +272,7 @@ type messageCursor struct {
 
 // ListMessages lists a page of the conversation. All pages of a list show the
 // same conversation, even if the head moves meanwhile.
-func (s *Server) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequest) (*sessionv1.ListMessagesResponse, error) {
+func (s *events) ListMessages(ctx context.Context, r *sessionv1.ListMessagesRequest) (*sessionv1.ListMessagesResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := "ListMessages\x00" + k.Tenant + "\x00" + k.Session
 	var c messageCursor

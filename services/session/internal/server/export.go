@@ -43,10 +43,13 @@ const (
 
 var errFolded = errors.New("the log was folded while it was read")
 
+// exports writes sessions to files.
+type exports struct{ *Config }
+
 // ExportSession streams a session without active or queued turns. It writes the
 // transcript to a temporary file first, in short reads of the store, and sends
 // it once it is known to be consistent.
-func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error {
+func (s *exports) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionResponse]) error {
 	ctx := stream.Context()
 	file, err := spool()
 	if err != nil {
@@ -82,7 +85,7 @@ func (s *Server) ExportSession(r *sessionv1.ExportSessionRequest, stream grpc.Se
 }
 
 // spoolTranscript writes a session's transcript into an empty file.
-func (s *Server) spoolTranscript(ctx context.Context, k store.Key, file *os.File) error {
+func (s *exports) spoolTranscript(ctx context.Context, k store.Key, file *os.File) error {
 	for try := 1; ; try++ {
 		err := s.writeTranscript(ctx, k, file)
 		switch {
@@ -103,7 +106,7 @@ func (s *Server) spoolTranscript(ctx context.Context, k store.Key, file *os.File
 
 // writeTranscript reads a session page by page. The pages are consistent because
 // the session is the same before and after.
-func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
+func (s *exports) writeTranscript(ctx context.Context, k store.Key, to io.Writer) error {
 	before, err := s.Store.GetSession(ctx, k)
 	if err != nil {
 		return err
@@ -137,7 +140,7 @@ func (s *Server) writeTranscript(ctx context.Context, k store.Key, to io.Writer)
 	return w.Close()
 }
 
-func (s *Server) writeTurns(ctx context.Context, k store.Key, w *transcript.Writer) error {
+func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Writer) error {
 	for after := ""; ; {
 		some, err := s.Store.ListTurns(ctx, k, after, exportRows)
 		if err != nil {
@@ -158,7 +161,7 @@ func (s *Server) writeTurns(ctx context.Context, k store.Key, w *transcript.Writ
 	}
 }
 
-func (s *Server) writeMessages(ctx context.Context, k store.Key, w *transcript.Writer) error {
+func (s *exports) writeMessages(ctx context.Context, k store.Key, w *transcript.Writer) error {
 	for after := ""; ; {
 		some, err := s.Store.ListTree(ctx, k, after, exportRows, exportBytes)
 		if err != nil || len(some) == 0 {
@@ -173,7 +176,7 @@ func (s *Server) writeMessages(ctx context.Context, k store.Key, w *transcript.W
 	}
 }
 
-func (s *Server) writeEvents(ctx context.Context, k store.Key, last int64, w *transcript.Writer) error {
+func (s *exports) writeEvents(ctx context.Context, k store.Key, last int64, w *transcript.Writer) error {
 	for seq := int64(0); seq < last; {
 		some, err := s.Store.ListEvents(ctx, k, seq, exportRows, exportBytes)
 		if err != nil {
@@ -227,7 +230,7 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 
 // openFiles starts to read a workspace's files as an archive; it returns nil for a session
 // without a workspace. A refusal is returned here.
-func (s *Server) openFiles(ctx context.Context, session string) (io.Reader, error) {
+func (s *exports) openFiles(ctx context.Context, session string) (io.Reader, error) {
 	stream, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: session})
 	if err != nil {
 		return nil, apierr.Forward(err)

@@ -21,9 +21,9 @@ import (
 // the due time, so the job is only an alarm: if a replica dies after it has sent
 // the message and before it has stored that, the next one repeats the same
 // request, which makes no second turn.
-func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
+func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	k, id := store.ScheduleOf(j)
-	row, err := s.Store.GetSchedule(ctx, k, id)
+	row, err := x.s.Store.GetSchedule(ctx, k, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && row.Due.IsZero() {
 		return nil, nil // deleted or paused meanwhile, or no time is left
 	}
@@ -39,10 +39,10 @@ func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
 	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User})
-	if fired.Turn, fired.Error, err = s.fire(ctx, k, row); err != nil {
+	if fired.Turn, fired.Error, err = x.fire(ctx, k, row); err != nil {
 		return nil, err
 	}
-	if err := s.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
+	if err := x.s.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
 		return nil, err
 	}
 	return &store.Job{Due: fired.Next}, nil
@@ -50,10 +50,10 @@ func (s *Server) Fire(ctx context.Context, j store.Job) (*store.Job, error) {
 
 // fire sends the message of a due time. It returns the turn's name, or why
 // there is no turn. An error means that the job must be retried.
-func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
+func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) (name, why string, err error) {
 	session := "sessions/" + k.Session
 	if _, last := splitTurn(row.Schedule.LastTurn); last != "" {
-		t, err := s.Store.GetTurn(ctx, k, last)
+		t, err := x.s.Store.GetTurn(ctx, k, last)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return "", "", err
 		}
@@ -62,7 +62,7 @@ func (s *Server) fire(ctx context.Context, k store.Key, row *store.ScheduleRow) 
 		}
 	}
 	_, id := splitSchedule(row.Schedule.Name)
-	t, err := s.acceptFrom(ctx, "Schedule", row.Schedule.Name, &sessionv1.CreateTurnRequest{
+	t, err := x.s.acceptFrom(ctx, "Schedule", row.Schedule.Name, &sessionv1.CreateTurnRequest{
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
 	}, 0)

@@ -20,7 +20,7 @@ import (
 
 // checkFits refuses a turn whose prompt and tools alone are longer than the
 // model's context: no compaction could make room for its message.
-func (s *Server) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
+func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
 	most := s.ContextTokens(spec.Model)
 	if most == 0 {
 		return nil
@@ -65,7 +65,7 @@ type toolSize struct {
 // toolTokens estimates the part of a model's context that an agent's tools take, in
 // tokens; 0 if tools does not answer now. of names the agent's revision and the
 // tenant.
-func (s *Server) toolTokens(ctx context.Context, of string, names []string) int64 {
+func (s *turns) toolTokens(ctx context.Context, of string, names []string) int64 {
 	if len(names) == 0 {
 		return 0
 	}
@@ -90,7 +90,7 @@ func (s *Server) toolTokens(ctx context.Context, of string, names []string) int6
 	return tokens
 }
 
-func (s *Server) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
+func (s *turns) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, toolPatience)
 	defer cancel()
 	for token := ""; ; {

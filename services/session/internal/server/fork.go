@@ -23,13 +23,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// forks copies sessions.
+type forks struct{ *Config }
+
 // ForkSession makes a session with the conversation of another one.
 //
 // It makes the files first and the session last, in one write: a fork that
 // fails leaves at most a workspace without a session. A fork that is repeated
 // with its request id finds that workspace again, because its id follows from
 // the request id.
-func (s *Server) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
+func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
 	from, to := key(ctx, r.Name), key(ctx, r.SessionId)
 	if to.Session == "" {
 		to.Session = derivedID(from, r.RequestId)
@@ -59,7 +62,7 @@ func (s *Server) ForkSession(ctx context.Context, r *sessionv1.ForkSessionReques
 }
 
 // fork copies the files and writes the new session.
-func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
+func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessionRequest, n store.NewSession) error {
 	source, err := s.Store.GetSession(ctx, from)
 	if err != nil {
 		return storeError(err, subject{session: r.Name})
@@ -95,7 +98,7 @@ func (s *Server) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSess
 
 // dropUnused deletes files that were made for a session that does not exist: it
 // could not be made, or it was made before by the same request and deleted.
-func (s *Server) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
+func (s *forks) dropUnused(ctx context.Context, k store.Key, answer store.Answer, err error) {
 	if err == nil && answer.Replayed {
 		if _, err = s.Store.GetSession(ctx, k); !errors.Is(err, store.ErrNotFound) {
 			return
@@ -121,7 +124,7 @@ func mayBeMade(err error) bool {
 }
 
 // forkPoint returns the id of the last message that a fork copies.
-func (s *Server) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
+func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1.Session, turn string) (string, error) {
 	if turn == "" {
 		if source.ActiveTurn != "" {
 			return "", sessionActive(source.Name)
@@ -156,7 +159,7 @@ const pageMessages = 50
 // copyMessages reads the path to head, renamed into the new session. The messages
 // belong to no turn there. Call ids stay the same: they only tie results to uses,
 // and no call is made with an old one.
-func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
+func (s *forks) copyMessages(ctx context.Context, from, to store.Key, head string) ([]*sessionv1.Message, error) {
 	if head == "" {
 		return nil, nil
 	}
@@ -187,7 +190,7 @@ func (s *Server) copyMessages(ctx context.Context, from, to store.Key, head stri
 // copyWorkspace copies the files of one session to another, which has none yet,
 // and reports whether it made them now. A session without a workspace has
 // nothing to copy.
-func (s *Server) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
+func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the streams in every case
 	defer cancel()
 	out, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: from})
@@ -230,7 +233,7 @@ const dropTimeout = 10 * time.Second
 
 // dropWorkspace deletes the files of a session that could not be made, even if
 // its caller has left.
-func (s *Server) dropWorkspace(ctx context.Context, session string) {
+func (s *forks) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if _, err := s.Workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session}); err != nil {

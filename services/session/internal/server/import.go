@@ -23,11 +23,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
 
+// imports makes sessions of files.
+type imports struct {
+	*Config
+	sessions *sessions
+	forks    *forks
+}
+
 // ImportSession makes a session from an export. The upload goes to a temporary
 // file and is checked completely before anything is made. Then it makes the
 // files, and the session last, in one write: an import that fails leaves at most
 // a workspace without a session.
-func (s *Server) ImportSession(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) error {
+func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) || err == nil && first.GetOpen() == nil {
@@ -56,7 +63,7 @@ func (s *Server) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impor
 }
 
 // receive writes the upload to a file and computes its checksum.
-func (s *Server) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) (*os.File, []byte, error) {
+func (s *imports) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse]) (*os.File, []byte, error) {
 	file, err := spool()
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +75,7 @@ func (s *Server) receive(stream grpc.ClientStreamingServer[sessionv1.ImportSessi
 	return file, sum.Sum(nil), nil
 }
 
-func (s *Server) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash) error {
+func (s *imports) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSessionRequest, sessionv1.ImportSessionResponse], file *os.File, sum hash.Hash) error {
 	size := int64(0)
 	for {
 		m, err := stream.Recv()
@@ -91,7 +98,7 @@ func (s *Server) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSes
 }
 
 // importFile makes the session, or finds the one that the same request has made.
-func (s *Server) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
+func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
 	to := key(ctx, open.SessionId)
 	if to.Session == "" {
 		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import"}, open.RequestId)
@@ -131,7 +138,7 @@ func importRequest(open *sessionv1.ImportOpen, sum []byte) store.Request {
 }
 
 // makeImported checks the file, copies the files and writes the session.
-func (s *Server) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
+func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
 	parcel, err := s.unpackUpload(ctx, upload)
 	if err != nil {
 		return err
@@ -152,7 +159,7 @@ func (s *Server) makeImported(ctx context.Context, open *sessionv1.ImportOpen, i
 	}
 	answer, err := s.Store.ImportSession(ctx, in)
 	if made {
-		s.dropUnused(ctx, in.Key, answer, err)
+		s.forks.dropUnused(ctx, in.Key, answer, err)
 	}
 	return importError(err)
 }
@@ -178,7 +185,7 @@ func importError(err error) error {
 }
 
 // describe completes the description of the session for the store.
-func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
+func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
 	was := file.Session
 	a, err := s.importAgent(open.Agent, was.Agent)
 	if err != nil {
@@ -187,7 +194,7 @@ func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1
 	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
 		return err
 	}
-	if err := s.keepRevision(ctx, in.Tenant, a); err != nil {
+	if err := s.sessions.keepRevision(ctx, in.Tenant, a); err != nil {
 		return err
 	}
 	in.Agent, in.AgentRevision, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, was.Title, was.Labels, was.Budget
@@ -198,19 +205,19 @@ func (s *Server) describe(ctx context.Context, in *store.Import, open *sessionv1
 }
 
 // importAgent returns the agent to go on with.
-func (s *Server) importAgent(asked, was string) (agent.Agent, error) {
+func (s *imports) importAgent(asked, was string) (agent.Agent, error) {
 	if asked != "" {
 		a, ok := s.Agents.Get(asked)
 		if !ok {
 			return a, agentNotFound(asked, "open.agent")
 		}
-		return a, s.checkAgent(a)
+		return a, s.sessions.checkAgent(a)
 	}
 	a, ok := s.Agents.Get(was)
 	if !ok || was == "" {
 		return a, agentNotFound(strings.TrimPrefix(was, "agents/"), "open.agent")
 	}
-	return a, s.checkAgent(a)
+	return a, s.sessions.checkAgent(a)
 }
 
 // Bounds of one write to the store.

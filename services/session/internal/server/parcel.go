@@ -41,7 +41,7 @@ func (p *parcel) close() {
 // unpackUpload recognizes a transcript or an archive, and extracts the
 // transcript of an archive. It reads the whole archive, so that damage is found
 // before anything is made.
-func (s *Server) unpackUpload(ctx context.Context, upload *os.File) (*parcel, error) {
+func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*parcel, error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Server) unpackUpload(ctx context.Context, upload *os.File) (*parcel, er
 
 // eachEntry reads an archive to its end: the transcript first and once, then
 // only files of the workspace.
-func (s *Server) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
+func (s *imports) eachEntry(ctx context.Context, from io.Reader, f func(h *tar.Header, content io.Reader) error) error {
 	zip, err := gzip.NewReader(from)
 	if err != nil {
 		return damaged(err)
@@ -138,7 +138,7 @@ func tooMuch(most *io.LimitedReader, err error) error {
 // unpackFiles makes the workspace from the archive's files, and reports whether
 // it was made now. The call's id depends on the file, so that a repeated import
 // with another file does not get this one's answer.
-func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
+func (s *imports) unpackFiles(ctx context.Context, upload *os.File, to store.Key, sum []byte) (made bool, err error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return false, err
@@ -174,7 +174,7 @@ func (s *Server) unpackFiles(ctx context.Context, upload *os.File, to store.Key,
 }
 
 // sendFiles writes the archive's files in the sandbox's format.
-func (s *Server) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
+func (s *imports) sendFiles(ctx context.Context, from io.Reader, to io.Writer) error {
 	sent := bufio.NewWriterSize(to, pieceBytes)
 	out := tar.NewWriter(sent)
 	err := s.eachEntry(ctx, from, func(h *tar.Header, content io.Reader) error {

@@ -20,7 +20,7 @@ type searchCursor struct {
 
 // SearchMessages finds messages of ended turns, including turns that were
 // undone.
-func (s *Server) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
+func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
 	k := key(ctx, r.Session)
 	scope := "SearchMessages\x00" + k.Tenant + "\x00" + k.Session + "\x00" + r.Query
 	var c searchCursor

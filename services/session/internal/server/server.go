@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -35,20 +34,15 @@ type Config struct {
 	Agents *agent.Set
 	// AgentFaults returns what is known to be wrong with an agent of Agents.
 	AgentFaults func(id string) []string
-	Calls       toolsv1.CallServiceClient
+	Peers
 	// Try does a job at once, if possible.
-	Try        func(ctx context.Context, tenant string, kind store.JobKind, id string) error
-	Workspaces sandboxv1.WorkspaceServiceClient
-	// Repositories keeps sessions' repositories; RepositoryBranch is the pattern of
-	// sessions' own branches.
-	Repositories     sandboxv1.RepositoryServiceClient
+	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
+	// RepositoryBranch is the pattern of sessions' own branches.
 	RepositoryBranch string
 	// Nodes chooses the node of a new workspace.
 	Nodes   *placement.Nodes
 	Log     *slog.Logger
 	Version string
-	// Tools reports the size of agents' tools.
-	Tools toolsv1.ToolServiceClient
 	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
 	// known.
 	ContextTokens func(model string) int64
@@ -69,17 +63,43 @@ type Config struct {
 	IdleProgress time.Duration
 }
 
-// Server implements SessionService.
+// Peers are the services that the server calls.
+type Peers struct {
+	Calls        toolsv1.CallServiceClient
+	Tools        toolsv1.ToolServiceClient // reports the size of agents' tools
+	Workspaces   sandboxv1.WorkspaceServiceClient
+	Repositories sandboxv1.RepositoryServiceClient
+}
+
+// Server implements SessionService; each part answers the RPCs of its subject.
 type Server struct {
+	unimplemented
+	*Config
+	*sessions
+	*turns
+	*commands
+	*events
+	*conversations
+	*forks
+	*exports
+	*imports
+}
+
+// unimplemented is deeper than the parts, so that their methods come first.
+type unimplemented struct {
 	sessionv1.UnimplementedSessionServiceServer
-	Config
-	revisions sync.Map       // tenant + revision that the store has
-	streams   sync.WaitGroup // goroutines of Converse
-	toolSizes toolSizes
 }
 
 // New returns a server.
-func New(c Config) *Server { return &Server{Config: c} }
+func New(c Config) *Server {
+	s := &Server{
+		Config: &c, sessions: &sessions{Config: &c}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+	}
+	s.turns = &turns{Config: &c, sessions: s.sessions, events: s.events}
+	s.conversations = &conversations{Config: &c, turns: s.turns, commands: s.commands, events: s.events}
+	s.imports = &imports{&c, s.sessions, s.forks}
+	return s
+}
 
 // Close waits for the goroutines of handlers. No RPC runs any more.
 func (s *Server) Close() { s.streams.Wait() }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -15,8 +16,14 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// sessions creates, shows and deletes sessions.
+type sessions struct {
+	*Config
+	revisions sync.Map // tenant + revision that the store has
+}
+
 // CreateSession creates a session with the agent's current revision.
-func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
+func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
 	a, ok := s.Agents.Get(r.GetSession().GetAgent())
 	if !ok {
 		return nil, agentNotFound(r.GetSession().GetAgent(), "session.agent")
@@ -56,7 +63,7 @@ func (s *Server) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRe
 }
 
 // keepRevision stores an agent's revision, once a tenant.
-func (s *Server) keepRevision(ctx context.Context, tenant string, a agent.Agent) error {
+func (s *sessions) keepRevision(ctx context.Context, tenant string, a agent.Agent) error {
 	known := tenant + "\x00" + a.ID + "\x00" + a.Revision
 	if _, ok := s.revisions.Load(known); ok {
 		return nil
@@ -82,7 +89,7 @@ func greeting(k store.Key, a agent.Agent) []*sessionv1.Message {
 }
 
 // GetSession reads a session.
-func (s *Server) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
+func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionRequest) (*sessionv1.GetSessionResponse, error) {
 	session, err := s.Store.GetSession(ctx, key(ctx, r.Name))
 	if err != nil {
 		return nil, storeError(err, subject{session: r.Name})
@@ -96,7 +103,7 @@ type sessionCursor struct {
 }
 
 // ListSessions lists a page of sessions.
-func (s *Server) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
+func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
 	name := r.Agent
 	if name != "" {
 		if a, ok := s.Agents.Get(name); ok {
@@ -139,7 +146,7 @@ const deleteWait = 5 * time.Second
 // DeleteSession deletes a session. The deletion is durable once the store has
 // done it. Tools and sandbox delete their data now if they can be reached,
 // otherwise as soon as they can.
-func (s *Server) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
+func (s *sessions) DeleteSession(ctx context.Context, r *sessionv1.DeleteSessionRequest) (*sessionv1.DeleteSessionResponse, error) {
 	k := key(ctx, r.Name)
 	answer, err := s.Store.DeleteSession(ctx, k, keepForADay(request("DeleteSession", r.Name, r.RequestId, r)))
 	if errors.Is(err, store.ErrTurnActive) {

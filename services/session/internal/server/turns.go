@@ -27,8 +27,16 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
+// turns accepts turns and shows them.
+type turns struct {
+	*Config
+	sessions  *sessions
+	events    *events
+	toolSizes toolSizes
+}
+
 // CreateTurn puts a message into the session's inbox.
-func (s *Server) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest) (*sessionv1.CreateTurnResponse, error) {
+func (s *turns) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest) (*sessionv1.CreateTurnResponse, error) {
 	t, err := s.accept(ctx, "CreateTurn", r, 0)
 	if err != nil {
 		return nil, err
@@ -37,7 +45,7 @@ func (s *Server) CreateTurn(ctx context.Context, r *sessionv1.CreateTurnRequest)
 }
 
 // RunTurn accepts a message like CreateTurn and follows the turn.
-func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error {
+func (s *turns) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamingServer[sessionv1.RunTurnResponse]) error {
 	ctx := stream.Context()
 	t, err := s.accept(ctx, "RunTurn", &sessionv1.CreateTurnRequest{
 		Parent: r.Parent, Text: r.Text, Content: r.Content, OnActive: r.OnActive, Limits: r.Limits,
@@ -50,11 +58,11 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 		return err
 	}
 	after := max(r.AfterSeq, t.AfterSeq)
-	into, err := s.steeredBefore(ctx, t, after)
+	into, err := s.events.steeredBefore(ctx, t, after)
 	if err != nil {
 		return err
 	}
-	return s.follow(ctx, following{
+	return s.events.follow(ctx, following{
 		key: key(ctx, r.Parent), after: after, turn: t.Name, into: into, idle: s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.RunTurnResponse{Kind: &sessionv1.RunTurnResponse_Event{Event: e}})
@@ -67,13 +75,13 @@ func (s *Server) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreamin
 
 // accept submits a turn and reads it back. after is the sequence number after
 // which the caller will follow it.
-func (s *Server) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	return s.acceptFrom(ctx, method, "", r, after)
 }
 
 // acceptFrom is accept for a turn that a schedule sends, if schedule is not
 // empty.
-func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	if err := checkContent(r.Content); err != nil {
 		return nil, err
 	}
@@ -127,7 +135,7 @@ func (s *Server) acceptFrom(ctx context.Context, method, schedule string, r *ses
 }
 
 // submission returns the command of a turn.
-func (s *Server) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
+func (s *turns) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	state, err := state.Accept(r, user(ctx), carrier)
@@ -149,9 +157,9 @@ func (s *Server) submission(ctx context.Context, method string, k store.Key, t *
 }
 
 // spec reads the revision of the agent that a session is pinned to.
-func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
+func (s *turns) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
 	if a, ok := s.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {
-		return a.Spec, s.checkAgent(a)
+		return a.Spec, s.sessions.checkAgent(a)
 	}
 	rev, err := s.Store.GetAgentRevision(ctx, tenant, session.Agent, session.AgentRevision)
 	if errors.Is(err, store.ErrNotFound) {
@@ -166,7 +174,7 @@ func (s *Server) spec(ctx context.Context, tenant string, session *sessionv1.Ses
 
 // limits combines a request's limits with the agent's and the server's
 // defaults, under the operator's ceilings.
-func (s *Server) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budget.Limits) (*sessionv1.TurnLimits, error) {
+func (s *turns) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budget.Limits) (*sessionv1.TurnLimits, error) {
 	steps, err := limit("limits.max_steps", int64(asked.GetMaxSteps()), int64(spec.MaxSteps), int64(s.Limits.MaxSteps), int64(s.Ceilings.MaxSteps))
 	if err != nil {
 		return nil, err
@@ -205,7 +213,7 @@ func limit(field string, asked, agents, dflt, ceiling int64) (int64, error) {
 }
 
 // GetTurn reads a turn.
-func (s *Server) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {
+func (s *turns) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {
 	session, turnID := splitTurn(r.Name)
 	k := key(ctx, session)
 	t, err := s.Store.GetTurn(ctx, k, turnID)
@@ -216,11 +224,11 @@ func (s *Server) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*ses
 }
 
 // ListTurns lists a page of a session's turns.
-func (s *Server) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*sessionv1.ListTurnsResponse, error) {
+func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*sessionv1.ListTurnsResponse, error) {
 	k := key(ctx, r.Parent)
 	scope := "ListTurns\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
-	if err := s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+	if err := s.events.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
 	size := page.Size(r.PageSize, 50, 1000)
@@ -257,7 +265,7 @@ const shortText = 64 << 10
 
 // list begins a list below a session: it checks that the session exists and that the
 // token belongs to the list.
-func (s *Server) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {
+func (s *events) list(ctx context.Context, k store.Key, session, token, scope string, cursor any) error {
 	if token != "" {
 		if err := page.Decode(token, scope, cursor); err != nil {
 			return storeError(err, subject{})
