@@ -12,9 +12,9 @@ import (
 // Config configures the limits of the gateway. rpc.Config configures its listeners, and its caller connects
 // its peers.
 type Config struct {
-	Heartbeat           time.Duration `key:"heartbeat" help:"how often a quiet event stream is kept alive with a comment; proxies cut streams that stay silent"`
-	Reconnect           time.Duration `key:"reconnect" help:"after how long clients of event streams reconnect (the retry field)"`
-	WriteTimeout        time.Duration `key:"write-timeout" help:"how long a stream waits for a reader that takes nothing before it cuts it off"`
+	Heartbeat           time.Duration `key:"heartbeat" help:"interval of comments in a quiet event stream; proxies cut silent streams"`
+	Reconnect           time.Duration `key:"reconnect" help:"time after which clients of event streams reconnect (the retry field)"`
+	WriteTimeout        time.Duration `key:"write-timeout" help:"how long a stream waits for a client that reads nothing before it ends"`
 	Timeout             time.Duration `key:"timeout" help:"how long a service may take to answer a request, or to open a stream"`
 	BodyTimeout         time.Duration `key:"body-timeout" help:"how long the body of a request may take to arrive"`
 	MaxBody             config.Size   `key:"max-body" help:"how large the body of a request may be"`

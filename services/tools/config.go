@@ -16,22 +16,22 @@ type Profile = permission.Rules
 
 // Config configures the tools service. Defaults returns the default one.
 type Config struct {
-	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
-	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, where the one that accepts writes is used; empty: SQLite in the data directory"`
+	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start waits for a Postgres that cannot be reached; nothing is served meanwhile; 0: it does not wait"`
 	Data         string        `key:"data" help:"the directory for SQLite's file tools.db"`
 
-	Advertise string        `key:"advertise" help:"address at which the other replicas on the same Postgres reach this one's peer listener; empty: the peer listener's own"`
-	LeaseTTL  time.Duration `key:"lease-ttl" help:"how long a call stays a replica's that does not renew its lease: the time after which another one takes over what a dead one leaves"`
+	Advertise string        `key:"advertise" help:"address at which the other replicas on the same Postgres reach this one's peer listener; empty: the address of the peer listener"`
+	LeaseTTL  time.Duration `key:"lease-ttl" help:"lifetime of a replica's lease on a call; after it, another replica takes over the calls of a dead one"`
 
 	OperationTTL  time.Duration `key:"operation-ttl" help:"how long an operation, such as a command in the background, may run"`
 	OperationKeep time.Duration `key:"operation-keep" help:"how long an operation is kept after its end"`
 
 	Profiles map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes; rules on paths hold where symbolic links lead, but not for hard links and not for what Bash opens"`
 
-	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; others wait"`
-	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; others wait"`
+	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; further calls wait"`
+	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; further calls wait"`
 	MaxCallTime     time.Duration `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
-	MaxCallOutput   config.Size   `key:"max-call-output" help:"how much output of a running call is kept for those who follow it"`
+	MaxCallOutput   config.Size   `key:"max-call-output" help:"how much output of a running call is kept for its followers"`
 }
 
 // Defaults returns the default configuration.

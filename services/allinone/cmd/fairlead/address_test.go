@@ -24,10 +24,10 @@ func TestAWrongAddressSaysWhereTheRightOneIs(t *testing.T) {
 		want string
 	}{
 		"run on REST":            {[]string{"run", "--server", http1, "hi"}, http1 + " is the server's REST address"},
-		"a list on REST":         {[]string{"sessions", "list", "--server", http1}, "after gRPC in its first lines"},
-		"nodes on REST":          {[]string{"nodes", "--peer", http1}, "is not a peer listener; give --peer the address that stands after peer"},
-		"nodes on public gRPC":   {[]string{"nodes", "--peer", public}, "is not a peer listener; give --peer the address that stands after peer"},
-		"nodes without listener": {[]string{"nodes", "--peer", nothing}, "no peer listener can be reached at " + nothing + "; give --peer"},
+		"a list on REST":         {[]string{"sessions", "list", "--server", http1}, "which the server prints at its start"},
+		"nodes on REST":          {[]string{"nodes", "--peer", http1}, "is not a peer listener; --peer takes the address that a server prints after peer"},
+		"nodes on public gRPC":   {[]string{"nodes", "--peer", public}, "is not a peer listener; --peer takes the address that a server prints after peer"},
+		"nodes without listener": {[]string{"nodes", "--peer", nothing}, "no peer listener can be reached at " + nothing + "; --peer takes"},
 		"drain on public gRPC":   {[]string{"nodes", "drain", "n", "--peer", public}, "is not a peer listener"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // chatCommand talks to an agent.
 type chatCommand struct {
 	Agent    string `help:"The agent of the new session, such as coder or assistant."`
-	Session  string `placeholder:"ID" help:"Continue this session instead of beginning one."`
+	Session  string `placeholder:"ID" help:"Continue this session instead of a new one."`
 	Thinking bool   `help:"Show the model's thinking."`
 	target
 }
@@ -163,7 +163,7 @@ func (c *conversation) say(ctx context.Context, text string) error {
 		c.prompt("%s", chatHelp)
 		return nil
 	case strings.HasPrefix(text, "/") && !strings.ContainsAny(text[1:], "/ \n"):
-		c.notice("There is no command %s; /help shows what there is.", terminal.Line(text, 40))
+		c.notice("There is no command %s; /help lists the commands.", terminal.Line(text, 40))
 		return nil
 	}
 	_, err := c.turn(ctx, &sessionv1.RunTurnRequest{Parent: c.session, Text: text, RequestId: id.New()})

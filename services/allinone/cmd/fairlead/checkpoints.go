@@ -19,7 +19,7 @@ type checkpointsCommand struct {
 // createCheckpointCommand makes a checkpoint.
 type createCheckpointCommand struct {
 	Session     string `arg:"" help:"The session."`
-	Description string `arg:"" optional:"" help:"What the checkpoint is."`
+	Description string `arg:"" optional:"" help:"A description of the checkpoint."`
 	JSON        bool   `name:"json" help:"Print the checkpoint as JSON."`
 	target
 }

@@ -25,8 +25,8 @@ import (
 // target is the server of a command: a running one, or one that the command
 // starts in this process, without listeners.
 type target struct {
-	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server. Without one, a server runs inside this command for as long as it takes."`
-	Data   string `placeholder:"DIR" help:"Without --server: the directory in which everything is kept."`
+	Server string `placeholder:"HOST:PORT" env:"FAIRLEAD_SERVER" help:"gRPC address of a running server. Without it, the command runs a server of its own."`
+	Data   string `placeholder:"DIR" help:"Without --server: the data directory."`
 	Config string `placeholder:"FILE" help:"Without --server: the configuration file."`
 }
 
@@ -77,7 +77,7 @@ func (t target) unreachable(err error) error {
 		return err
 	}
 	if speaksHTTP1(err) {
-		return fmt.Errorf("%s is the server's REST address; --server takes its gRPC address, which stands after gRPC in its first lines", t.Server)
+		return fmt.Errorf("%s is the server's REST address; --server takes the gRPC address, which the server prints at its start", t.Server)
 	}
 	return fmt.Errorf("the server at %s cannot be reached; start it with `fairlead serve`, or leave --server out: %w", t.Server, err)
 }

@@ -38,7 +38,7 @@ type conversation struct {
 }
 
 // errQuit is what a second request to stop a turn leads to.
-var errQuit = errors.New("quit before the turn had ended; it goes on to its end")
+var errQuit = errors.New("quit before the end of the turn; the server finishes it")
 
 // turn runs a turn to its end.
 func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) (*sessionv1.TurnFinished, error) {
@@ -98,7 +98,7 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 	case *sessionv1.Event_TurnStarted:
 		if model := b.TurnStarted.GetModel(); !c.told && strings.HasPrefix(model, "scripted:") {
 			c.told = true
-			c.notice("The model %s is a script: it plays prepared answers and asks nobody.", terminal.Line(model, 60))
+			c.notice("The model %s is a script: it plays prepared answers and calls no provider.", terminal.Line(model, 60))
 		}
 		if c.started = true; c.asked { // it was asked too early
 			return c.interrupt(ctx)
@@ -124,10 +124,10 @@ func (c *conversation) ask(ctx context.Context) error {
 	a := c.approvals[0]
 	switch {
 	case c.answers == nil && c.alone:
-		c.notice("%s needs an approval and there is nobody to ask: run this in a terminal, or with --server on a server that others reach.", terminal.Line(a.GetTool(), 40))
+		c.notice("%s needs an approval, and there is no terminal to ask in: run this in a terminal, or use --server with a server that others can reach.", terminal.Line(a.GetTool(), 40))
 		return c.interrupt(ctx)
 	case c.answers == nil:
-		c.notice("the turn waits for an approval. Answer it over REST, where ADDRESS stands after REST in the server's first lines:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://ADDRESS/v1/%s/approvals:resolve",
+		c.notice("the turn waits for an approval. Answer it over REST, where ADDRESS is the REST address that the server prints at its start:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://ADDRESS/v1/%s/approvals:resolve",
 			terminal.Line(a.GetCallId(), 0), terminal.Line(a.GetDigest(), 0), c.session)
 		return nil
 	}

@@ -126,7 +126,7 @@ func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if text := out.String(); strings.Contains(text, "8080") || !strings.Contains(text, "after REST in the server's first lines") {
+	if text := out.String(); strings.Contains(text, "8080") || !strings.Contains(text, "REST address that the server prints at its start") {
 		t.Errorf("the address of REST is not known here, but the hint is:\n%s", text)
 	}
 	s.Release()
@@ -158,7 +158,7 @@ func TestATurnThatNobodyCanApproveIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	requests := s.Requests()
-	if _, ok := requests[len(requests)-1].(*sessionv1.InterruptSessionRequest); !ok || !strings.Contains(out.String(), "nobody to ask") {
+	if _, ok := requests[len(requests)-1].(*sessionv1.InterruptSessionRequest); !ok || !strings.Contains(out.String(), "no terminal to ask in") {
 		t.Errorf("asked for %v\n%s", requests[len(requests)-1], out.String())
 	}
 }

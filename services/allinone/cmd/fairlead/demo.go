@@ -22,13 +22,13 @@ import (
 
 // demoCommand runs the demonstration.
 type demoCommand struct {
-	Real bool `help:"Use the real model that ANTHROPIC_API_KEY or OPENAI_API_KEY gives instead of the scripted one."`
+	Real bool `help:"Use a real model, with ANTHROPIC_API_KEY or OPENAI_API_KEY, instead of the scripted one."`
 }
 
 // Help says what happens.
 func (demoCommand) Help() string {
 	return `Starts a server with a temporary data directory on a free port of this machine, shows a small program whose test fails,
-lets the agent coder repair it over the REST API, and checks that the test is green. Exit code 0 only then.`
+lets the agent coder repair it over the REST API, and checks that the test is green. The exit code is 0 only then.`
 }
 
 // Run runs the demonstration in a directory that it removes.

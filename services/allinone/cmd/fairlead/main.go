@@ -42,13 +42,13 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
-	Sessions    sessionsCommand    `cmd:"" help:"List sessions and look at them."`
-	Budgets     budgetsCommand     `cmd:"" help:"Show what may be used and what was."`
-	Checkpoints checkpointsCommand `cmd:"" help:"Make and list points to which sessions can be rewound."`
+	Sessions    sessionsCommand    `cmd:"" help:"List, show, change and export sessions."`
+	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`
+	Checkpoints checkpointsCommand `cmd:"" help:"Make and list checkpoints of sessions."`
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
-	Webhooks    webhooksCommand    `cmd:"" help:"Tell other systems when turns end."`
-	Variables   variablesCommand   `cmd:"" help:"Set what your commands have in their environment."`
-	Nodes       nodesCommand       `cmd:"" help:"Look at sandbox nodes and empty them."`
+	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
+	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
+	Nodes       nodesCommand       `cmd:"" help:"List sandbox nodes and drain them."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`

@@ -14,7 +14,7 @@ import (
 func misused(err error) error {
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) || parse.Context == nil || parse.Context.Selected() == nil {
-		return fmt.Errorf("%w (fairlead --help shows what there is)", err)
+		return fmt.Errorf("%w (fairlead --help lists the commands)", err)
 	}
 	command := parse.Context.Selected()
 	for command.Type == kong.ArgumentNode {
@@ -24,7 +24,7 @@ func misused(err error) error {
 	if _, flag, ok := strings.Cut(err.Error(), "unknown flag --"); ok && !strings.Contains(flag, "did you mean") {
 		near = similarFlag(command, strings.TrimSpace(flag))
 	}
-	return fmt.Errorf("%w%s (%s --help shows what there is)", err, near, command.FullPath())
+	return fmt.Errorf("%w%s (%s --help lists what it takes)", err, near, command.FullPath())
 }
 
 // similarFlag proposes a flag of the command that shares a word with name.

@@ -16,9 +16,9 @@ import (
 
 // nodesCommand is for operators of several sandbox nodes.
 type nodesCommand struct {
-	List    listNodesCommand `cmd:"" default:"withargs" help:"Show how the nodes stand."`
-	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move those that it has."`
-	Undrain undrainCommand   `cmd:"" help:"Use a node again."`
+	List    listNodesCommand `cmd:"" default:"withargs" help:"List the nodes and their states."`
+	Drain   drainCommand     `cmd:"" help:"Give a node no new workspaces, and move its workspaces away."`
+	Undrain undrainCommand   `cmd:"" help:"Give a drained node new workspaces again."`
 }
 
 // peerTarget is the peer listener of a session replica: clients have no access
@@ -47,7 +47,7 @@ func (p peerTarget) explain(err error) error {
 	if code == codes.Unimplemented || speaksHTTP1(err) {
 		what = p.Peer + " is not a peer listener"
 	}
-	return fmt.Errorf("%s; give --peer the address that stands after peer in the server's first lines (a server on SQLite has none, and one node): %w", what, err)
+	return fmt.Errorf("%s; --peer takes the address that a server prints after peer at its start (a server on SQLite has one node and no such address): %w", what, err)
 }
 
 type listNodesCommand struct{ peerTarget }
@@ -79,7 +79,7 @@ type drainCommand struct {
 
 // Run drains the node.
 func (c drainCommand) Run(ctx context.Context, s stdio) error {
-	return c.set(ctx, s, true, "is drained: workspaces leave it, those with a turn as the next one begins; 'fairlead nodes' counts what is left")
+	return c.set(ctx, s, true, "is draining: idle workspaces leave it now, others when their next turn begins; 'fairlead nodes list' counts those that remain")
 }
 
 func (c drainCommand) set(ctx context.Context, s stdio, draining bool, said string) error {

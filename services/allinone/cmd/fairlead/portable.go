@@ -18,7 +18,7 @@ import (
 type exportCommand struct {
 	ID     string `arg:"" help:"The session."`
 	Format string `enum:"jsonl,archive" default:"jsonl" help:"jsonl: the transcript, one JSON object per line. archive: a gzipped tar with the transcript and the files."`
-	Output string `short:"o" placeholder:"FILE" help:"The file to write. Without one, standard output."`
+	Output string `short:"o" placeholder:"FILE" help:"The file to write. The default is standard output."`
 	target
 }
 
@@ -72,9 +72,9 @@ func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) er
 
 // importCommand makes a session from a file.
 type importCommand struct {
-	File  string `arg:"" help:"What an export wrote; - is standard input."`
-	ID    string `name:"id" placeholder:"ID" help:"The new session's id. Made by the server without one."`
-	Agent string `placeholder:"NAME" help:"The agent to go on with. Without one, that of the export."`
+	File  string `arg:"" help:"The exported file; - is standard input."`
+	ID    string `name:"id" placeholder:"ID" help:"The new session's id. The server makes one by default."`
+	Agent string `placeholder:"NAME" help:"The agent of the new session. The default is the agent of the export."`
 	JSON  bool   `name:"json" help:"Print the session as JSON."`
 	target
 }
@@ -136,10 +136,10 @@ func printMade(w io.Writer, x *sessionv1.Session, asJSON bool) error {
 // forkCommand makes a session that goes on from another one.
 type forkCommand struct {
 	ID           string `arg:"" help:"The session."`
-	Turn         string `placeholder:"ID" help:"Go on from the end of this turn. Without one, from the end of the conversation."`
-	To           string `name:"id" placeholder:"ID" help:"The new session's id. Made by the server without one."`
-	Title        string `help:"The new session's title. Without one, that of the session."`
-	WithoutFiles bool   `help:"Leave the files behind."`
+	Turn         string `placeholder:"ID" help:"Continue from the end of this turn. The default is the end of the conversation."`
+	To           string `name:"id" placeholder:"ID" help:"The new session's id. The server makes one by default."`
+	Title        string `help:"The new session's title. The default is the title of the session."`
+	WithoutFiles bool   `help:"Do not copy the files."`
 	JSON         bool   `name:"json" help:"Print the new session as JSON."`
 	target
 }
@@ -184,7 +184,7 @@ func (c compactCommand) Run(ctx context.Context, s stdio) error {
 
 // searchCommand finds messages.
 type searchCommand struct {
-	Words   []string `arg:"" help:"Words that a message must all have; wor* also finds words that begin so."`
+	Words   []string `arg:"" help:"Words that a message must have, all of them. wor* finds words that begin with wor."`
 	Session string   `placeholder:"ID" help:"Only messages of this session."`
 	Limit   int      `default:"50" help:"The most messages."`
 	JSON    bool     `name:"json" help:"Print one JSON object per message and line."`

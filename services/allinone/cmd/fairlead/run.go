@@ -22,15 +22,15 @@ const maxPrompt = 1 << 20
 
 // runCommand runs one turn.
 type runCommand struct {
-	Prompt   string        `arg:"" optional:"" help:"What to ask; - reads it from standard input, as a pipe without a prompt does."`
+	Prompt   string        `arg:"" optional:"" help:"The message. - reads it from standard input; so does a pipe without a prompt."`
 	Agent    string        `help:"The agent of the new session, such as coder or assistant."`
-	Session  string        `placeholder:"ID" help:"Continue this session instead of beginning one."`
+	Session  string        `placeholder:"ID" help:"Continue this session instead of a new one."`
 	JSON     bool          `name:"json" help:"Print one JSON event per line and nothing else on standard output."`
 	Thinking bool          `help:"Show the model's thinking."`
 	MaxSteps int32         `placeholder:"N" help:"The most model calls; the turn ends PARTIAL after them."`
 	Timeout  time.Duration `placeholder:"D" help:"The most time, such as 5m; the turn ends PARTIAL after it."`
 	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What happens when a turn of the session is active: ${enum}."`
-	Resume   bool          `help:"Go on where the session's last turn stopped, without a prompt; with --session."`
+	Resume   bool          `help:"Continue the last turn of --session where it stopped, without a prompt."`
 	target
 }
 
@@ -50,7 +50,7 @@ func (c runCommand) Run(ctx context.Context, s stdio) error {
 		return usage("--max-steps and --timeout cannot be negative")
 	}
 	if c.Resume && (c.Session == "" || c.Prompt != "") {
-		return usage("--resume goes on with a session: it needs --session, and takes no prompt")
+		return usage("--resume continues a session: it needs --session and takes no prompt")
 	}
 	prompt, err := c.prompt(s)
 	if err != nil {

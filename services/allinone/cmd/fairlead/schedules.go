@@ -20,12 +20,12 @@ type schedulesCommand struct {
 	List   listSchedulesCommand  `cmd:"" help:"List a session's schedules."`
 	Get    getScheduleCommand    `cmd:"" help:"Show a schedule."`
 	Pause  pauseScheduleCommand  `cmd:"" help:"Stop a schedule until it is resumed."`
-	Resume resumeScheduleCommand `cmd:"" help:"Let a schedule go on; times that have passed are left out."`
-	Delete deleteScheduleCommand `cmd:"" help:"Delete a schedule. Turns that it has sent stay."`
+	Resume resumeScheduleCommand `cmd:"" help:"Resume a schedule. Times that have passed are left out."`
+	Delete deleteScheduleCommand `cmd:"" help:"Delete a schedule. Its turns stay."`
 }
 
 // idle is said by commands whose effect needs a server that runs.
-const idle = "No server runs after this command. What is due is sent once one does: fairlead serve\n"
+const idle = "No server runs after this command. Start one to send what is due: fairlead serve\n"
 
 // remind says so when the server ends with the command.
 func (b *backend) remind(s stdio) {
@@ -54,9 +54,9 @@ type createScheduleCommand struct {
 	Session  string        `arg:"" help:"The session."`
 	Cron     string        `arg:"" help:"When: minute, hour, day of month, month and day of week, such as '30 6 * * 1-5', or @hourly, @daily, @weekly, @monthly, '@every 90m'."`
 	Text     string        `arg:"" help:"The message to send."`
-	Zone     string        `placeholder:"NAME" help:"The time zone, such as Europe/Berlin; UTC without one."`
-	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What happens when a turn is active: ${enum}."`
-	ID       string        `name:"id" placeholder:"ID" help:"The schedule's id; the server makes one otherwise."`
+	Zone     string        `placeholder:"NAME" help:"The time zone, such as Europe/Berlin. The default is UTC."`
+	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What to do while a turn is active: ${enum}."`
+	ID       string        `name:"id" placeholder:"ID" help:"The schedule's id. The server makes one by default."`
 	MaxSteps int32         `placeholder:"N" help:"The most model calls of each turn."`
 	Timeout  time.Duration `placeholder:"D" help:"The most time of each turn, such as 5m."`
 	JSON     bool          `name:"json" help:"Print the schedule as JSON."`

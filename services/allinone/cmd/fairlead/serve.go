@@ -98,7 +98,7 @@ func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) e
 			_, err = io.WriteString(out, banner(conf, on.addresses, box, h))
 		}
 		if ended.Err() == nil && err != nil { // not told to stop before it had begun
-			return fmt.Errorf("say what runs here: %w", err)
+			return fmt.Errorf("print the addresses: %w", err)
 		}
 		return nil
 	})
@@ -165,7 +165,7 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 
 // scriptedNotice says that no model is asked, and how to change that.
 func scriptedNotice(indent string) string {
-	return indent + "The model is a script: it plays prepared answers and asks nobody. For a real one,\n" +
+	return indent + "The model is a script: it plays prepared answers and calls no provider. For a real one,\n" +
 		indent + "set ANTHROPIC_API_KEY or OPENAI_API_KEY and start again (FAIRLEAD_MODEL chooses another model).\n"
 }
 

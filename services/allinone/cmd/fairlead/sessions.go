@@ -23,10 +23,10 @@ type sessionsCommand struct {
 	Events eventsCommand `cmd:"" help:"Show a session's events."`
 
 	Export  exportCommand  `cmd:"" help:"Write a session to a file."`
-	Import  importCommand  `cmd:"" help:"Make a session from such a file."`
-	Fork    forkCommand    `cmd:"" help:"Make a session that goes on from another one."`
+	Import  importCommand  `cmd:"" help:"Make a session from an exported file."`
+	Fork    forkCommand    `cmd:"" help:"Continue a session in a new one."`
 	Rewind  rewindCommand  `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
-	Compact compactCommand `cmd:"" help:"Shorten what the model sees of a session."`
+	Compact compactCommand `cmd:"" help:"Shorten the conversation for the model."`
 	Search  searchCommand  `cmd:"" help:"Find messages by their words."`
 }
 
@@ -151,7 +151,7 @@ func elapsed(t *sessionv1.Turn) string {
 // eventsCommand shows a session's events.
 type eventsCommand struct {
 	ID       string `arg:"" help:"The session."`
-	Follow   bool   `help:"Stay and show what happens, until Ctrl-C."`
+	Follow   bool   `help:"Show new events until Ctrl-C."`
 	AfterSeq int64  `placeholder:"N" help:"Only events after this sequence number."`
 	Limit    int    `placeholder:"N" help:"The most events; 0 means all."`
 	JSON     bool   `name:"json" help:"Print one JSON event per line."`

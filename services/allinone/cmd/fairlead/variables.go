@@ -13,14 +13,14 @@ import (
 
 // variablesCommand is about the environment of a user's commands.
 type variablesCommand struct {
-	Set    setVariableCommand    `cmd:"" help:"Set a variable to what standard input holds."`
+	Set    setVariableCommand    `cmd:"" help:"Set a variable to the contents of standard input."`
 	List   listVariablesCommand  `cmd:"" help:"List the names of your variables; values are never shown."`
 	Delete deleteVariableCommand `cmd:"" help:"Delete a variable."`
 }
 
 // owner is the user of the variables.
 type owner struct {
-	User string `default:"default" help:"The user who calls: yourself."`
+	User string `default:"default" help:"Your user name."`
 }
 
 func (o owner) parent() string { return "users/" + strings.TrimPrefix(o.User, "users/") }

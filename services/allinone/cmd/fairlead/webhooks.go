@@ -14,11 +14,11 @@ import (
 
 // webhooksCommand tells other systems when turns end.
 type webhooksCommand struct {
-	Create     createWebhookCommand  `cmd:"" help:"Tell an address when turns end; prints the key of its signatures, this once."`
+	Create     createWebhookCommand  `cmd:"" help:"Notify an address when turns end. Prints the signing secret, which is not shown again."`
 	List       listWebhooksCommand   `cmd:"" help:"List the webhooks."`
 	Get        getWebhookCommand     `cmd:"" help:"Show a webhook."`
-	Rotate     rotateWebhookCommand  `cmd:"" help:"Make a new key of a webhook's signatures; prints it, this once."`
-	Delete     deleteWebhookCommand  `cmd:"" help:"Delete a webhook. What was not delivered yet is dropped."`
+	Rotate     rotateWebhookCommand  `cmd:"" help:"Replace a webhook's signing secret. Prints the new one, which is not shown again."`
+	Delete     deleteWebhookCommand  `cmd:"" help:"Delete a webhook and its undelivered messages."`
 	Deliveries listDeliveriesCommand `cmd:"" help:"List a webhook's deliveries, the newest first."`
 }
 
@@ -27,8 +27,8 @@ func webhookName(given string) string { return "webhooks/" + bare(given) }
 // createWebhookCommand makes a webhook.
 type createWebhookCommand struct {
 	URL     string `arg:"" help:"Where to send: an https:// address."`
-	Session string `placeholder:"ID" help:"Only turns of this session; of all sessions without."`
-	ID      string `name:"id" placeholder:"ID" help:"The webhook's id; the server makes one otherwise."`
+	Session string `placeholder:"ID" help:"Only turns of this session. The default is all sessions."`
+	ID      string `name:"id" placeholder:"ID" help:"The webhook's id. The server makes one by default."`
 	JSON    bool   `name:"json" help:"Print the webhook and its secret as JSON."`
 	target
 }
@@ -125,7 +125,7 @@ func (c getWebhookCommand) Run(ctx context.Context, s stdio) error {
 // rotateWebhookCommand rotates a webhook's secret.
 type rotateWebhookCommand struct {
 	ID     string `arg:"" help:"The webhook."`
-	Revoke bool   `help:"End the old key at once, as after it became known to others. Otherwise messages are signed with both for a while."`
+	Revoke bool   `help:"End the old secret at once. Without this flag, messages are signed with both secrets for a while."`
 	JSON   bool   `name:"json" help:"Print the webhook and its new secret as JSON."`
 	target
 }

@@ -25,11 +25,11 @@ type Config struct {
 	HTTP             string        `key:"http" help:"address of REST and the event streams, with /healthz, /readyz and /metrics"`
 	GRPC             string        `key:"grpc" help:"address of the public gRPC services"`
 	Peer             string        `key:"peer" help:"with Postgres: address at which the other servers on the same database reach this one; it must be loopback, or an address that they reach, with allow-non-loopback"`
-	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics instead, when they shall not be beside REST"`
-	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	Ops              string        `key:"ops" help:"separate address of /healthz, /readyz and /metrics; empty: they are beside REST"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; callers are not authenticated yet"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
-	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
-	Data             string        `key:"data" help:"the directory in which everything is kept"`
+	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
+	Data             string        `key:"data" help:"the data directory"`
 
 	Log     telemetry.Config `key:"log"`
 	Session session.Config   `key:"session"`
@@ -104,7 +104,7 @@ const kindScripted = "scripted"
 func (c Config) Validate() error {
 	var faults []error
 	if c.Data == "" {
-		faults = append(faults, errors.New("data: is empty; it is the directory in which everything is kept"))
+		faults = append(faults, errors.New("data: is empty; set the data directory"))
 	}
 	if c.shared() {
 		faults = append(faults, c.validateShared())

@@ -38,7 +38,7 @@ func (n *note) listening(face, address string) {
 		_, err = write(filepath.Join(n.data, noteFile), string(text))
 	}
 	if err != nil {
-		n.log.Warn("the address of a listener is not in the data directory, where other commands look for it", "face", face, "error", err)
+		n.log.Warn("cannot write the address of a listener to the data directory, where other commands look for it", "face", face, "error", err)
 	}
 }
 

@@ -39,13 +39,13 @@ func (c Config) shared() bool { return c.Session.DatabaseURL.Reveal() != "" }
 func (c Config) validateShared() error {
 	var faults []error
 	if c.Tools.DatabaseURL.Reveal() == "" {
-		faults = append(faults, errors.New("tools.database-url: is missing; other servers on session.database-url have to know of the calls that run here (FAIRLEAD_DATABASE_URL sets both)"))
+		faults = append(faults, errors.New("tools.database-url: is missing; other servers on session.database-url need the journal of the calls that run here (FAIRLEAD_DATABASE_URL sets both)"))
 	}
 	switch host, port, err := net.SplitHostPort(c.Peer); {
 	case c.Peer == "":
 		faults = append(faults, errors.New("peer: is empty; other servers on the same Postgres reach the files here at this address"))
 	case err == nil && unspecified(host) && c.Tools.Advertise == "":
-		faults = append(faults, fmt.Errorf("peer: %q is no address that other servers reach; name the interface, or set tools.advertise to the address under which they reach port %s", c.Peer, port))
+		faults = append(faults, fmt.Errorf("peer: other servers cannot reach %q; set the address of an interface, or set tools.advertise to the address at which they reach port %s", c.Peer, port))
 	}
 	return errors.Join(faults...)
 }

@@ -58,7 +58,7 @@ func (r *Renderer) Event(e *sessionv1.Event) {
 		r.finished(e, b.TurnFinished)
 	case *sessionv1.Event_StepRestarted:
 		r.begin()
-		r.lines(r.style(yellow, "! the model's answer broke off and begins anew: "+Line(b.StepRestarted.GetReason(), wide)))
+		r.lines(r.style(yellow, "! the model's answer broke off and starts again: "+Line(b.StepRestarted.GetReason(), wide)))
 	case *sessionv1.Event_TextStarted:
 		r.begin()
 	case *sessionv1.Event_TextDelta:

@@ -102,7 +102,7 @@ func TestEventsAsText(t *testing.T) {
 		"a hostile tool name is one clean line":  {events: []*sessionv1.Event{arguments("c", "B\x1b[1mash\nok", `{}`)}, want: []string{"> Bash ok"}, never: "\x1b"},
 		"an approval shows what would be hidden": {events: []*sessionv1.Event{approval}, want: []string{"Bash", "writes ask", `\u202e`}, never: "\u202e"},
 		"a warning says its reason":              {events: []*sessionv1.Event{warning}, want: []string{"! the model is overloaded (MODEL_RETRY)"}, never: "\x1b"},
-		"a restarted step is announced":          {events: []*sessionv1.Event{started(false), text("half"), restarted, started(false), text("whole")}, want: []string{"half\n", "begins anew", "the stream broke", "\nwhole"}},
+		"a restarted step is announced":          {events: []*sessionv1.Event{started(false), text("half"), restarted, started(false), text("whole")}, want: []string{"half\n", "starts again", "the stream broke", "\nwhole"}},
 		"the end sums up": {
 			events: []*sessionv1.Event{at(1, 1, queued()), at(21, 21, ended(sessionv1.TurnState_TURN_STATE_COMPLETE, nil))},
 			want:   []string{"COMPLETE", "2 steps", "1200 tokens in", "34 out", "$0.0041", "2.0 s"},

@@ -22,7 +22,7 @@ func CheckQuery(raw string, fields map[string]protoreflect.FieldDescriptor) erro
 		f, ok := fields[name]
 		switch {
 		case !ok:
-			return problem.BadParameter(name, "is not one of this path's")
+			return problem.BadParameter(name, "is not a parameter of this path")
 		case len(all) != 1 || seen[f.Name()]:
 			return problem.BadParameter(name, "is given more than once")
 		}

@@ -170,7 +170,7 @@ func Stopping() error {
 // ServiceTimeout returns the error for a service that does not answer in time.
 func ServiceTimeout(limit time.Duration) error {
 	return apierr.New(codes.DeadlineExceeded, Domain, ReasonServiceTimeout,
-		fmt.Sprintf("the service did not answer within %s; whether it did what was asked is not known", limit))
+		fmt.Sprintf("the service did not answer within %s; the outcome of the request is unknown", limit))
 }
 
 // Internal returns the error for a fault of the gateway. The log has the cause.
@@ -191,7 +191,7 @@ func Status(err error) *status.Status {
 	switch {
 	case st.Code() == codes.DeadlineExceeded, errors.Is(err, context.DeadlineExceeded):
 		return status.Convert(apierr.New(codes.DeadlineExceeded, Domain, ReasonServiceTimeout,
-			"the service did not answer in time; whether it did what was asked is not known"))
+			"the service did not answer in time; the outcome of the request is unknown"))
 	case st.Code() == codes.Canceled, errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, "the request was cancelled")
 	case !ok, st.Code() == codes.Internal, st.Code() == codes.Unknown:

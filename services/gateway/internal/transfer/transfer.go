@@ -93,7 +93,7 @@ func parameters(raw string, names ...string) (map[string]string, error) {
 		_, twice := known[name]
 		switch {
 		case !slices.Contains(names, name):
-			return nil, problem.BadParameter(given, "is not one of this path's")
+			return nil, problem.BadParameter(given, "is not a parameter of this path")
 		case len(all) != 1 || twice:
 			return nil, problem.BadParameter(given, "is given more than once")
 		case !utf8.ValidString(all[0]): // gRPC cannot transport it

@@ -33,7 +33,7 @@ const Project = "FAIRLEAD_"
 
 // ErrHelp is returned by Load after it has printed the usage for --help. program.Main then
 // exits with code 0.
-var ErrHelp = errors.New("config: help was asked for")
+var ErrHelp = errors.New("config: help requested")
 
 // Options say what Load reads.
 type Options struct {

@@ -3,7 +3,7 @@ package node
 // Config has the addresses of the sandbox nodes.
 type Config struct {
 	Sandbox      string   `key:"sandbox" help:"address of the sandbox service's peer listener"`
-	SandboxNodes []string `key:"sandbox-nodes" help:"in place of sandbox: the sandbox nodes, each as name=address, where name is the node's own (its key node, or else its host name); session and tools need the same ones; workspaces from before there were several are on the first"`
+	SandboxNodes []string `key:"sandbox-nodes" help:"the sandbox nodes, instead of sandbox, each as name=address; name is the node's key node, or its host name; session and tools need the same list; workspaces that are older than the list are on its first node"`
 }
 
 // DefaultConfig returns the configuration for one sandbox on this machine.

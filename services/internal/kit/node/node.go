@@ -126,7 +126,7 @@ func (s *Set) conn(ctx context.Context, method string) (*grpc.ClientConn, string
 		return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode, s.group.away(name, method))
 	}
 	return nil, name, apierr.New(codes.Unavailable, apierr.Domain, ReasonUnknownNode,
-		fmt.Sprintf("the node %q is not among those that are configured here (%s)", name, strings.Join(s.names, ", ")))
+		fmt.Sprintf("the node %q is not configured here (%s)", name, strings.Join(s.names, ", ")))
 }
 
 // Invoke implements grpc.ClientConnInterface.

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrBadToken is the error for every token that Encode did not make for the same scope.
-var ErrBadToken = errors.New("page: the page token is not one of this list; use next_page_token of the previous page with the same filters, or start again without a token")
+var ErrBadToken = errors.New("page: the page token does not belong to this list; use next_page_token of the previous page with the same filters, or start again without a token")
 
 // scopeLen is the length of the scope's hash in a token: enough to detect mistakes, short enough for a URL.
 const scopeLen = 8

@@ -49,7 +49,7 @@ func (f *failover) reset(cause error) {
 	if pool == nil || now-last < int64(resetEvery) || !f.last.CompareAndSwap(last, now) {
 		return
 	}
-	f.log.Warn("the database takes no writes here; every connection to it is made anew", "error", cause)
+	f.log.Warn("the database accepts no writes here; all connections to it are replaced", "error", cause)
 	pool.Reset()
 }
 
@@ -60,7 +60,7 @@ func Writable(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // errReadOnly is Unavailable.
-var errReadOnly = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server takes no writes: it is a standby, or read-only"}
+var errReadOnly = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server accepts no writes: it is a standby, or read-only"}
 
 // CheckWritable returns an error if the server of a single connection takes no writes.
 func CheckWritable(ctx context.Context, conn *pgx.Conn) error {

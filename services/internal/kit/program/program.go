@@ -47,7 +47,7 @@ func Main(run func(ctx context.Context, args []string) error) {
 }
 
 // ErrSignal is the cause of the context's end after a signal.
-var ErrSignal = errors.New("program: a signal asked for the end")
+var ErrSignal = errors.New("program: a signal stopped the program")
 
 func do(ctx context.Context, run func(ctx context.Context, args []string) error, args []string, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(ctx)

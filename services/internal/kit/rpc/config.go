@@ -16,9 +16,9 @@ type Config struct {
 	Peer             string        `key:"peer" help:"address of the internal gRPC listener, for the other services; empty for none"`
 	HTTP             string        `key:"http" help:"address of the REST and web listener; empty for none"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
-	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach, although nothing authenticates callers yet"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; callers are not authenticated yet"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
-	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program is told to stop"`
+	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 
 	// PublicKey is the key of Public in the program's configuration, for messages; empty means public.
 	PublicKey string
@@ -69,7 +69,7 @@ func (c Config) checkAddress(address string) error {
 		return fmt.Errorf("%q is not an address such as 127.0.0.1:8080", address)
 	}
 	if !c.AllowNonLoopback && !isLoopback(host) {
-		return fmt.Errorf("%q can be reached from other machines and nothing authenticates callers yet; "+
+		return fmt.Errorf("%q can be reached from other machines and callers are not authenticated yet; "+
 			"listen on 127.0.0.1, or set allow-non-loopback if a proxy in front keeps strangers away", address)
 	}
 	return nil

@@ -104,7 +104,7 @@ func TestGraceIsOver(t *testing.T) {
 	if got := d.read(); len(got) != 3 || got[0] != "handler returned" || got[2] != "a closed" {
 		t.Errorf("order: %q, want Close after the handler", got)
 	}
-	if len(r.log.lines("level=WARN", "grace was over")) != 1 {
+	if len(r.log.lines("level=WARN", "end of the grace period")) != 1 {
 		t.Error("the log does not say that requests were cut")
 	}
 }

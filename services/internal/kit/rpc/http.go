@@ -74,7 +74,7 @@ func (s *serving) stopHTTP(deadline time.Time) {
 	for _, srv := range s.http {
 		wg.Go(func() {
 			if err := srv.Shutdown(ctx); err != nil {
-				s.log.Warn("HTTP requests were still running when the grace was over, their connections are cut")
+				s.log.Warn("HTTP requests were still running at the end of the grace period; their connections are closed")
 				_ = srv.Close()
 			}
 		})

@@ -121,7 +121,7 @@ func (s *serving) listen() error {
 		address := l.Addr().String()
 		s.log.Info("listening", "face", f.name, "address", address)
 		if host, _, _ := net.SplitHostPort(address); !isLoopback(host) {
-			s.log.Warn("THIS LISTENER CAN BE REACHED FROM OTHER MACHINES AND NOTHING AUTHENTICATES CALLERS: whoever reaches it can do everything",
+			s.log.Warn("THIS LISTENER CAN BE REACHED FROM OTHER MACHINES AND NOTHING AUTHENTICATES CALLERS: every caller can do everything",
 				"face", f.name, "address", address)
 		}
 		if s.OnListen != nil {
@@ -236,7 +236,7 @@ func (s *serving) drain(deadline time.Time) *sync.WaitGroup {
 
 func (s *serving) stopGRPC(deadline time.Time) {
 	force := time.AfterFunc(time.Until(deadline), func() {
-		s.log.Warn("requests were still running when the grace was over, they are cancelled")
+		s.log.Warn("requests were still running at the end of the grace period and are cancelled")
 		for _, srv := range s.grpc {
 			srv.Stop()
 		}

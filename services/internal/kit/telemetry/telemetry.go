@@ -28,8 +28,8 @@ import (
 
 // Config is the section "log" of every program. Traces have no keys: the standard variables OTEL_* configure them.
 type Config struct {
-	Level  string `key:"level" help:"least severe log line that is written: debug, info, warn or error"`
-	Format string `key:"format" help:"form of the log: json or text"`
+	Level  string `key:"level" help:"lowest level of log lines: debug, info, warn or error"`
+	Format string `key:"format" help:"format of the log: json or text"`
 }
 
 // DefaultConfig returns the configuration that logs from info on as JSON.
@@ -58,7 +58,7 @@ func (c Config) level() (slog.Level, error) {
 	case "error":
 		return slog.LevelError, nil
 	}
-	return 0, fmt.Errorf("level: %q is none of debug, info, warn and error", c.Level)
+	return 0, fmt.Errorf("level: %q is not debug, info, warn or error", c.Level)
 }
 
 // Telemetry is the result of Setup. Its zero value is not usable; tests use

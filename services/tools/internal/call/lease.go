@@ -164,7 +164,7 @@ func (e *Engine) retry(ctx context.Context, ref store.Ref, act func(store.Record
 			}
 		}
 	}
-	return errors.New("the call's state changed too often while it was asked for")
+	return errors.New("the call's state changed too often while it was read")
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -88,7 +88,7 @@ func Text(head, tail []byte, total, place int64) string {
 func Content(o store.Operation) (*toolsv1.CallResult, error) {
 	r := &toolsv1.CallResult{}
 	if err := proto.Unmarshal(o.Content, r); err != nil {
-		return nil, fmt.Errorf("decode what an operation brought: %w", err)
+		return nil, fmt.Errorf("decode the result of an operation: %w", err)
 	}
 	return r, nil
 }

@@ -41,7 +41,7 @@ var checkSpec = tool.Spec{
 
 var cancelSpec = tool.Spec{
 	Name:        "cancel_operation",
-	Description: "Stops an operation that an earlier call handed back, with all that it started, and tells how it ended.",
+	Description: "Stops an operation that an earlier call returned, with everything that it started, and reports how it ended.",
 	InputSchema: `{
   "type": "object",
   "properties": {

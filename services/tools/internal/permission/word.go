@@ -190,7 +190,7 @@ func (s *script) wrapped(words []word, skip int) []int {
 	var all []int
 	for n := beginning(words, skip); n < len(words); n += beginning(words[n:], 0) {
 		if len(all) == maxCandidates {
-			s.hide("it cannot be told which program %s runs", words[0].text)
+			s.hide("the program that %s runs is unknown", words[0].text)
 			break
 		}
 		all = append(all, n)

@@ -39,7 +39,7 @@ type failure struct {
 
 // failures is the only table of this service's errors.
 var failures = []failure{
-	{errToolNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, "there is no such tool; ListTools tells which there are", resource("fairlead.dev/Tool")},
+	{errToolNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, "there is no such tool; ListTools lists the tools", resource("fairlead.dev/Tool")},
 	{call.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
 	{call.ErrIDReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
 	{call.ErrCallCancelled, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled and cannot go on", precondition("CALL")},
@@ -50,10 +50,10 @@ var failures = []failure{
 	{tool.ErrStaleEpoch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
 	{store.ErrNoOperation, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
 	{store.ErrRequestReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
-	{call.ErrReplicaUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE, "another replica makes the call and cannot be reached now; asking for the same call again goes on with it", retry},
-	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token is not one of this list; begin again without one", field("page_token")},
+	{call.ErrReplicaUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE, "another replica makes the call and cannot be reached now; repeat the same call to continue it", retry},
+	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token does not belong to this list; start again without a token", field("page_token")},
 	{store.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "the tools service cannot reach its database; try again", retry},
-	{tool.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE, "the sandbox service cannot be reached or is busy; asking for the same call again goes on with it", retry},
+	{tool.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE, "the sandbox service cannot be reached or is busy; repeat the same call to continue it", retry},
 }
 
 func resource(kind string) func(string) apierr.Option {
@@ -83,7 +83,7 @@ func outward(err error, subject string) error {
 		return apierr.Forward(err) // it tells which server has the files
 	}
 	if errors.Is(err, tool.ErrClosing) {
-		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; ask for the call again", apierr.RetryAfter(retryAfter))
+		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; repeat the call", apierr.RetryAfter(retryAfter))
 	}
 	for _, f := range failures {
 		if errors.Is(err, f.is) {
