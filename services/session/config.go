@@ -23,42 +23,23 @@ const (
 
 // Config configures the session service. Defaults returns the default one.
 type Config struct {
-	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
-	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
-	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
+	DatabaseConfig
 
-	DefaultAgent string                `key:"default-agent" help:"the agent of sessions that name none"`
-	Agents       map[string]agent.Spec `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
-	Models       catalog.Config        `key:",inline"`
-	// Guardrails are profiles by name; a model names one of them.
-	Webhooks   webhook.Config          `key:"webhooks"`
-	Guardrails map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
+	DefaultAgent         string                  `key:"default-agent" help:"the agent of sessions that name none"`
+	Agents               map[string]agent.Spec   `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
+	Models               catalog.Config          `key:",inline"`
+	Webhooks             webhook.Config          `key:"webhooks"`
+	Guardrails           map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
+	Budgets              budget.Config           `key:"budgets"`
+	Checkpoints          []string                `key:"checkpoints" help:"the tools before whose calls a step makes a checkpoint, of agents that do not say: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back"`
+	KeepCheckpoints      int                     `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, of which the oldest make room, and the most others; the sandbox keeps a snapshot for each of both"`
+	CompactAt            int                     `key:"compact-at" help:"the part of a model's context, in percent, from which on the conversation is shortened for it; 0: only when the model says that it is full"`
+	CompactSummaryTokens int64                   `key:"compact-summary-tokens" help:"the most tokens of the summary that takes the place of what was shortened"`
 
-	Budgets budget.Config `key:"budgets"`
+	LimitsConfig
+	WorkersConfig
+	JobsConfig
 
-	Checkpoints     []string `key:"checkpoints" help:"the tools before whose calls a step makes a checkpoint, of agents that do not say: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back"`
-	KeepCheckpoints int      `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, of which the oldest make room, and the most others; the sandbox keeps a snapshot for each of both"`
-
-	CompactAt              int           `key:"compact-at" help:"the part of a model's context, in percent, from which on the conversation is shortened for it; 0: only when the model says that it is full"`
-	CompactSummaryTokens   int64         `key:"compact-summary-tokens" help:"the most tokens of the summary that takes the place of what was shortened"`
-	MaxSteps               int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
-	MaxWallTime            time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
-	MaxOutputTokens        int64         `key:"max-output-tokens" help:"the most output tokens of a turn, all steps added up"`
-	CeilingSteps           int           `key:"ceiling-steps" help:"what a request may raise max-steps to"`
-	CeilingWallTime        time.Duration `key:"ceiling-wall-time" help:"what a request may raise max-wall-time to"`
-	CeilingOutputTokens    int64         `key:"ceiling-output-tokens" help:"what a request may raise max-output-tokens to"`
-	LeaseTTL               time.Duration `key:"lease-ttl" help:"how long a replica that fell silent keeps its sessions; a takeover takes at most this and a little more"`
-	PollInterval           time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
-	StopGrace              time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
-	MaxSessions            int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
-	MaxSessionsPerTenant   int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
-	PeerPatience           time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; after that a turn that needs them fails, and calls of one that is being stopped count as unknown"`
-	AnswerTTL              time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn goes on; 0: for ever"`
-	MaxClaims              int           `key:"max-claims" help:"how often a turn is tried, each time by a new claim, without a new committed step; the next claim only ends it, FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
-	JobConcurrency         int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
-	JobTimeout             time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
-	FoldAfter              time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
-	Retention              time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
 	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} stands for the session's id"`
 	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
@@ -67,18 +48,61 @@ type Config struct {
 	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is; proxies cut streams that stay silent"`
 }
 
+// DatabaseConfig says where sessions are kept.
+type DatabaseConfig struct {
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
+	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
+	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
+}
+
+// LimitsConfig bounds turns.
+type LimitsConfig struct {
+	MaxSteps            int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
+	MaxWallTime         time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
+	MaxOutputTokens     int64         `key:"max-output-tokens" help:"the most output tokens of a turn, all steps added up"`
+	CeilingSteps        int           `key:"ceiling-steps" help:"what a request may raise max-steps to"`
+	CeilingWallTime     time.Duration `key:"ceiling-wall-time" help:"what a request may raise max-wall-time to"`
+	CeilingOutputTokens int64         `key:"ceiling-output-tokens" help:"what a request may raise max-output-tokens to"`
+}
+
+// WorkersConfig says how a replica works on sessions.
+type WorkersConfig struct {
+	LeaseTTL             time.Duration `key:"lease-ttl" help:"how long a replica that fell silent keeps its sessions; a takeover takes at most this and a little more"`
+	PollInterval         time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
+	StopGrace            time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
+	MaxSessions          int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
+	MaxSessionsPerTenant int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
+	PeerPatience         time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; after that a turn that needs them fails, and calls of one that is being stopped count as unknown"`
+	AnswerTTL            time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn goes on; 0: for ever"`
+	MaxClaims            int           `key:"max-claims" help:"how often a turn is tried, each time by a new claim, without a new committed step; the next claim only ends it, FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
+}
+
+// JobsConfig is about the work beside the turns.
+type JobsConfig struct {
+	JobConcurrency int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
+	JobTimeout     time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
+	FoldAfter      time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
+	Retention      time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
+}
+
 // Defaults returns the default configuration.
 func Defaults() Config {
 	return Config{
-		DatabaseWait: time.Minute, DefaultAgent: agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
+		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
+		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
 		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
 		CompactAt: 80, CompactSummaryTokens: 4000,
-		MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
-		CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
-		LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
-		Webhooks: webhook.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
-		JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute, ImportMaxBytes: 1 << 30,
-		SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
+		LimitsConfig: LimitsConfig{
+			MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
+			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,
+		},
+		WorkersConfig: WorkersConfig{
+			LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
+			PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
+		},
+		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
+		Webhooks:   webhook.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
+		ImportMaxBytes: 1 << 30, SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
 		RepositoryBranch: "fairlead/{session}",
 	}
 }

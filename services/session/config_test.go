@@ -73,7 +73,7 @@ func TestAQuietStreamSpeaksEveryFewSeconds(t *testing.T) {
 }
 
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
-	err := session.Config{DatabaseURL: config.Secret(":")}.Validate()
+	err := session.Config{DatabaseConfig: session.DatabaseConfig{DatabaseURL: config.Secret(":")}}.Validate()
 	for _, key := range []string{"database-url", "max-steps", "max-wall-time", "max-output-tokens", "lease-ttl", "poll-interval", "max-sessions", "max-claims", "stream-progress-interval", "default-agent"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%v does not name %s", err, key)

@@ -14,11 +14,11 @@ const (
 )
 
 // GetCheckpoint implements store.Checkpoints.
-func (s *Store) GetCheckpoint(ctx context.Context, k store.Key, id string) (*sessionv1.Checkpoint, error) {
-	return do(ctx, s, GetCheckpoint, func() (*sessionv1.Checkpoint, error) { return s.inner.GetCheckpoint(ctx, k, id) })
+func (s checkpoints) GetCheckpoint(ctx context.Context, k store.Key, id string) (*sessionv1.Checkpoint, error) {
+	return do(ctx, s.injector, GetCheckpoint, func() (*sessionv1.Checkpoint, error) { return s.inner.GetCheckpoint(ctx, k, id) })
 }
 
 // ListCheckpoints implements store.Checkpoints.
-func (s *Store) ListCheckpoints(ctx context.Context, k store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
-	return do(ctx, s, ListCheckpoints, func() ([]*sessionv1.Checkpoint, error) { return s.inner.ListCheckpoints(ctx, k, before, limit) })
+func (s checkpoints) ListCheckpoints(ctx context.Context, k store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
+	return do(ctx, s.injector, ListCheckpoints, func() ([]*sessionv1.Checkpoint, error) { return s.inner.ListCheckpoints(ctx, k, before, limit) })
 }

@@ -71,6 +71,19 @@ var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
 // Store is a store that fails on request. Its methods may be called
 // concurrently.
 type Store struct {
+	*injector
+	checkpoints
+	imports
+	places
+	schedules
+	variables
+	webhooks
+}
+
+var _ store.Store = (*Store)(nil)
+
+// injector makes the calls of a store fail.
+type injector struct {
 	inner store.Store
 
 	mu     sync.Mutex
@@ -80,7 +93,15 @@ type Store struct {
 	frozen *Pause
 }
 
-var _ store.Store = (*Store)(nil)
+// Subjects of a store.
+type (
+	checkpoints struct{ *injector }
+	imports     struct{ *injector }
+	places      struct{ *injector }
+	schedules   struct{ *injector }
+	variables   struct{ *injector }
+	webhooks    struct{ *injector }
+)
 
 type fault struct {
 	method Method
@@ -95,12 +116,13 @@ type fault struct {
 // New returns a store that works like inner until it is told to fail. Closing
 // it closes inner.
 func New(inner store.Store) *Store {
-	return &Store{inner: inner, calls: map[Method]int{}}
+	i := &injector{inner: inner, calls: map[Method]int{}}
+	return &Store{i, checkpoints{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next
 // one. A nil error means Err.
-func (s *Store) Fail(m Method, n int, when When, err error) {
+func (s *injector) Fail(m Method, n int, when When, err error) {
 	if err == nil {
 		err = Err
 	}
@@ -110,21 +132,21 @@ func (s *Store) Fail(m Method, n int, when When, err error) {
 }
 
 // Down makes every call fail before it does anything, until Up.
-func (s *Store) Down() {
+func (s *injector) Down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = Err
 }
 
 // Up ends Down.
-func (s *Store) Up() {
+func (s *injector) Up() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = nil
 }
 
 // Calls returns how often a method was called.
-func (s *Store) Calls(m Method) int {
+func (s *injector) Calls(m Method) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[m]
@@ -144,7 +166,7 @@ func (p *Pause) Resume() { p.once.Do(func() { close(p.resume) }) }
 // Hold pauses the n-th call of a method from now on, before or after its work,
 // until it is resumed or its context ends: a holder that is paused and wakes up
 // again.
-func (s *Store) Hold(m Method, n int, when When) *Pause {
+func (s *injector) Hold(m Method, n int, when When) *Pause {
 	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +176,7 @@ func (s *Store) Hold(m Method, n int, when When) *Pause {
 
 // Kill makes the n-th call of a method from now on the last one. It fails, before or after its work, and so
 // does every call after it, like those of a process that died there. The channel is closed then.
-func (s *Store) Kill(m Method, n int, when When) <-chan struct{} {
+func (s *injector) Kill(m Method, n int, when When) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &fault{method: m, call: s.calls[m] + n, when: when, err: Err, kill: make(chan struct{})}
@@ -164,7 +186,7 @@ func (s *Store) Kill(m Method, n int, when When) <-chan struct{} {
 
 // Freeze pauses the n-th call of a method from now on, before or after its work, and every call that begins
 // after it, until it is resumed: like a process that was stopped and wakes up again.
-func (s *Store) Freeze(m Method, n int, when When) *Pause {
+func (s *injector) Freeze(m Method, n int, when When) *Pause {
 	p := &Pause{Reached: make(chan struct{}), resume: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +195,7 @@ func (s *Store) Freeze(m Method, n int, when When) *Pause {
 }
 
 // thawed waits while the store is frozen.
-func (s *Store) thawed(ctx context.Context) error {
+func (s *injector) thawed(ctx context.Context) error {
 	s.mu.Lock()
 	p := s.frozen
 	s.mu.Unlock()
@@ -193,7 +215,7 @@ func (p *Pause) wait(ctx context.Context) error {
 }
 
 // begin counts a call, and takes the faults that apply to it.
-func (s *Store) begin(m Method) (hit []*fault, down error) {
+func (s *injector) begin(m Method) (hit []*fault, down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[m]++
@@ -210,7 +232,7 @@ func (s *Store) begin(m Method) (hit []*fault, down error) {
 }
 
 // strike applies the faults of one side.
-func (s *Store) strike(ctx context.Context, hit []*fault, when When) error {
+func (s *injector) strike(ctx context.Context, hit []*fault, when When) error {
 	for _, f := range hit {
 		switch {
 		case f.when != when:
@@ -239,7 +261,7 @@ func (s *Store) strike(ctx context.Context, hit []*fault, when When) error {
 }
 
 // do does a method's work between the faults of both sides.
-func do[T any](ctx context.Context, s *Store, m Method, work func() (T, error)) (T, error) {
+func do[T any](ctx context.Context, s *injector, m Method, work func() (T, error)) (T, error) {
 	var none T
 	hit, err := s.begin(m)
 	if err != nil {
@@ -259,176 +281,176 @@ func do[T any](ctx context.Context, s *Store, m Method, work func() (T, error)) 
 }
 
 // just is do for work without a result.
-func just(ctx context.Context, s *Store, m Method, work func() error) error {
+func just(ctx context.Context, s *injector, m Method, work func() error) error {
 	_, err := do(ctx, s, m, func() (struct{}, error) { return struct{}{}, work() })
 	return err
 }
 
 // CreateSession implements store.Store.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) (store.Answer, error) {
-	return do(ctx, s, CreateSession, func() (store.Answer, error) { return s.inner.CreateSession(ctx, n) })
+	return do(ctx, s.injector, CreateSession, func() (store.Answer, error) { return s.inner.CreateSession(ctx, n) })
 }
 
 // GetSession implements store.Store.
 func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session, error) {
-	return do(ctx, s, GetSession, func() (*sessionv1.Session, error) { return s.inner.GetSession(ctx, k) })
+	return do(ctx, s.injector, GetSession, func() (*sessionv1.Session, error) { return s.inner.GetSession(ctx, k) })
 }
 
 // ListSessions implements store.Store.
 func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
-	return do(ctx, s, ListSessions, func() ([]*sessionv1.Session, error) { return s.inner.ListSessions(ctx, p) })
+	return do(ctx, s.injector, ListSessions, func() ([]*sessionv1.Session, error) { return s.inner.ListSessions(ctx, p) })
 }
 
 // DeleteSession implements store.Store.
 func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request) (store.Answer, error) {
-	return do(ctx, s, DeleteSession, func() (store.Answer, error) { return s.inner.DeleteSession(ctx, k, r) })
+	return do(ctx, s.injector, DeleteSession, func() (store.Answer, error) { return s.inner.DeleteSession(ctx, k, r) })
 }
 
 // PutAgentRevision implements store.Store.
 func (s *Store) PutAgentRevision(ctx context.Context, tenant string, a store.AgentRevision) error {
-	return just(ctx, s, PutAgentRevision, func() error { return s.inner.PutAgentRevision(ctx, tenant, a) })
+	return just(ctx, s.injector, PutAgentRevision, func() error { return s.inner.PutAgentRevision(ctx, tenant, a) })
 }
 
 // GetAgentRevision implements store.Store.
 func (s *Store) GetAgentRevision(ctx context.Context, tenant, name, revision string) (store.AgentRevision, error) {
-	return do(ctx, s, GetAgentRevision, func() (store.AgentRevision, error) {
+	return do(ctx, s.injector, GetAgentRevision, func() (store.AgentRevision, error) {
 		return s.inner.GetAgentRevision(ctx, tenant, name, revision)
 	})
 }
 
 // Submit implements store.Store.
 func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
-	return do(ctx, s, Submit, func() (store.Answer, error) { return s.inner.Submit(ctx, n) })
+	return do(ctx, s.injector, Submit, func() (store.Answer, error) { return s.inner.Submit(ctx, n) })
 }
 
 // GetTurn implements store.Store.
 func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
-	return do(ctx, s, GetTurn, func() (*sessionv1.Turn, error) { return s.inner.GetTurn(ctx, k, id) })
+	return do(ctx, s.injector, GetTurn, func() (*sessionv1.Turn, error) { return s.inner.GetTurn(ctx, k, id) })
 }
 
 // ListTurns implements store.Store.
 func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
-	return do(ctx, s, ListTurns, func() ([]*sessionv1.Turn, error) { return s.inner.ListTurns(ctx, k, after, limit) })
+	return do(ctx, s.injector, ListTurns, func() ([]*sessionv1.Turn, error) { return s.inner.ListTurns(ctx, k, after, limit) })
 }
 
 // ListEvents implements store.Store.
 func (s *Store) ListEvents(ctx context.Context, k store.Key, afterSeq int64, limit, maxBytes int) ([]*sessionv1.Event, error) {
-	return do(ctx, s, ListEvents, func() ([]*sessionv1.Event, error) {
+	return do(ctx, s.injector, ListEvents, func() ([]*sessionv1.Event, error) {
 		return s.inner.ListEvents(ctx, k, afterSeq, limit, maxBytes)
 	})
 }
 
 // ListMessages implements store.Store.
 func (s *Store) ListMessages(ctx context.Context, k store.Key, head, after string, limit int) ([]*sessionv1.Message, error) {
-	return do(ctx, s, ListMessages, func() ([]*sessionv1.Message, error) {
+	return do(ctx, s.injector, ListMessages, func() ([]*sessionv1.Message, error) {
 		return s.inner.ListMessages(ctx, k, head, after, limit)
 	})
 }
 
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error) {
-	return do(ctx, s, Claim, func() ([]store.Lease, error) { return s.inner.Claim(ctx, c) })
+	return do(ctx, s.injector, Claim, func() ([]store.Lease, error) { return s.inner.Claim(ctx, c) })
 }
 
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error) {
-	return do(ctx, s, Load, func() (*store.Snapshot, error) { return s.inner.Load(ctx, l) })
+	return do(ctx, s.injector, Load, func() (*store.Snapshot, error) { return s.inner.Load(ctx, l) })
 }
 
 // LoadTurn implements store.Store.
 func (s *Store) LoadTurn(ctx context.Context, l store.Lease, id string) (*store.TurnRow, error) {
-	return do(ctx, s, LoadTurn, func() (*store.TurnRow, error) { return s.inner.LoadTurn(ctx, l, id) })
+	return do(ctx, s.injector, LoadTurn, func() (*store.TurnRow, error) { return s.inner.LoadTurn(ctx, l, id) })
 }
 
 // Salvage implements store.Store.
 func (s *Store) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, error) {
-	return do(ctx, s, Salvage, func() (*store.Salvage, error) { return s.inner.Salvage(ctx, l) })
+	return do(ctx, s.injector, Salvage, func() (*store.Salvage, error) { return s.inner.Salvage(ctx, l) })
 }
 
 // Fenced implements store.Store.
 func (s *Store) Fenced(ctx context.Context, l store.Lease) error {
-	return just(ctx, s, Fenced, func() error { return s.inner.Fenced(ctx, l) })
+	return just(ctx, s.injector, Fenced, func() error { return s.inner.Fenced(ctx, l) })
 }
 
 // Inbox implements store.Store.
 func (s *Store) Inbox(ctx context.Context, l store.Lease) ([]store.Command, error) {
-	return do(ctx, s, Inbox, func() ([]store.Command, error) { return s.inner.Inbox(ctx, l) })
+	return do(ctx, s.injector, Inbox, func() ([]store.Command, error) { return s.inner.Inbox(ctx, l) })
 }
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, error) {
-	return do(ctx, s, Commit, func() ([]error, error) { return s.inner.Commit(ctx, writes) })
+	return do(ctx, s.injector, Commit, func() ([]error, error) { return s.inner.Commit(ctx, writes) })
 }
 
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
-	return do(ctx, s, Balances, func() ([]store.Balance, error) { return s.inner.Balances(ctx, tenant, bounds) })
+	return do(ctx, s.injector, Balances, func() ([]store.Balance, error) { return s.inner.Balances(ctx, tenant, bounds) })
 }
 
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
-	return do(ctx, s, Renew, func() ([]store.Key, error) { return s.inner.Renew(ctx, leases, ttl) })
+	return do(ctx, s.injector, Renew, func() ([]store.Key, error) { return s.inner.Renew(ctx, leases, ttl) })
 }
 
 // Release implements store.Store.
 func (s *Store) Release(ctx context.Context, l store.Lease) error {
-	return just(ctx, s, Release, func() error { return s.inner.Release(ctx, l) })
+	return just(ctx, s.injector, Release, func() error { return s.inner.Release(ctx, l) })
 }
 
 // ReleaseIdle implements store.Store.
 func (s *Store) ReleaseIdle(ctx context.Context, l store.Lease) (bool, error) {
-	return do(ctx, s, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })
+	return do(ctx, s.injector, ReleaseIdle, func() (bool, error) { return s.inner.ReleaseIdle(ctx, l) })
 }
 
 // DeleteIdle implements store.Store.
 func (s *Store) DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]store.Key, error) {
-	return do(ctx, s, DeleteIdle, func() ([]store.Key, error) { return s.inner.DeleteIdle(ctx, idle, limit) })
+	return do(ctx, s.injector, DeleteIdle, func() ([]store.Key, error) { return s.inner.DeleteIdle(ctx, idle, limit) })
 }
 
 // FoldEvents implements store.Store.
 func (s *Store) FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error {
-	return just(ctx, s, FoldEvents, func() error { return s.inner.FoldEvents(ctx, k, first, last, events) })
+	return just(ctx, s.injector, FoldEvents, func() error { return s.inner.FoldEvents(ctx, k, first, last, events) })
 }
 
 // IndexMessages implements store.Store.
 func (s *Store) IndexMessages(ctx context.Context, k store.Key, limit int) (int, error) {
-	return do(ctx, s, IndexMessages, func() (int, error) { return s.inner.IndexMessages(ctx, k, limit) })
+	return do(ctx, s.injector, IndexMessages, func() (int, error) { return s.inner.IndexMessages(ctx, k, limit) })
 }
 
 // SearchMessages implements store.Store.
 func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*sessionv1.Message, error) {
-	return do(ctx, s, SearchMessages, func() ([]*sessionv1.Message, error) { return s.inner.SearchMessages(ctx, m) })
+	return do(ctx, s.injector, SearchMessages, func() ([]*sessionv1.Message, error) { return s.inner.SearchMessages(ctx, m) })
 }
 
 // RequestJobs implements store.Store.
 func (s *Store) RequestJobs(ctx context.Context, tenant string, jobs []store.Job, r store.Request) (store.Answer, error) {
-	return do(ctx, s, RequestJobs, func() (store.Answer, error) { return s.inner.RequestJobs(ctx, tenant, jobs, r) })
+	return do(ctx, s.injector, RequestJobs, func() (store.Answer, error) { return s.inner.RequestJobs(ctx, tenant, jobs, r) })
 }
 
 // PutJobs implements store.Store.
 func (s *Store) PutJobs(ctx context.Context, jobs []store.Job) error {
-	return just(ctx, s, PutJobs, func() error { return s.inner.PutJobs(ctx, jobs) })
+	return just(ctx, s.injector, PutJobs, func() error { return s.inner.PutJobs(ctx, jobs) })
 }
 
 // ClaimJobs implements store.Store.
 func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, error) {
-	return do(ctx, s, ClaimJobs, func() ([]store.Job, error) { return s.inner.ClaimJobs(ctx, c) })
+	return do(ctx, s.injector, ClaimJobs, func() ([]store.Job, error) { return s.inner.ClaimJobs(ctx, c) })
 }
 
 // EndJob implements store.Store.
 func (s *Store) EndJob(ctx context.Context, j store.Job, again *store.Job) error {
-	return just(ctx, s, EndJob, func() error { return s.inner.EndJob(ctx, j, again) })
+	return just(ctx, s.injector, EndJob, func() error { return s.inner.EndJob(ctx, j, again) })
 }
 
 // Listen implements store.Store. A listener that fails after its work leaves no
 // unread channel behind: the channel ends with ctx.
 func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
-	return do(ctx, s, Listen, func() (<-chan store.Wake, error) { return s.inner.Listen(ctx) })
+	return do(ctx, s.injector, Listen, func() (<-chan store.Wake, error) { return s.inner.Listen(ctx) })
 }
 
 // Ping implements store.Store.
 func (s *Store) Ping(ctx context.Context) error {
-	return just(ctx, s, Ping, func() error { return s.inner.Ping(ctx) })
+	return just(ctx, s.injector, Ping, func() error { return s.inner.Ping(ctx) })
 }
 
 // Close implements store.Store.
