@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CallRef says on whose behalf an internal request acts. It is carried by every
+// CallRef names the call that an internal request belongs to. It is carried by every
 // request that may have an effect, so that a lower service can fence a caller
 // that has lost its session and can recognize a call it has seen before.
 type CallRef struct {

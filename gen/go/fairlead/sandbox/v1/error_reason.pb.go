@@ -125,7 +125,7 @@ const (
 	ErrorReason_ERROR_REASON_STORAGE_FULL ErrorReason = 39
 	// Commands run in the session that have other mounts, or are another user's.
 	ErrorReason_ERROR_REASON_MOUNTS_IN_USE ErrorReason = 40
-	// A crash interrupted the change, and whether it took effect cannot be told. It is
+	// A crash interrupted the change, and whether it took effect is unknown. It is
 	// not made again under this call id: look first.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 51
 	// The workspace is about to be moved to another node, and nothing may change

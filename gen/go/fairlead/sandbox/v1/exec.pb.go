@@ -667,7 +667,7 @@ func (x *ExecAttach) GetOperation() bool {
 	return false
 }
 
-// ExecStdin brings bytes for the standard input.
+// ExecStdin contains bytes for the standard input.
 type ExecStdin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bytes.
@@ -722,7 +722,7 @@ func (x *ExecStdin) GetClose() bool {
 	return false
 }
 
-// ExecSignal brings a signal.
+// ExecSignal contains a signal.
 type ExecSignal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The signal's number (Linux), such as 15 for SIGTERM.
@@ -990,7 +990,7 @@ func (x *ExecStarted) GetAttached() bool {
 	return false
 }
 
-// ExecOutput brings output.
+// ExecOutput contains output.
 type ExecOutput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where in the stream it begins, in bytes.

@@ -97,7 +97,7 @@ const (
 	WatchedChangeKind_WATCHED_CHANGE_KIND_MODIFIED WatchedChangeKind = 2
 	// It is there no more.
 	WatchedChangeKind_WATCHED_CHANGE_KIND_DELETED WatchedChangeKind = 3
-	// Changes came faster than they could be told: look at all files again.
+	// Changes came faster than they could be reported: look at all files again.
 	WatchedChangeKind_WATCHED_CHANGE_KIND_LOST WatchedChangeKind = 4
 )
 
@@ -1902,7 +1902,7 @@ func (x *WatchFilesRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
-// WatchFilesResponse brings changes that were seen together, in their order. The
+// WatchFilesResponse contains changes that were seen together, in their order. The
 // first one has none: from it on, changes are seen.
 type WatchFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2109,7 +2109,7 @@ func (x *GlobFilesRequest) GetDenied() []string {
 	return nil
 }
 
-// GlobFilesResponse brings the files.
+// GlobFilesResponse contains the files.
 type GlobFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The files.

@@ -72,7 +72,7 @@ type FileServiceClient interface {
 	// MoveFile gives a file, a symbolic link itself or a directory another name,
 	// atomically, and makes the directories that lead there.
 	MoveFile(ctx context.Context, in *MoveFileRequest, opts ...grpc.CallOption) (*MoveFileResponse, error)
-	// WatchFiles tells what changes below a directory, until the caller leaves, or
+	// WatchFiles reports what changes below a directory, until the caller leaves, or
 	// until the directory is moved or deleted, or the workspace with it: that is
 	// NOT_FOUND. Symbolic links are not followed. More directories than can be
 	// watched (4096) are RESOURCE_EXHAUSTED.
@@ -271,7 +271,7 @@ type FileServiceServer interface {
 	// MoveFile gives a file, a symbolic link itself or a directory another name,
 	// atomically, and makes the directories that lead there.
 	MoveFile(context.Context, *MoveFileRequest) (*MoveFileResponse, error)
-	// WatchFiles tells what changes below a directory, until the caller leaves, or
+	// WatchFiles reports what changes below a directory, until the caller leaves, or
 	// until the directory is moved or deleted, or the workspace with it: that is
 	// NOT_FOUND. Symbolic links are not followed. More directories than can be
 	// watched (4096) are RESOURCE_EXHAUSTED.

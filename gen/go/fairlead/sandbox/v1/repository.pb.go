@@ -100,7 +100,7 @@ func (x *Repository) GetUrl() string {
 // CloneRepositoryRequest asks for a clone.
 type CloneRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -198,11 +198,11 @@ func (x *CloneRepositoryRequest) GetBranch() string {
 	return ""
 }
 
-// CloneRepositoryResponse tells of a clone: any number of `progress`, then
+// CloneRepositoryResponse reports on a clone: any number of `progress`, then
 // `repository`.
 type CloneRepositoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it tells.
+	// What it reports.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -344,7 +344,7 @@ func (x *CloneProgress) GetPercent() int32 {
 // AddRepositoryRequest asks for a repository.
 type AddRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -481,7 +481,7 @@ func (x *AddRepositoryResponse) GetCreated() bool {
 // RemoveRepositoryRequest names a repository.
 type RemoveRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -744,7 +744,7 @@ func (x *GetRepositoryStatusRequest) GetDirectory() string {
 	return ""
 }
 
-// GetRepositoryStatusResponse tells of a repository.
+// GetRepositoryStatusResponse describes a repository.
 type GetRepositoryStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The repository.
@@ -913,7 +913,7 @@ func (x *RepositoryChange) GetWorktree() string {
 // CreateBranchRequest asks for a branch.
 type CreateBranchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -1032,7 +1032,7 @@ func (x *CreateBranchResponse) GetRepository() *Repository {
 // PushRepositoryRequest asks for a push.
 type PushRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`

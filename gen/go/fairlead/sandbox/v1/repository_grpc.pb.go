@@ -63,13 +63,13 @@ type RepositoryServiceClient interface {
 	// ListRepositories lists the repositories below `repos/` by their directory; at
 	// most 256.
 	ListRepositories(ctx context.Context, in *ListRepositoriesRequest, opts ...grpc.CallOption) (*ListRepositoriesResponse, error)
-	// GetRepositoryStatus tells of branch and changes of one.
+	// GetRepositoryStatus returns the branch and the changes of one.
 	GetRepositoryStatus(ctx context.Context, in *GetRepositoryStatusRequest, opts ...grpc.CallOption) (*GetRepositoryStatusResponse, error)
 	// CreateBranch makes a branch where the repository stands and switches to it. One
 	// that the repository stands on already is fine; another branch of this name is
 	// ALREADY_EXISTS with reason BRANCH_EXISTS.
 	CreateBranch(ctx context.Context, in *CreateBranchRequest, opts ...grpc.CallOption) (*CreateBranchResponse, error)
-	// PushRepository brings the commits of a branch to the remote. It never forces: when
+	// PushRepository pushes the commits of a branch to the remote. It never forces: when
 	// the remote has commits that the branch does not, it is ABORTED with reason
 	// PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
 	// so a push may be repeated. The remote needs an entry with `push`. Of the repository
@@ -200,13 +200,13 @@ type RepositoryServiceServer interface {
 	// ListRepositories lists the repositories below `repos/` by their directory; at
 	// most 256.
 	ListRepositories(context.Context, *ListRepositoriesRequest) (*ListRepositoriesResponse, error)
-	// GetRepositoryStatus tells of branch and changes of one.
+	// GetRepositoryStatus returns the branch and the changes of one.
 	GetRepositoryStatus(context.Context, *GetRepositoryStatusRequest) (*GetRepositoryStatusResponse, error)
 	// CreateBranch makes a branch where the repository stands and switches to it. One
 	// that the repository stands on already is fine; another branch of this name is
 	// ALREADY_EXISTS with reason BRANCH_EXISTS.
 	CreateBranch(context.Context, *CreateBranchRequest) (*CreateBranchResponse, error)
-	// PushRepository brings the commits of a branch to the remote. It never forces: when
+	// PushRepository pushes the commits of a branch to the remote. It never forces: when
 	// the remote has commits that the branch does not, it is ABORTED with reason
 	// PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
 	// so a push may be repeated. The remote needs an entry with `push`. Of the repository

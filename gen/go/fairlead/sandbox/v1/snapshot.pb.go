@@ -284,7 +284,7 @@ func (x *LeftOut) GetWhy() string {
 // CreateSnapshotRequest asks for a snapshot.
 type CreateSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. The snapshot's id follows from the call's.
+	// The call that the request belongs to. The snapshot's id follows from the call's.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -354,7 +354,7 @@ func (x *CreateSnapshotRequest) GetParent() string {
 	return ""
 }
 
-// CreateSnapshotResponse tells of the snapshot.
+// CreateSnapshotResponse describes the snapshot.
 type CreateSnapshotResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The snapshot.
@@ -982,10 +982,10 @@ func (x *DiffSnapshotsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// RestoreSnapshotRequest asks for a state to be brought back.
+// RestoreSnapshotRequest asks for a state to be restored.
 type RestoreSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -1046,7 +1046,7 @@ func (x *RestoreSnapshotRequest) GetSnapshot() string {
 	return ""
 }
 
-// RestoreSnapshotResponse tells what was done.
+// RestoreSnapshotResponse describes what was done.
 type RestoreSnapshotResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many files, links and directories were made or replaced.
@@ -1123,7 +1123,7 @@ func (x *RestoreSnapshotResponse) GetFrozen() *durationpb.Duration {
 // DeleteSnapshotsRequest names snapshots to delete.
 type DeleteSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -1193,7 +1193,7 @@ func (x *DeleteSnapshotsRequest) GetKeepLast() int32 {
 	return 0
 }
 
-// DeleteSnapshotsResponse tells what was done.
+// DeleteSnapshotsResponse describes what was done.
 type DeleteSnapshotsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many snapshots there were to delete.
@@ -1251,7 +1251,7 @@ func (x *DeleteSnapshotsResponse) GetFreedBytes() int64 {
 // ForkSnapshotRequest asks for another session's workspace.
 type ForkSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf: the session that gets the workspace.
+	// The caller: the session that gets the workspace.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the new workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -1379,7 +1379,7 @@ func (x *ForkSnapshotResponse) GetCreated() bool {
 // ExportSnapshotsRequest asks for the snapshots to be copied.
 type ExportSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
@@ -1431,7 +1431,7 @@ func (x *ExportSnapshotsRequest) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
-// ExportSnapshotsResponse tells what was copied.
+// ExportSnapshotsResponse describes what was copied.
 type ExportSnapshotsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many snapshots the object store has by now.
@@ -1489,7 +1489,7 @@ func (x *ExportSnapshotsResponse) GetSentBytes() int64 {
 // ImportSnapshotsRequest asks for a workspace from the object store.
 type ImportSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. Repeating the call by the same id changes nothing.
+	// The call that the request belongs to. Repeating the call by the same id changes nothing.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the new place; what was exported from a place with a
 	// higher one is not looked at.

@@ -34,7 +34,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SnapshotService keeps states of a workspace and brings them back. It is
+// SnapshotService keeps states of a workspace and restores them. It is
 // internal: never served beside the public services.
 //
 // A snapshot holds every regular file, directory and symbolic link with its
@@ -190,7 +190,7 @@ func (c *snapshotServiceClient) ImportSnapshots(ctx context.Context, in *ImportS
 // All implementations must embed UnimplementedSnapshotServiceServer
 // for forward compatibility.
 //
-// SnapshotService keeps states of a workspace and brings them back. It is
+// SnapshotService keeps states of a workspace and restores them. It is
 // internal: never served beside the public services.
 //
 // A snapshot holds every regular file, directory and symbolic link with its

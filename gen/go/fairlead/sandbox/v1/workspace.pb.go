@@ -35,7 +35,7 @@ const (
 	// Any bytes pass, such as SSH. The ports must be named.
 	NetworkTls_NETWORK_TLS_RAW NetworkTls = 2
 	// The client's TLS ends at the proxy, with a certificate of the node's authority,
-	// which commands trust by their environment, and begins anew outside.
+	// which commands trust by their environment, and starts again outside.
 	NetworkTls_NETWORK_TLS_INTERCEPT NetworkTls = 3
 	// The client asks in plain HTTP, and the proxy goes out by TLS. A request for
 	// port 80 goes to port 443.
@@ -147,7 +147,7 @@ func (ArchiveFormat) EnumDescriptor() ([]byte, []int) {
 // EnsureWorkspaceRequest asks for a workspace.
 type EnsureWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf.
+	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// Files to put into a new workspace, by path.
 	SeedFiles map[string][]byte `protobuf:"bytes,2,rep,name=seed_files,json=seedFiles,proto3" json:"seed_files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -180,7 +180,7 @@ type EnsureWorkspaceRequest struct {
 	Mounts *WorkspaceMounts `protobuf:"bytes,6,opt,name=mounts,proto3" json:"mounts,omitempty"`
 	// What the acting user has in the environment of commands from now on, over what
 	// the operator has there. Not set changes nothing. Commands of other users do not
-	// get it. Nothing tells the values to anybody else.
+	// get it. Values are never shown.
 	Environment   *WorkspaceEnvironment `protobuf:"bytes,7,opt,name=environment,proto3" json:"environment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -732,7 +732,7 @@ func (x *EnsureWorkspaceResponse) GetWorkspaceGeneration() int64 {
 // FenceWorkspaceRequest names the session and its new epoch.
 type FenceWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. The call's id is the caller's choice, and of no call.
+	// The session and epoch of the caller. The id is the caller's choice and names no call.
 	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -815,7 +815,7 @@ func (*FenceWorkspaceResponse) Descriptor() ([]byte, []int) {
 // SealWorkspaceRequest names a workspace, by its session.
 type SealWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. The call's id is the caller's choice, and of no call.
+	// The session and epoch of the caller. The id is the caller's choice and names no call.
 	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -898,7 +898,7 @@ func (*SealWorkspaceResponse) Descriptor() ([]byte, []int) {
 // UnsealWorkspaceRequest names a workspace, by its session.
 type UnsealWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. The call's id is the caller's choice, and of no call.
+	// The session and epoch of the caller. The id is the caller's choice and names no call.
 	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1183,7 +1183,7 @@ func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
 	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
 }
 
-// GetCapabilitiesResponse tells what isolates commands.
+// GetCapabilitiesResponse describes what isolates commands.
 type GetCapabilitiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level that the operator chose: `full` or `basic`; `none` with the driver
@@ -1568,7 +1568,7 @@ func (*ImportWorkspaceRequest_Data) isImportWorkspaceRequest_Kind() {}
 // ImportWorkspaceOpen begins an import.
 type ImportWorkspaceOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf. Repeating the call by the same id changes nothing.
+	// The call that the request belongs to. Repeating the call by the same id changes nothing.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The generation of the workspace's place.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`

@@ -40,7 +40,7 @@ type WorkspaceServiceClient interface {
 	// EnsureWorkspace makes a session's workspace, or finds it, and remembers the
 	// session's epoch. Execs and files need it to have been made.
 	EnsureWorkspace(ctx context.Context, in *EnsureWorkspaceRequest, opts ...grpc.CallOption) (*EnsureWorkspaceResponse, error)
-	// FenceWorkspace tells of a session's new holder, which has taken it over from one
+	// FenceWorkspace announces a session's new holder, which has taken it over from one
 	// that fell silent. When it returns, requests under lower epochs are refused
 	// with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
 	// node. What runs goes on. Repeating it changes nothing; an epoch that is itself
@@ -52,7 +52,7 @@ type WorkspaceServiceClient interface {
 	// or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
 	// read, and its snapshots can be made, exported and deleted. When it returns,
 	// nothing changes the files any more, also after a restart of the node. A higher
-	// epoch lifts the seal: the holder who was about to move the workspace cannot do it
+	// epoch lifts the seal: the holder that was about to move the workspace cannot do it
 	// any more. Repeating it changes nothing.
 	SealWorkspace(ctx context.Context, in *SealWorkspaceRequest, opts ...grpc.CallOption) (*SealWorkspaceResponse, error)
 	// UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
@@ -83,7 +83,7 @@ type WorkspaceServiceClient interface {
 	// beyond sessions. What does not exist is deleted already. Commands that run
 	// meanwhile lose them, and cannot write there any more.
 	DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error)
-	// GetCapabilities tells what isolates commands here, and what the acting user's
+	// GetCapabilities returns what isolates commands here, and what the acting user's
 	// see.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
 }
@@ -208,7 +208,7 @@ type WorkspaceServiceServer interface {
 	// EnsureWorkspace makes a session's workspace, or finds it, and remembers the
 	// session's epoch. Execs and files need it to have been made.
 	EnsureWorkspace(context.Context, *EnsureWorkspaceRequest) (*EnsureWorkspaceResponse, error)
-	// FenceWorkspace tells of a session's new holder, which has taken it over from one
+	// FenceWorkspace announces a session's new holder, which has taken it over from one
 	// that fell silent. When it returns, requests under lower epochs are refused
 	// with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
 	// node. What runs goes on. Repeating it changes nothing; an epoch that is itself
@@ -220,7 +220,7 @@ type WorkspaceServiceServer interface {
 	// or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
 	// read, and its snapshots can be made, exported and deleted. When it returns,
 	// nothing changes the files any more, also after a restart of the node. A higher
-	// epoch lifts the seal: the holder who was about to move the workspace cannot do it
+	// epoch lifts the seal: the holder that was about to move the workspace cannot do it
 	// any more. Repeating it changes nothing.
 	SealWorkspace(context.Context, *SealWorkspaceRequest) (*SealWorkspaceResponse, error)
 	// UnsealWorkspace lifts the seal, for the workspace stays where it is. Without one
@@ -251,7 +251,7 @@ type WorkspaceServiceServer interface {
 	// beyond sessions. What does not exist is deleted already. Commands that run
 	// meanwhile lose them, and cannot write there any more.
 	DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error)
-	// GetCapabilities tells what isolates commands here, and what the acting user's
+	// GetCapabilities returns what isolates commands here, and what the acting user's
 	// see.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
 	mustEmbedUnimplementedWorkspaceServiceServer()

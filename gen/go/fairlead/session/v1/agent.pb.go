@@ -59,14 +59,14 @@ type Agent struct {
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
 	// The mounts of the sandbox's operator that sessions of the agent ask for, by name,
 	// besides those that everybody or the acting user gets unasked. If one does not
-	// exist, or is not for the user who acts, the agent's turns have no workspace and
+	// exist, or is not for the acting user, the agent's turns have no workspace and
 	// say why.
 	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// The Git repositories that a session of the agent begins with.
 	Repositories []*AgentRepository `protobuf:"bytes,16,rep,name=repositories,proto3" json:"repositories,omitempty"`
 	// The tools before whose calls a step makes a checkpoint. `*` stands for every
 	// tool that may change something; a name that ends in `*` for all that begin so.
-	// None: no automatic checkpoints, and files are not brought back when a turn is
+	// None: no automatic checkpoints, and files are not restored when a turn is
 	// rolled back.
 	Checkpoints   []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -349,7 +349,7 @@ func (x *AgentLimits) GetMaxTimeout() *durationpb.Duration {
 
 // AgentRepository is a Git repository that sessions of an agent begin with. It is
 // cloned when the session's workspace is made, beside the first model call; a tool call
-// waits for it. One that cannot be cloned is told in a warning
+// waits for it. One that cannot be cloned is reported in a warning
 // (REPOSITORY_NOT_CLONED) and to the model, and tried again in the next turn.
 // So is the session's own branch where it could not be made in one that was there already
 // (REPOSITORY_BRANCH_NOT_MADE).
@@ -447,7 +447,7 @@ func (x *AgentRepository) GetPush() string {
 // AgentNetworkRule lets some requests of an agent's commands out.
 type AgentNetworkRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Shown in refusals and in what is told of the network; empty takes the host.
+	// Shown in refusals and in descriptions of the network; empty takes the host.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// A name (`api.example.com`), every name below one (`*.example.com`), every name
 	// (`*`), an address or a range of addresses (`10.1.0.0/16`).
@@ -459,7 +459,7 @@ type AgentNetworkRule struct {
 	// Paths of HTTP as globs, such as `/v1/**`; none means all.
 	Paths []string `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`
 	// What happens with TLS: `pass`, `raw` (any protocol), `intercept` (it ends at the
-	// sandbox's proxy and begins anew) or `upgrade` (the command asks in plain HTTP
+	// sandbox's proxy and starts again) or `upgrade` (the command asks in plain HTTP
 	// and the proxy goes out by TLS).
 	Tls string `protobuf:"bytes,6,opt,name=tls,proto3" json:"tls,omitempty"`
 	// The name of the operator's credential that is put into the requests; the command

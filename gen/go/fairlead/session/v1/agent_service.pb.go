@@ -69,7 +69,7 @@ func (x *GetAgentRequest) GetName() string {
 	return ""
 }
 
-// GetAgentResponse brings the agent.
+// GetAgentResponse contains the agent.
 type GetAgentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent.
@@ -263,7 +263,7 @@ func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{4}
 }
 
-// GetCapabilitiesResponse tells what the server can do.
+// GetCapabilitiesResponse describes what the server can do.
 type GetCapabilitiesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The server's version.
@@ -272,8 +272,8 @@ type GetCapabilitiesResponse struct {
 	Models []string `protobuf:"bytes,2,rep,name=models,proto3" json:"models,omitempty"`
 	// The model of the default agent.
 	DefaultModel string `protobuf:"bytes,3,opt,name=default_model,json=defaultModel,proto3" json:"default_model,omitempty"`
-	// What isolates commands. Not set when the sandbox service does not tell, which
-	// `sandbox_unavailable` says then.
+	// What isolates commands. Not set when the sandbox service does not answer;
+	// `sandbox_unavailable` says why then.
 	Sandbox *SandboxCapabilities `protobuf:"bytes,4,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// Why `sandbox` is not set: the sandbox service cannot be reached, does not answer or
 	// fails, and what that means; for people. Empty when `sandbox` is set. Until the service
@@ -348,7 +348,7 @@ func (x *GetCapabilitiesResponse) GetSandboxUnavailable() string {
 	return ""
 }
 
-// SandboxCapabilities tells what isolates commands.
+// SandboxCapabilities describes what isolates commands.
 type SandboxCapabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The level that the operator chose: `full` or `basic`.

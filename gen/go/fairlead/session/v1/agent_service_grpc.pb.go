@@ -28,14 +28,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AgentService tells which agents there are and what the server can do.
+// AgentService lists the agents and what the server can do.
 type AgentServiceClient interface {
 	// GetAgent reads an agent.
 	GetAgent(ctx context.Context, in *GetAgentRequest, opts ...grpc.CallOption) (*GetAgentResponse, error)
 	// ListAgents lists the agents by name.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
-	// GetCapabilities tells what this server can do: its models and the level of
-	// its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
+	// GetCapabilities returns what this server can do: its models and the level of
+	// its sandboxes. If the sandbox service does not answer, the response says why.
 	GetCapabilities(ctx context.Context, in *GetCapabilitiesRequest, opts ...grpc.CallOption) (*GetCapabilitiesResponse, error)
 }
 
@@ -81,14 +81,14 @@ func (c *agentServiceClient) GetCapabilities(ctx context.Context, in *GetCapabil
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
 //
-// AgentService tells which agents there are and what the server can do.
+// AgentService lists the agents and what the server can do.
 type AgentServiceServer interface {
 	// GetAgent reads an agent.
 	GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error)
 	// ListAgents lists the agents by name.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
-	// GetCapabilities tells what this server can do: its models and the level of
-	// its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
+	// GetCapabilities returns what this server can do: its models and the level of
+	// its sandboxes. If the sandbox service does not answer, the response says why.
 	GetCapabilities(context.Context, *GetCapabilitiesRequest) (*GetCapabilitiesResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }

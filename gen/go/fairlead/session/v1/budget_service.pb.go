@@ -71,7 +71,7 @@ func (x *ListBudgetsRequest) GetSession() string {
 	return ""
 }
 
-// ListBudgetsResponse brings the budgets.
+// ListBudgetsResponse contains the budgets.
 type ListBudgetsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The budgets.
@@ -136,7 +136,7 @@ type BudgetStatus struct {
 	ReservedTokens int64 `protobuf:"varint,7,opt,name=reserved_tokens,json=reservedTokens,proto3" json:"reserved_tokens,omitempty"`
 	// What running model calls may still cost, in billionths of a US dollar.
 	ReservedCostNanoUsd int64 `protobuf:"varint,8,opt,name=reserved_cost_nano_usd,json=reservedCostNanoUsd,proto3" json:"reserved_cost_nano_usd,omitempty"`
-	// When the window ends and counting begins anew; not set when the window
+	// When the window ends and counting starts again; not set when the window
 	// never ends.
 	WindowEnd *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=window_end,json=windowEnd,proto3" json:"window_end,omitempty"`
 	// The time that running turns may still use.

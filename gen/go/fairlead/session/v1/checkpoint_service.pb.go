@@ -158,7 +158,7 @@ type CreateCheckpointRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// What it shall be: the description.
+	// The checkpoint; only its description is read.
 	Checkpoint *Checkpoint `protobuf:"bytes,2,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	// The request's idempotency key.
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -217,7 +217,7 @@ func (x *CreateCheckpointRequest) GetRequestId() string {
 	return ""
 }
 
-// CreateCheckpointResponse brings the checkpoint.
+// CreateCheckpointResponse contains the checkpoint.
 type CreateCheckpointResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The checkpoint.
@@ -309,7 +309,7 @@ func (x *GetCheckpointRequest) GetName() string {
 	return ""
 }
 
-// GetCheckpointResponse brings the checkpoint.
+// GetCheckpointResponse contains the checkpoint.
 type GetCheckpointResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The checkpoint.

@@ -37,7 +37,7 @@ type CheckpointServiceClient interface {
 	// turn's next step, or at its end; a turn that waits in the middle of a step is
 	// FAILED_PRECONDITION with reason TURN_ACTIVE. It answers once the checkpoint is
 	// made, which does not stop when the caller leaves: repeating the request with
-	// its request id brings the answer. Files that cannot be kept are
+	// its request id returns the answer. Files that cannot be kept are
 	// FAILED_PRECONDITION with reason CHECKPOINT_FAILED. A session has a bounded
 	// number of them; one more is RESOURCE_EXHAUSTED with reason TOO_MANY.
 	CreateCheckpoint(ctx context.Context, in *CreateCheckpointRequest, opts ...grpc.CallOption) (*CreateCheckpointResponse, error)
@@ -53,7 +53,7 @@ type CheckpointServiceClient interface {
 	// It answers once both are done. What was accepted is finished also when the
 	// caller leaves or servers die, before anything else happens in the session;
 	// `Session.rewinding` says so, and repeating the request with its request id
-	// brings the answer. Files that cannot be brought back are FAILED_PRECONDITION with
+	// returns the answer. Files that cannot be restored are FAILED_PRECONDITION with
 	// reason REWIND_FAILED, and the conversation stays.
 	RewindSession(ctx context.Context, in *RewindSessionRequest, opts ...grpc.CallOption) (*RewindSessionResponse, error)
 }
@@ -118,7 +118,7 @@ type CheckpointServiceServer interface {
 	// turn's next step, or at its end; a turn that waits in the middle of a step is
 	// FAILED_PRECONDITION with reason TURN_ACTIVE. It answers once the checkpoint is
 	// made, which does not stop when the caller leaves: repeating the request with
-	// its request id brings the answer. Files that cannot be kept are
+	// its request id returns the answer. Files that cannot be kept are
 	// FAILED_PRECONDITION with reason CHECKPOINT_FAILED. A session has a bounded
 	// number of them; one more is RESOURCE_EXHAUSTED with reason TOO_MANY.
 	CreateCheckpoint(context.Context, *CreateCheckpointRequest) (*CreateCheckpointResponse, error)
@@ -134,7 +134,7 @@ type CheckpointServiceServer interface {
 	// It answers once both are done. What was accepted is finished also when the
 	// caller leaves or servers die, before anything else happens in the session;
 	// `Session.rewinding` says so, and repeating the request with its request id
-	// brings the answer. Files that cannot be brought back are FAILED_PRECONDITION with
+	// returns the answer. Files that cannot be restored are FAILED_PRECONDITION with
 	// reason REWIND_FAILED, and the conversation stays.
 	RewindSession(context.Context, *RewindSessionRequest) (*RewindSessionResponse, error)
 	mustEmbedUnimplementedCheckpointServiceServer()

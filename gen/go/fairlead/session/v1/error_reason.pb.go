@@ -87,7 +87,7 @@ const (
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 40
 	// The agent that the session keeps to is not configured any more.
 	ErrorReason_ERROR_REASON_AGENT_GONE ErrorReason = 41
-	// A call brought no result because of the tools service.
+	// A call has no result because of the tools service.
 	ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE ErrorReason = 42
 	// Too many tool calls in a row failed.
 	ErrorReason_ERROR_REASON_TOOL_FAILURES ErrorReason = 43
@@ -97,7 +97,7 @@ const (
 	ErrorReason_ERROR_REASON_SILENT_STEPS ErrorReason = 45
 	// The agent made step after step that only changed its list of things to do.
 	ErrorReason_ERROR_REASON_TODO_STEPS ErrorReason = 46
-	// A budget is used up; the message says whose.
+	// A budget is used up; the message names it.
 	ErrorReason_ERROR_REASON_BUDGET_EXHAUSTED ErrorReason = 47
 	// A person did not want the turn to go beyond a budget's soft limit.
 	ErrorReason_ERROR_REASON_BUDGET_REFUSED ErrorReason = 48
@@ -135,7 +135,7 @@ const (
 	ErrorReason_ERROR_REASON_SESSION_REWINDING ErrorReason = 71
 	// The files of a checkpoint could not be kept.
 	ErrorReason_ERROR_REASON_CHECKPOINT_FAILED ErrorReason = 72
-	// The files of a checkpoint could not be brought back.
+	// The files of a checkpoint could not be restored.
 	ErrorReason_ERROR_REASON_REWIND_FAILED ErrorReason = 73
 	// There is one sandbox node, and no list of them.
 	ErrorReason_ERROR_REASON_NO_NODES ErrorReason = 75

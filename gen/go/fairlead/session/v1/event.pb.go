@@ -741,7 +741,7 @@ type Event_StepStarted struct {
 }
 
 type Event_StepRestarted struct {
-	// A model call broke off and begins anew; what it had produced is void.
+	// A model call broke off and starts again; what it had produced is void.
 	StepRestarted *StepRestarted `protobuf:"bytes,31,opt,name=step_restarted,json=stepRestarted,proto3,oneof"`
 }
 
@@ -801,7 +801,7 @@ type Event_ToolCallDecision struct {
 }
 
 type Event_ToolCallProgress struct {
-	// A running call tells how far it is.
+	// A running call reports its progress.
 	ToolCallProgress *ToolCallProgress `protobuf:"bytes,64,opt,name=tool_call_progress,json=toolCallProgress,proto3,oneof"`
 }
 
@@ -1613,7 +1613,7 @@ func (x *TurnFinished) GetOutputJson() string {
 }
 
 // TurnSteered says that a turn's message was put into the active turn before its
-// next step. The turn that brought it ends with the other one and as it does.
+// next step. The turn of the message ends with the other turn, in the same state.
 type TurnSteered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The active turn, as `sessions/{session}/turns/{turn}`.
@@ -1889,7 +1889,7 @@ func (x *TextStarted) GetBlock() int32 {
 	return 0
 }
 
-// TextDelta brings more text.
+// TextDelta contains more text.
 type TextDelta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block's index in the assistant message.
@@ -2036,7 +2036,7 @@ func (x *ThinkingStarted) GetBlock() int32 {
 	return 0
 }
 
-// ThinkingDelta brings more thinking.
+// ThinkingDelta contains more thinking.
 type ThinkingDelta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The block's index in the assistant message.
@@ -2201,7 +2201,7 @@ func (x *ToolCallStarted) GetTool() string {
 	return ""
 }
 
-// ToolCallArgumentsDelta brings more of a call's arguments.
+// ToolCallArgumentsDelta contains more of a call's arguments.
 type ToolCallArgumentsDelta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
@@ -2384,7 +2384,7 @@ func (x *ToolCallDecision) GetRule() string {
 	return ""
 }
 
-// ToolCallProgress tells how far a running call is.
+// ToolCallProgress is the progress of a running call.
 type ToolCallProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
@@ -2439,7 +2439,7 @@ func (x *ToolCallProgress) GetMessage() string {
 	return ""
 }
 
-// ToolCallOutputDelta brings more of a running call's output.
+// ToolCallOutputDelta contains more of a running call's output.
 type ToolCallOutputDelta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
@@ -2671,7 +2671,7 @@ type ToolCallFinished struct {
 	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	// How it ended.
 	Outcome ToolOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairlead.session.v1.ToolOutcome" json:"outcome,omitempty"`
-	// What it brought, as the model sees it.
+	// The result, as the model sees it.
 	Content []*v1.Content `protobuf:"bytes,4,rep,name=content,proto3" json:"content,omitempty"`
 	// How long the call took, in milliseconds.
 	DurationMs int64 `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
@@ -2936,7 +2936,7 @@ func (x *ApprovalResolved) GetExpired() bool {
 	return false
 }
 
-// TodoUpdated brings the agent's whole list of things to do.
+// TodoUpdated contains the agent's whole list of things to do.
 type TodoUpdated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The list.
@@ -3268,7 +3268,7 @@ func (x *OperationStarted) GetTool() string {
 	return ""
 }
 
-// OperationProgress tells how far an operation was when it was looked at.
+// OperationProgress is the progress of an operation when a call looked at it.
 type OperationProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation, as `operations/{operation}`.
@@ -3574,7 +3574,7 @@ type WorkspaceMoved struct {
 	RestoredSeq int64 `protobuf:"varint,6,opt,name=restored_seq,json=restoredSeq,proto3" json:"restored_seq,omitempty"`
 	// When they were copied. Not set when there was no copy.
 	RestoredTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=restored_time,json=restoredTime,proto3" json:"restored_time,omitempty"`
-	// Whether nothing could be brought: the workspace is empty.
+	// Whether there was no copy: the workspace is empty.
 	Empty bool `protobuf:"varint,8,opt,name=empty,proto3" json:"empty,omitempty"`
 	// For people, and, where something was lost, what the model reads.
 	Message       string `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`

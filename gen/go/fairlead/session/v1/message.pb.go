@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role says who speaks.
+// Role is the speaker of a message.
 type Role int32
 
 const (
@@ -676,7 +676,7 @@ type ToolResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call's id.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// What the call brought.
+	// The result of the call.
 	Content []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
 	// How the call ended.
 	Outcome       ToolOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairlead.session.v1.ToolOutcome" json:"outcome,omitempty"`

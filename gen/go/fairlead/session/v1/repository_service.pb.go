@@ -393,7 +393,7 @@ func (x *GetRepositoryStatusRequest) GetName() string {
 	return ""
 }
 
-// GetRepositoryStatusResponse tells of a repository.
+// GetRepositoryStatusResponse describes a repository.
 type GetRepositoryStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The repository.

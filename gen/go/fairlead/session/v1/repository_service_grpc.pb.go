@@ -44,13 +44,13 @@ type RepositoryServiceClient interface {
 	// answer comes when it is there. A caller that leaves ends the clone. It may come
 	// during a turn.
 	AddRepository(ctx context.Context, in *AddRepositoryRequest, opts ...grpc.CallOption) (*AddRepositoryResponse, error)
-	// GetRepositoryStatus tells of a repository's branch and of what differs from its
+	// GetRepositoryStatus returns a repository's branch and what differs from its
 	// commit.
 	GetRepositoryStatus(ctx context.Context, in *GetRepositoryStatusRequest, opts ...grpc.CallOption) (*GetRepositoryStatusResponse, error)
 	// RemoveRepository deletes a repository with its directory. During a turn, which may
 	// work in it, it is FAILED_PRECONDITION with reason TURN_ACTIVE.
 	RemoveRepository(ctx context.Context, in *RemoveRepositoryRequest, opts ...grpc.CallOption) (*RemoveRepositoryResponse, error)
-	// PushRepository brings a branch to the remote, never by force; a remote that stands
+	// PushRepository pushes a branch to the remote, never by force; a remote that stands
 	// there already is fine.
 	PushRepository(ctx context.Context, in *PushRepositoryRequest, opts ...grpc.CallOption) (*PushRepositoryResponse, error)
 }
@@ -131,13 +131,13 @@ type RepositoryServiceServer interface {
 	// answer comes when it is there. A caller that leaves ends the clone. It may come
 	// during a turn.
 	AddRepository(context.Context, *AddRepositoryRequest) (*AddRepositoryResponse, error)
-	// GetRepositoryStatus tells of a repository's branch and of what differs from its
+	// GetRepositoryStatus returns a repository's branch and what differs from its
 	// commit.
 	GetRepositoryStatus(context.Context, *GetRepositoryStatusRequest) (*GetRepositoryStatusResponse, error)
 	// RemoveRepository deletes a repository with its directory. During a turn, which may
 	// work in it, it is FAILED_PRECONDITION with reason TURN_ACTIVE.
 	RemoveRepository(context.Context, *RemoveRepositoryRequest) (*RemoveRepositoryResponse, error)
-	// PushRepository brings a branch to the remote, never by force; a remote that stands
+	// PushRepository pushes a branch to the remote, never by force; a remote that stands
 	// there already is fine.
 	PushRepository(context.Context, *PushRepositoryRequest) (*PushRepositoryResponse, error)
 	mustEmbedUnimplementedRepositoryServiceServer()

@@ -171,7 +171,7 @@ type CreateScheduleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// What it shall be.
+	// The schedule.
 	Schedule *Schedule `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// Its id; made by the server when empty.
 	ScheduleId string `protobuf:"bytes,3,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
@@ -239,7 +239,7 @@ func (x *CreateScheduleRequest) GetRequestId() string {
 	return ""
 }
 
-// CreateScheduleResponse brings the schedule.
+// CreateScheduleResponse contains the schedule.
 type CreateScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The schedule.
@@ -331,7 +331,7 @@ func (x *GetScheduleRequest) GetName() string {
 	return ""
 }
 
-// GetScheduleResponse brings the schedule.
+// GetScheduleResponse contains the schedule.
 type GetScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The schedule.
@@ -502,7 +502,7 @@ type PauseScheduleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The schedule, as `sessions/{session}/schedules/{schedule}`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Whether it shall be stopped.
+	// True stops the schedule, false lets it continue.
 	Paused bool `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
 	// The request's idempotency key.
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -561,7 +561,7 @@ func (x *PauseScheduleRequest) GetRequestId() string {
 	return ""
 }
 
-// PauseScheduleResponse brings the schedule.
+// PauseScheduleResponse contains the schedule.
 type PauseScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The schedule.

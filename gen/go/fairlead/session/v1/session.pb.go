@@ -61,7 +61,7 @@ type Session struct {
 	// limit; a value above it is INVALID_ARGUMENT.
 	Budget *Budget `protobuf:"bytes,14,opt,name=budget,proto3" json:"budget,omitempty"`
 	// The mounts of the sandbox's operator that the session asks for, by name, besides
-	// its agent's; at most 32. If one does not exist, or is not for the user who acts,
+	// its agent's; at most 32. If one does not exist, or is not for the acting user,
 	// the session's turns have no workspace and say why (MOUNT_NOT_FOUND of the sandbox).
 	Mounts []string `protobuf:"bytes,16,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// Whether a rewind was accepted and is not done yet. Until it is, the files may
@@ -298,7 +298,7 @@ type Usage struct {
 	CacheReadTokens int64 `protobuf:"varint,3,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
 	// Input tokens written to the provider's prompt cache.
 	CacheWriteTokens int64 `protobuf:"varint,4,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
-	// The part of the output tokens that was thinking, where the provider tells.
+	// The part of the output tokens that was thinking, where the provider reports it.
 	ThinkingTokens int64 `protobuf:"varint,5,opt,name=thinking_tokens,json=thinkingTokens,proto3" json:"thinking_tokens,omitempty"`
 	// The cost by our own price table, in billionths of a US dollar. Zero when
 	// the table has no price for the model.

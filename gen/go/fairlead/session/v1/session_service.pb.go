@@ -156,7 +156,7 @@ func (ExportFormat) EnumDescriptor() ([]byte, []int) {
 // CreateSessionRequest asks for a session.
 type CreateSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the session shall be. Defaults where nothing is said.
+	// The session. Missing fields get their defaults.
 	Session *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// The session's id, to be chosen by the caller; made by the server when empty.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
@@ -217,7 +217,7 @@ func (x *CreateSessionRequest) GetRequestId() string {
 	return ""
 }
 
-// CreateSessionResponse brings the session.
+// CreateSessionResponse contains the session.
 type CreateSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
@@ -309,7 +309,7 @@ func (x *GetSessionRequest) GetName() string {
 	return ""
 }
 
-// GetSessionResponse brings the session.
+// GetSessionResponse contains the session.
 type GetSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
@@ -632,7 +632,7 @@ func (x *ClientTool) GetInputSchemaJson() string {
 	return ""
 }
 
-// CreateTurnRequest brings a message.
+// CreateTurnRequest contains a message.
 type CreateTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
@@ -744,7 +744,7 @@ func (x *CreateTurnRequest) GetResume() bool {
 	return false
 }
 
-// CreateTurnResponse brings the accepted turn.
+// CreateTurnResponse contains the accepted turn.
 type CreateTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
@@ -790,7 +790,7 @@ func (x *CreateTurnResponse) GetTurn() *Turn {
 	return nil
 }
 
-// RunTurnRequest brings a message, and follows the turn.
+// RunTurnRequest contains a message, and follows the turn.
 type RunTurnRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
@@ -1090,7 +1090,7 @@ func (x *GetTurnRequest) GetName() string {
 	return ""
 }
 
-// GetTurnResponse brings the turn.
+// GetTurnResponse contains the turn.
 type GetTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
@@ -1888,14 +1888,14 @@ func (*ResolveApprovalResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{27}
 }
 
-// SubmitToolResultRequest brings the result of a tool that the client ran.
+// SubmitToolResultRequest contains the result of a tool that the client ran.
 type SubmitToolResultRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// The call's id.
 	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// What the tool brought.
+	// The result of the tool.
 	Content []*v1.Content `protobuf:"bytes,3,rep,name=content,proto3" json:"content,omitempty"`
 	// Whether the tool failed.
 	IsError bool `protobuf:"varint,4,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
@@ -2100,7 +2100,7 @@ func (x *ForkSessionRequest) GetRequestId() string {
 	return ""
 }
 
-// ForkSessionResponse brings the fork.
+// ForkSessionResponse contains the fork.
 type ForkSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The fork.
@@ -2500,7 +2500,7 @@ func (x *ImportOpen) GetRequestId() string {
 	return ""
 }
 
-// ImportSessionResponse brings the session.
+// ImportSessionResponse contains the session.
 type ImportSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.

@@ -66,8 +66,8 @@ type SessionServiceClient interface {
 	// turns, log, messages and workspace. A session with an active turn is
 	// FAILED_PRECONDITION with reason SESSION_ACTIVE: interrupt it first.
 	DeleteSession(ctx context.Context, in *DeleteSessionRequest, opts ...grpc.CallOption) (*DeleteSessionResponse, error)
-	// CreateTurn accepts a message and returns at once; the turn runs whether or
-	// not anybody follows.
+	// CreateTurn accepts a message and returns at once; the turn runs also
+	// without a follower.
 	CreateTurn(ctx context.Context, in *CreateTurnRequest, opts ...grpc.CallOption) (*CreateTurnResponse, error)
 	// RunTurn accepts a message and streams the turn until it ends. The stream is
 	// the session's log, filtered to the turn, so its sequence numbers increase
@@ -91,10 +91,10 @@ type SessionServiceClient interface {
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(ctx context.Context, in *InterruptSessionRequest, opts ...grpc.CallOption) (*InterruptSessionResponse, error)
 	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
-	// with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(ctx context.Context, in *ResolveApprovalRequest, opts ...grpc.CallOption) (*ResolveApprovalResponse, error)
-	// SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
+	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
 	// of one of its turns, with the same agent revision. The files of the
@@ -392,8 +392,8 @@ type SessionServiceServer interface {
 	// turns, log, messages and workspace. A session with an active turn is
 	// FAILED_PRECONDITION with reason SESSION_ACTIVE: interrupt it first.
 	DeleteSession(context.Context, *DeleteSessionRequest) (*DeleteSessionResponse, error)
-	// CreateTurn accepts a message and returns at once; the turn runs whether or
-	// not anybody follows.
+	// CreateTurn accepts a message and returns at once; the turn runs also
+	// without a follower.
 	CreateTurn(context.Context, *CreateTurnRequest) (*CreateTurnResponse, error)
 	// RunTurn accepts a message and streams the turn until it ends. The stream is
 	// the session's log, filtered to the turn, so its sequence numbers increase
@@ -417,10 +417,10 @@ type SessionServiceServer interface {
 	// queued ones when asked to. With nothing to stop it changes nothing.
 	InterruptSession(context.Context, *InterruptSessionRequest) (*InterruptSessionResponse, error)
 	// ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
-	// with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error)
-	// SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
+	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
 	// of one of its turns, with the same agent revision. The files of the

@@ -146,7 +146,7 @@ func (x *SetUserVariableRequest) GetRequestId() string {
 	return ""
 }
 
-// SetUserVariableResponse brings the variable.
+// SetUserVariableResponse contains the variable.
 type SetUserVariableResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The variable, without its value.

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Webhook is an address that is told when turns end. A message is a POST with
+// Webhook is an address that is notified when turns end. A message is a POST with
 // JSON, signed as the Standard Webhooks specification says (headers
 // `webhook-id`, `webhook-timestamp`, `webhook-signature`), and repeated with
 // growing pauses for up to a day until the answer is 2xx. It may come more than
@@ -224,7 +224,7 @@ func (x *Delivery) GetNextTime() *timestamppb.Timestamp {
 // CreateWebhookRequest asks for a webhook.
 type CreateWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What it shall be.
+	// The webhook.
 	Webhook *Webhook `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
 	// Its id; made by the server when empty.
 	WebhookId string `protobuf:"bytes,2,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
@@ -285,7 +285,7 @@ func (x *CreateWebhookRequest) GetRequestId() string {
 	return ""
 }
 
-// CreateWebhookResponse brings the webhook and its secret.
+// CreateWebhookResponse contains the webhook and its secret.
 type CreateWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The webhook.
@@ -386,7 +386,7 @@ func (x *GetWebhookRequest) GetName() string {
 	return ""
 }
 
-// GetWebhookResponse brings the webhook.
+// GetWebhookResponse contains the webhook.
 type GetWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The webhook.
@@ -607,7 +607,7 @@ func (x *RotateWebhookSecretRequest) GetRequestId() string {
 	return ""
 }
 
-// RotateWebhookSecretResponse brings the new secret.
+// RotateWebhookSecretResponse contains the new secret.
 type RotateWebhookSecretResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The webhook.

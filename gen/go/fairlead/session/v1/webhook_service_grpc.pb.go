@@ -31,7 +31,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WebhookService tells other systems when turns end.
+// WebhookService notifies other systems when turns end.
 type WebhookServiceClient interface {
 	// CreateWebhook makes a webhook. The answer is the only one that holds its secret.
 	CreateWebhook(ctx context.Context, in *CreateWebhookRequest, opts ...grpc.CallOption) (*CreateWebhookResponse, error)
@@ -121,7 +121,7 @@ func (c *webhookServiceClient) ListDeliveries(ctx context.Context, in *ListDeliv
 // All implementations must embed UnimplementedWebhookServiceServer
 // for forward compatibility.
 //
-// WebhookService tells other systems when turns end.
+// WebhookService notifies other systems when turns end.
 type WebhookServiceServer interface {
 	// CreateWebhook makes a webhook. The answer is the only one that holds its secret.
 	CreateWebhook(context.Context, *CreateWebhookRequest) (*CreateWebhookResponse, error)

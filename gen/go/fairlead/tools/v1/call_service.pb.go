@@ -445,7 +445,7 @@ type CallToolResponse_Decision struct {
 }
 
 type CallToolResponse_Progress struct {
-	// The tool tells how far it is.
+	// The tool reports its progress.
 	Progress *CallProgress `protobuf:"bytes,2,opt,name=progress,proto3,oneof"`
 }
 
@@ -536,7 +536,7 @@ func (x *CallDecision) GetRule() string {
 	return ""
 }
 
-// CallProgress tells how far a call is.
+// CallProgress is the progress of a call.
 type CallProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// For people.
@@ -582,7 +582,7 @@ func (x *CallProgress) GetMessage() string {
 	return ""
 }
 
-// CallOutput brings more output of a running call.
+// CallOutput contains more output of a running call.
 type CallOutput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where it comes from: `stdout` or `stderr`.
@@ -642,7 +642,7 @@ type CallResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How it ended.
 	Outcome CallOutcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=fairlead.tools.v1.CallOutcome" json:"outcome,omitempty"`
-	// What it brought, as the model shall see it.
+	// The result, as the model sees it.
 	Content []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
 	// How long the call took, in milliseconds.
 	DurationMs int64 `protobuf:"varint,3,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
@@ -851,7 +851,7 @@ func (x *CallAsk) GetRule() string {
 // CallDelegated hands a permitted and journaled call back to the caller.
 type CallDelegated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the caller shall do: the tool's name.
+	// The name of the tool that the caller runs.
 	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
 	// The arguments; valid against the tool's schema.
 	ArgumentsJson string `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
@@ -903,7 +903,7 @@ func (x *CallDelegated) GetArgumentsJson() string {
 	return ""
 }
 
-// ReportResultRequest brings a result.
+// ReportResultRequest contains a result.
 type ReportResultRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which call it is.
@@ -1090,7 +1090,7 @@ func (x *CancelCallResponse) GetResult() *CallResult {
 // FenceSessionRequest names the session and its new epoch.
 type FenceSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// On whose behalf: the session and the epoch count. The call's id is the
+	// The caller: the session and the epoch count. The call's id is the
 	// caller's choice, and of no call.
 	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -47,18 +47,18 @@ type CallServiceClient interface {
 	// every piece from the first on, except the decision: each output stream
 	// starts at its first byte.
 	CallTool(ctx context.Context, in *CallToolRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallToolResponse], error)
-	// ReportResult brings the result of a call that was answered `delegated`.
+	// ReportResult records the result of a call that was answered `delegated`.
 	ReportResult(ctx context.Context, in *ReportResultRequest, opts ...grpc.CallOption) (*ReportResultResponse, error)
 	// CancelCall stops a call, or leaves a mark that stops it from starting.
 	// When it returns, the call's effects have ended.
 	CancelCall(ctx context.Context, in *CancelCallRequest, opts ...grpc.CallOption) (*CancelCallResponse, error)
-	// FenceSession tells of a session's new holder, which has taken it over from one
+	// FenceSession announces a session's new holder, which has taken it over from one
 	// that fell silent. When it returns, requests under lower epochs are refused
 	// with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error)
-	// CheckAgents tells which tools and permission profiles of agents there are not.
+	// CheckAgents returns the tools and permission profiles of agents that do not exist.
 	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error)
@@ -161,18 +161,18 @@ type CallServiceServer interface {
 	// every piece from the first on, except the decision: each output stream
 	// starts at its first byte.
 	CallTool(*CallToolRequest, grpc.ServerStreamingServer[CallToolResponse]) error
-	// ReportResult brings the result of a call that was answered `delegated`.
+	// ReportResult records the result of a call that was answered `delegated`.
 	ReportResult(context.Context, *ReportResultRequest) (*ReportResultResponse, error)
 	// CancelCall stops a call, or leaves a mark that stops it from starting.
 	// When it returns, the call's effects have ended.
 	CancelCall(context.Context, *CancelCallRequest) (*CancelCallResponse, error)
-	// FenceSession tells of a session's new holder, which has taken it over from one
+	// FenceSession announces a session's new holder, which has taken it over from one
 	// that fell silent. When it returns, requests under lower epochs are refused
 	// with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error)
-	// CheckAgents tells which tools and permission profiles of agents there are not.
+	// CheckAgents returns the tools and permission profiles of agents that do not exist.
 	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error)

@@ -128,7 +128,7 @@ type Operation struct {
 	// How long its output is so far, in bytes. What is neither in the head nor in
 	// the tail was left out here.
 	OutputBytes int64 `protobuf:"varint,13,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
-	// What it brought, as the model shall see it; set when it has ended.
+	// The result, as the model sees it; set when it has ended.
 	Content []*v1.Content `protobuf:"bytes,14,rep,name=content,proto3" json:"content,omitempty"`
 	// What its command did with the network, one for each request and each tunnel;
 	// set when it has ended, and not in lists. Without an end that is known it is empty.

@@ -69,7 +69,7 @@ func (x *GetOperationRequest) GetName() string {
 	return ""
 }
 
-// GetOperationResponse brings the operation.
+// GetOperationResponse contains the operation.
 type GetOperationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation.
@@ -293,7 +293,7 @@ func (x *CancelOperationRequest) GetRequestId() string {
 	return ""
 }
 
-// CancelOperationResponse brings the operation as it ended.
+// CancelOperationResponse contains the operation as it ended.
 type CancelOperationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation.

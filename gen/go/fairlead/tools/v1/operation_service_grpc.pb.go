@@ -28,7 +28,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// OperationService tells of work that outlives the turn that started it.
+// OperationService shows work that outlives the turn that started it.
 //
 // An operation of another tenant is NOT_FOUND.
 type OperationServiceClient interface {
@@ -84,7 +84,7 @@ func (c *operationServiceClient) CancelOperation(ctx context.Context, in *Cancel
 // All implementations must embed UnimplementedOperationServiceServer
 // for forward compatibility.
 //
-// OperationService tells of work that outlives the turn that started it.
+// OperationService shows work that outlives the turn that started it.
 //
 // An operation of another tenant is NOT_FOUND.
 type OperationServiceServer interface {

@@ -69,7 +69,7 @@ func (x *GetToolRequest) GetName() string {
 	return ""
 }
 
-// GetToolResponse brings the tool.
+// GetToolResponse contains the tool.
 type GetToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tool.

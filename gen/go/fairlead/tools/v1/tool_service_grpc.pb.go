@@ -27,7 +27,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ToolService tells which tools there are.
+// ToolService lists the tools.
 type ToolServiceClient interface {
 	// GetTool reads a tool.
 	GetTool(ctx context.Context, in *GetToolRequest, opts ...grpc.CallOption) (*GetToolResponse, error)
@@ -67,7 +67,7 @@ func (c *toolServiceClient) ListTools(ctx context.Context, in *ListToolsRequest,
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
 //
-// ToolService tells which tools there are.
+// ToolService lists the tools.
 type ToolServiceServer interface {
 	// GetTool reads a tool.
 	GetTool(context.Context, *GetToolRequest) (*GetToolResponse, error)

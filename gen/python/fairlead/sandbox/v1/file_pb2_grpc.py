@@ -185,7 +185,7 @@ class FileServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchFiles(self, request, context):
-        """WatchFiles tells what changes below a directory, until the caller leaves, or
+        """WatchFiles reports what changes below a directory, until the caller leaves, or
         until the directory is moved or deleted, or the workspace with it: that is
         NOT_FOUND. Symbolic links are not followed. More directories than can be
         watched (4096) are RESOURCE_EXHAUSTED.

@@ -139,7 +139,7 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRepositoryStatus(self, request, context):
-        """GetRepositoryStatus tells of branch and changes of one.
+        """GetRepositoryStatus returns the branch and the changes of one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,7 +155,7 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PushRepository(self, request, context):
-        """PushRepository brings the commits of a branch to the remote. It never forces: when
+        """PushRepository pushes the commits of a branch to the remote. It never forces: when
         the remote has commits that the branch does not, it is ABORTED with reason
         PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
         so a push may be repeated. The remote needs an entry with `push`. Of the repository

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SnapshotServiceStub:
-    """SnapshotService keeps states of a workspace and brings them back. It is
+    """SnapshotService keeps states of a workspace and restores them. It is
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its
@@ -102,7 +102,7 @@ class SnapshotServiceStub:
 
 
 class SnapshotServiceServicer:
-    """SnapshotService keeps states of a workspace and brings them back. It is
+    """SnapshotService keeps states of a workspace and restores them. It is
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its
@@ -257,7 +257,7 @@ def add_SnapshotServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SnapshotService:
-    """SnapshotService keeps states of a workspace and brings them back. It is
+    """SnapshotService keeps states of a workspace and restores them. It is
     internal: never served beside the public services.
 
     A snapshot holds every regular file, directory and symbolic link with its

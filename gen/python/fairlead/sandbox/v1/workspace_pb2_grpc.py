@@ -97,7 +97,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FenceWorkspace(self, request, context):
-        """FenceWorkspace tells of a session's new holder, which has taken it over from one
+        """FenceWorkspace announces a session's new holder, which has taken it over from one
         that fell silent. When it returns, requests under lower epochs are refused
         with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
         node. What runs goes on. Repeating it changes nothing; an epoch that is itself
@@ -114,7 +114,7 @@ class WorkspaceServiceServicer:
         or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
         read, and its snapshots can be made, exported and deleted. When it returns,
         nothing changes the files any more, also after a restart of the node. A higher
-        epoch lifts the seal: the holder who was about to move the workspace cannot do it
+        epoch lifts the seal: the holder that was about to move the workspace cannot do it
         any more. Repeating it changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -175,7 +175,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetCapabilities(self, request, context):
-        """GetCapabilities tells what isolates commands here, and what the acting user's
+        """GetCapabilities returns what isolates commands here, and what the acting user's
         see.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AgentServiceStub:
-    """AgentService tells which agents there are and what the server can do.
+    """AgentService lists the agents and what the server can do.
     """
 
     def __init__(self, channel):
@@ -53,7 +53,7 @@ class AgentServiceStub:
 
 
 class AgentServiceServicer:
-    """AgentService tells which agents there are and what the server can do.
+    """AgentService lists the agents and what the server can do.
     """
 
     def GetAgent(self, request, context):
@@ -71,8 +71,8 @@ class AgentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetCapabilities(self, request, context):
-        """GetCapabilities tells what this server can do: its models and the level of
-        its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
+        """GetCapabilities returns what this server can do: its models and the level of
+        its sandboxes. If the sandbox service does not answer, the response says why.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -105,7 +105,7 @@ def add_AgentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgentService:
-    """AgentService tells which agents there are and what the server can do.
+    """AgentService lists the agents and what the server can do.
     """
 
     @staticmethod

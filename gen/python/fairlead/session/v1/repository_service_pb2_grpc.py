@@ -94,7 +94,7 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRepositoryStatus(self, request, context):
-        """GetRepositoryStatus tells of a repository's branch and of what differs from its
+        """GetRepositoryStatus returns a repository's branch and what differs from its
         commit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -110,7 +110,7 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PushRepository(self, request, context):
-        """PushRepository brings a branch to the remote, never by force; a remote that stands
+        """PushRepository pushes a branch to the remote, never by force; a remote that stands
         there already is fine.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -190,8 +190,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateTurn(self, request, context):
-        """CreateTurn accepts a message and returns at once; the turn runs whether or
-        not anybody follows.
+        """CreateTurn accepts a message and returns at once; the turn runs also
+        without a follower.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -255,7 +255,7 @@ class SessionServiceServicer:
 
     def ResolveApproval(self, request, context):
         """ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
-        with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+        with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
         that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -263,7 +263,7 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SubmitToolResult(self, request, context):
-        """SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
+        """SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class WebhookServiceStub:
-    """WebhookService tells other systems when turns end.
+    """WebhookService notifies other systems when turns end.
     """
 
     def __init__(self, channel):
@@ -68,7 +68,7 @@ class WebhookServiceStub:
 
 
 class WebhookServiceServicer:
-    """WebhookService tells other systems when turns end.
+    """WebhookService notifies other systems when turns end.
     """
 
     def CreateWebhook(self, request, context):
@@ -157,7 +157,7 @@ def add_WebhookServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WebhookService:
-    """WebhookService tells other systems when turns end.
+    """WebhookService notifies other systems when turns end.
     """
 
     @staticmethod

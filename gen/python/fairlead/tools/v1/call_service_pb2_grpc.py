@@ -95,7 +95,7 @@ class CallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReportResult(self, request, context):
-        """ReportResult brings the result of a call that was answered `delegated`.
+        """ReportResult records the result of a call that was answered `delegated`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -110,7 +110,7 @@ class CallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def FenceSession(self, request, context):
-        """FenceSession tells of a session's new holder, which has taken it over from one
+        """FenceSession announces a session's new holder, which has taken it over from one
         that fell silent. When it returns, requests under lower epochs are refused
         with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
         the old holder can start no call any more. Calls that have started go on.
@@ -121,7 +121,7 @@ class CallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckAgents(self, request, context):
-        """CheckAgents tells which tools and permission profiles of agents there are not.
+        """CheckAgents returns the tools and permission profiles of agents that do not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

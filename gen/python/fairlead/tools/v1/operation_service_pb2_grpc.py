@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class OperationServiceStub:
-    """OperationService tells of work that outlives the turn that started it.
+    """OperationService shows work that outlives the turn that started it.
 
     An operation of another tenant is NOT_FOUND.
     """
@@ -55,7 +55,7 @@ class OperationServiceStub:
 
 
 class OperationServiceServicer:
-    """OperationService tells of work that outlives the turn that started it.
+    """OperationService shows work that outlives the turn that started it.
 
     An operation of another tenant is NOT_FOUND.
     """
@@ -110,7 +110,7 @@ def add_OperationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class OperationService:
-    """OperationService tells of work that outlives the turn that started it.
+    """OperationService shows work that outlives the turn that started it.
 
     An operation of another tenant is NOT_FOUND.
     """

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ToolServiceStub:
-    """ToolService tells which tools there are.
+    """ToolService lists the tools.
     """
 
     def __init__(self, channel):
@@ -48,7 +48,7 @@ class ToolServiceStub:
 
 
 class ToolServiceServicer:
-    """ToolService tells which tools there are.
+    """ToolService lists the tools.
     """
 
     def GetTool(self, request, context):
@@ -87,7 +87,7 @@ def add_ToolServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ToolService:
-    """ToolService tells which tools there are.
+    """ToolService lists the tools.
     """
 
     @staticmethod

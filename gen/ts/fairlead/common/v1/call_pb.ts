@@ -14,7 +14,7 @@ export const file_fairlead_common_v1_call: GenFile = /*@__PURE__*/
   fileDesc("Ch1mYWlybGVhZC9jb21tb24vdjEvY2FsbC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxItgBCgdDYWxsUmVmEjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBWVwb2NoGAIgASgDQge6SAQiAiAAEjoKB2NhbGxfaWQYAyABKAlCKbpIJnIkMiJeW0EtWmEtejAtOV1bQS1aYS16MC05Ll8tXXswLDEyN30kEhYKBG5vZGUYBCABKAlCCLpIBXIDKP0BEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDQge6SAQiAigAQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
- * CallRef says on whose behalf an internal request acts. It is carried by every
+ * CallRef names the call that an internal request belongs to. It is carried by every
  * request that may have an effect, so that a lower service can fence a caller
  * that has lost its session and can recognize a call it has seen before.
  *

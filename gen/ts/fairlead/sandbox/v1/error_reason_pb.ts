@@ -358,7 +358,7 @@ export enum ErrorReason {
   MOUNTS_IN_USE = 40,
 
   /**
-   * A crash interrupted the change, and whether it took effect cannot be told. It is
+   * A crash interrupted the change, and whether it took effect is unknown. It is
    * not made again under this call id: look first.
    *
    * @generated from enum value: ERROR_REASON_OUTCOME_UNKNOWN = 51;

@@ -303,7 +303,7 @@ export const ExecAttachSchema: GenMessage<ExecAttach> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 3);
 
 /**
- * ExecStdin brings bytes for the standard input.
+ * ExecStdin contains bytes for the standard input.
  *
  * @generated from message fairlead.sandbox.v1.ExecStdin
  */
@@ -331,7 +331,7 @@ export const ExecStdinSchema: GenMessage<ExecStdin> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 4);
 
 /**
- * ExecSignal brings a signal.
+ * ExecSignal contains a signal.
  *
  * @generated from message fairlead.sandbox.v1.ExecSignal
  */
@@ -454,7 +454,7 @@ export const ExecStartedSchema: GenMessage<ExecStarted> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_exec, 8);
 
 /**
- * ExecOutput brings output.
+ * ExecOutput contains output.
  *
  * @generated from message fairlead.sandbox.v1.ExecOutput
  */

@@ -953,7 +953,7 @@ export const WatchFilesRequestSchema: GenMessage<WatchFilesRequest> = /*@__PURE_
   messageDesc(file_fairlead_sandbox_v1_file, 22);
 
 /**
- * WatchFilesResponse brings changes that were seen together, in their order. The
+ * WatchFilesResponse contains changes that were seen together, in their order. The
  * first one has none: from it on, changes are seen.
  *
  * @generated from message fairlead.sandbox.v1.WatchFilesResponse
@@ -1071,7 +1071,7 @@ export const GlobFilesRequestSchema: GenMessage<GlobFilesRequest> = /*@__PURE__*
   messageDesc(file_fairlead_sandbox_v1_file, 25);
 
 /**
- * GlobFilesResponse brings the files.
+ * GlobFilesResponse contains the files.
  *
  * @generated from message fairlead.sandbox.v1.GlobFilesResponse
  */
@@ -1381,7 +1381,7 @@ export enum WatchedChangeKind {
   DELETED = 3,
 
   /**
-   * Changes came faster than they could be told: look at all files again.
+   * Changes came faster than they could be reported: look at all files again.
    *
    * @generated from enum value: WATCHED_CHANGE_KIND_LOST = 4;
    */
@@ -1540,7 +1540,7 @@ export const FileService: GenService<{
     output: typeof MoveFileResponseSchema;
   },
   /**
-   * WatchFiles tells what changes below a directory, until the caller leaves, or
+   * WatchFiles reports what changes below a directory, until the caller leaves, or
    * until the directory is moved or deleted, or the workspace with it: that is
    * NOT_FOUND. Symbolic links are not followed. More directories than can be
    * watched (4096) are RESOURCE_EXHAUSTED.

@@ -65,7 +65,7 @@ export const RepositorySchema: GenMessage<Repository> = /*@__PURE__*/
  */
 export type CloneRepositoryRequest = Message<"fairlead.sandbox.v1.CloneRepositoryRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -123,14 +123,14 @@ export const CloneRepositoryRequestSchema: GenMessage<CloneRepositoryRequest> = 
   messageDesc(file_fairlead_sandbox_v1_repository, 1);
 
 /**
- * CloneRepositoryResponse tells of a clone: any number of `progress`, then
+ * CloneRepositoryResponse reports on a clone: any number of `progress`, then
  * `repository`.
  *
  * @generated from message fairlead.sandbox.v1.CloneRepositoryResponse
  */
 export type CloneRepositoryResponse = Message<"fairlead.sandbox.v1.CloneRepositoryResponse"> & {
   /**
-   * What it tells.
+   * What it reports.
    *
    * @generated from oneof fairlead.sandbox.v1.CloneRepositoryResponse.kind
    */
@@ -195,7 +195,7 @@ export const CloneProgressSchema: GenMessage<CloneProgress> = /*@__PURE__*/
  */
 export type AddRepositoryRequest = Message<"fairlead.sandbox.v1.AddRepositoryRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -272,7 +272,7 @@ export const AddRepositoryResponseSchema: GenMessage<AddRepositoryResponse> = /*
  */
 export type RemoveRepositoryRequest = Message<"fairlead.sandbox.v1.RemoveRepositoryRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -400,7 +400,7 @@ export const GetRepositoryStatusRequestSchema: GenMessage<GetRepositoryStatusReq
   messageDesc(file_fairlead_sandbox_v1_repository, 10);
 
 /**
- * GetRepositoryStatusResponse tells of a repository.
+ * GetRepositoryStatusResponse describes a repository.
  *
  * @generated from message fairlead.sandbox.v1.GetRepositoryStatusResponse
  */
@@ -506,7 +506,7 @@ export const RepositoryChangeSchema: GenMessage<RepositoryChange> = /*@__PURE__*
  */
 export type CreateBranchRequest = Message<"fairlead.sandbox.v1.CreateBranchRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -569,7 +569,7 @@ export const CreateBranchResponseSchema: GenMessage<CreateBranchResponse> = /*@_
  */
 export type PushRepositoryRequest = Message<"fairlead.sandbox.v1.PushRepositoryRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -731,7 +731,7 @@ export const RepositoryService: GenService<{
     output: typeof ListRepositoriesResponseSchema;
   },
   /**
-   * GetRepositoryStatus tells of branch and changes of one.
+   * GetRepositoryStatus returns the branch and the changes of one.
    *
    * @generated from rpc fairlead.sandbox.v1.RepositoryService.GetRepositoryStatus
    */
@@ -753,7 +753,7 @@ export const RepositoryService: GenService<{
     output: typeof CreateBranchResponseSchema;
   },
   /**
-   * PushRepository brings the commits of a branch to the remote. It never forces: when
+   * PushRepository pushes the commits of a branch to the remote. It never forces: when
    * the remote has commits that the branch does not, it is ABORTED with reason
    * PUSH_REJECTED, and nothing has changed. A remote that stands there already is fine,
    * so a push may be repeated. The remote needs an entry with `push`. Of the repository

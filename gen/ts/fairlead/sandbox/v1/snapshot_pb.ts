@@ -145,7 +145,7 @@ export const LeftOutSchema: GenMessage<LeftOut> = /*@__PURE__*/
  */
 export type CreateSnapshotRequest = Message<"fairlead.sandbox.v1.CreateSnapshotRequest"> & {
   /**
-   * On whose behalf. The snapshot's id follows from the call's.
+   * The call that the request belongs to. The snapshot's id follows from the call's.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -181,7 +181,7 @@ export const CreateSnapshotRequestSchema: GenMessage<CreateSnapshotRequest> = /*
   messageDesc(file_fairlead_sandbox_v1_snapshot, 2);
 
 /**
- * CreateSnapshotResponse tells of the snapshot.
+ * CreateSnapshotResponse describes the snapshot.
  *
  * @generated from message fairlead.sandbox.v1.CreateSnapshotResponse
  */
@@ -538,13 +538,13 @@ export const DiffSnapshotsResponseSchema: GenMessage<DiffSnapshotsResponse> = /*
   messageDesc(file_fairlead_sandbox_v1_snapshot, 11);
 
 /**
- * RestoreSnapshotRequest asks for a state to be brought back.
+ * RestoreSnapshotRequest asks for a state to be restored.
  *
  * @generated from message fairlead.sandbox.v1.RestoreSnapshotRequest
  */
 export type RestoreSnapshotRequest = Message<"fairlead.sandbox.v1.RestoreSnapshotRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -573,7 +573,7 @@ export const RestoreSnapshotRequestSchema: GenMessage<RestoreSnapshotRequest> = 
   messageDesc(file_fairlead_sandbox_v1_snapshot, 12);
 
 /**
- * RestoreSnapshotResponse tells what was done.
+ * RestoreSnapshotResponse describes what was done.
  *
  * @generated from message fairlead.sandbox.v1.RestoreSnapshotResponse
  */
@@ -622,7 +622,7 @@ export const RestoreSnapshotResponseSchema: GenMessage<RestoreSnapshotResponse> 
  */
 export type DeleteSnapshotsRequest = Message<"fairlead.sandbox.v1.DeleteSnapshotsRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -658,7 +658,7 @@ export const DeleteSnapshotsRequestSchema: GenMessage<DeleteSnapshotsRequest> = 
   messageDesc(file_fairlead_sandbox_v1_snapshot, 14);
 
 /**
- * DeleteSnapshotsResponse tells what was done.
+ * DeleteSnapshotsResponse describes what was done.
  *
  * @generated from message fairlead.sandbox.v1.DeleteSnapshotsResponse
  */
@@ -692,7 +692,7 @@ export const DeleteSnapshotsResponseSchema: GenMessage<DeleteSnapshotsResponse> 
  */
 export type ForkSnapshotRequest = Message<"fairlead.sandbox.v1.ForkSnapshotRequest"> & {
   /**
-   * On whose behalf: the session that gets the workspace.
+   * The caller: the session that gets the workspace.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -762,7 +762,7 @@ export const ForkSnapshotResponseSchema: GenMessage<ForkSnapshotResponse> = /*@_
  */
 export type ExportSnapshotsRequest = Message<"fairlead.sandbox.v1.ExportSnapshotsRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -784,7 +784,7 @@ export const ExportSnapshotsRequestSchema: GenMessage<ExportSnapshotsRequest> = 
   messageDesc(file_fairlead_sandbox_v1_snapshot, 18);
 
 /**
- * ExportSnapshotsResponse tells what was copied.
+ * ExportSnapshotsResponse describes what was copied.
  *
  * @generated from message fairlead.sandbox.v1.ExportSnapshotsResponse
  */
@@ -818,7 +818,7 @@ export const ExportSnapshotsResponseSchema: GenMessage<ExportSnapshotsResponse> 
  */
 export type ImportSnapshotsRequest = Message<"fairlead.sandbox.v1.ImportSnapshotsRequest"> & {
   /**
-   * On whose behalf. Repeating the call by the same id changes nothing.
+   * The call that the request belongs to. Repeating the call by the same id changes nothing.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -932,7 +932,7 @@ export const ChangeStatusSchema: GenEnum<ChangeStatus> = /*@__PURE__*/
   enumDesc(file_fairlead_sandbox_v1_snapshot, 0);
 
 /**
- * SnapshotService keeps states of a workspace and brings them back. It is
+ * SnapshotService keeps states of a workspace and restores them. It is
  * internal: never served beside the public services.
  *
  * A snapshot holds every regular file, directory and symbolic link with its

@@ -24,7 +24,7 @@ export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
  */
 export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspaceRequest"> & {
   /**
-   * On whose behalf.
+   * The call that the request belongs to.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -97,7 +97,7 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
   /**
    * What the acting user has in the environment of commands from now on, over what
    * the operator has there. Not set changes nothing. Commands of other users do not
-   * get it. Nothing tells the values to anybody else.
+   * get it. Values are never shown.
    *
    * @generated from field: fairlead.sandbox.v1.WorkspaceEnvironment environment = 7;
    */
@@ -382,7 +382,7 @@ export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> 
  */
 export type FenceWorkspaceRequest = Message<"fairlead.sandbox.v1.FenceWorkspaceRequest"> & {
   /**
-   * On whose behalf. The call's id is the caller's choice, and of no call.
+   * The session and epoch of the caller. The id is the caller's choice and names no call.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -418,7 +418,7 @@ export const FenceWorkspaceResponseSchema: GenMessage<FenceWorkspaceResponse> = 
  */
 export type SealWorkspaceRequest = Message<"fairlead.sandbox.v1.SealWorkspaceRequest"> & {
   /**
-   * On whose behalf. The call's id is the caller's choice, and of no call.
+   * The session and epoch of the caller. The id is the caller's choice and names no call.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -454,7 +454,7 @@ export const SealWorkspaceResponseSchema: GenMessage<SealWorkspaceResponse> = /*
  */
 export type UnsealWorkspaceRequest = Message<"fairlead.sandbox.v1.UnsealWorkspaceRequest"> & {
   /**
-   * On whose behalf. The call's id is the caller's choice, and of no call.
+   * The session and epoch of the caller. The id is the caller's choice and names no call.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -574,7 +574,7 @@ export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = 
   messageDesc(file_fairlead_sandbox_v1_workspace, 17);
 
 /**
- * GetCapabilitiesResponse tells what isolates commands.
+ * GetCapabilitiesResponse describes what isolates commands.
  *
  * @generated from message fairlead.sandbox.v1.GetCapabilitiesResponse
  */
@@ -788,7 +788,7 @@ export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = 
  */
 export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOpen"> & {
   /**
-   * On whose behalf. Repeating the call by the same id changes nothing.
+   * The call that the request belongs to. Repeating the call by the same id changes nothing.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
    */
@@ -866,7 +866,7 @@ export enum NetworkTls {
 
   /**
    * The client's TLS ends at the proxy, with a certificate of the node's authority,
-   * which commands trust by their environment, and begins anew outside.
+   * which commands trust by their environment, and starts again outside.
    *
    * @generated from enum value: NETWORK_TLS_INTERCEPT = 3;
    */
@@ -947,7 +947,7 @@ export const WorkspaceService: GenService<{
     output: typeof EnsureWorkspaceResponseSchema;
   },
   /**
-   * FenceWorkspace tells of a session's new holder, which has taken it over from one
+   * FenceWorkspace announces a session's new holder, which has taken it over from one
    * that fell silent. When it returns, requests under lower epochs are refused
    * with FAILED_PRECONDITION and reason STALE_EPOCH, also after a restart of the
    * node. What runs goes on. Repeating it changes nothing; an epoch that is itself
@@ -967,7 +967,7 @@ export const WorkspaceService: GenService<{
    * or change something in it is UNAVAILABLE with reason WORKSPACE_SEALED. It can be
    * read, and its snapshots can be made, exported and deleted. When it returns,
    * nothing changes the files any more, also after a restart of the node. A higher
-   * epoch lifts the seal: the holder who was about to move the workspace cannot do it
+   * epoch lifts the seal: the holder that was about to move the workspace cannot do it
    * any more. Repeating it changes nothing.
    *
    * @generated from rpc fairlead.sandbox.v1.WorkspaceService.SealWorkspace
@@ -1046,7 +1046,7 @@ export const WorkspaceService: GenService<{
     output: typeof DeleteUserStorageResponseSchema;
   },
   /**
-   * GetCapabilities tells what isolates commands here, and what the acting user's
+   * GetCapabilities returns what isolates commands here, and what the acting user's
    * see.
    *
    * @generated from rpc fairlead.sandbox.v1.WorkspaceService.GetCapabilities

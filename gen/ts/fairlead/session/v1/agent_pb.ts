@@ -115,7 +115,7 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
   /**
    * The mounts of the sandbox's operator that sessions of the agent ask for, by name,
    * besides those that everybody or the acting user gets unasked. If one does not
-   * exist, or is not for the user who acts, the agent's turns have no workspace and
+   * exist, or is not for the acting user, the agent's turns have no workspace and
    * say why.
    *
    * @generated from field: repeated string mounts = 13;
@@ -132,7 +132,7 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
   /**
    * The tools before whose calls a step makes a checkpoint. `*` stands for every
    * tool that may change something; a name that ends in `*` for all that begin so.
-   * None: no automatic checkpoints, and files are not brought back when a turn is
+   * None: no automatic checkpoints, and files are not restored when a turn is
    * rolled back.
    *
    * @generated from field: repeated string checkpoints = 17;
@@ -244,7 +244,7 @@ export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
 /**
  * AgentRepository is a Git repository that sessions of an agent begin with. It is
  * cloned when the session's workspace is made, beside the first model call; a tool call
- * waits for it. One that cannot be cloned is told in a warning
+ * waits for it. One that cannot be cloned is reported in a warning
  * (REPOSITORY_NOT_CLONED) and to the model, and tried again in the next turn.
  * So is the session's own branch where it could not be made in one that was there already
  * (REPOSITORY_BRANCH_NOT_MADE).
@@ -310,7 +310,7 @@ export const AgentRepositorySchema: GenMessage<AgentRepository> = /*@__PURE__*/
  */
 export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> & {
   /**
-   * Shown in refusals and in what is told of the network; empty takes the host.
+   * Shown in refusals and in descriptions of the network; empty takes the host.
    *
    * @generated from field: string name = 1;
    */
@@ -347,7 +347,7 @@ export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> &
 
   /**
    * What happens with TLS: `pass`, `raw` (any protocol), `intercept` (it ends at the
-   * sandbox's proxy and begins anew) or `upgrade` (the command asks in plain HTTP
+   * sandbox's proxy and starts again) or `upgrade` (the command asks in plain HTTP
    * and the proxy goes out by TLS).
    *
    * @generated from field: string tls = 6;

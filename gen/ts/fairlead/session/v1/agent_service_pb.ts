@@ -38,7 +38,7 @@ export const GetAgentRequestSchema: GenMessage<GetAgentRequest> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent_service, 0);
 
 /**
- * GetAgentResponse brings the agent.
+ * GetAgentResponse contains the agent.
  *
  * @generated from message fairlead.session.v1.GetAgentResponse
  */
@@ -131,7 +131,7 @@ export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = 
   messageDesc(file_fairlead_session_v1_agent_service, 4);
 
 /**
- * GetCapabilitiesResponse tells what the server can do.
+ * GetCapabilitiesResponse describes what the server can do.
  *
  * @generated from message fairlead.session.v1.GetCapabilitiesResponse
  */
@@ -158,8 +158,8 @@ export type GetCapabilitiesResponse = Message<"fairlead.session.v1.GetCapabiliti
   defaultModel: string;
 
   /**
-   * What isolates commands. Not set when the sandbox service does not tell, which
-   * `sandbox_unavailable` says then.
+   * What isolates commands. Not set when the sandbox service does not answer;
+   * `sandbox_unavailable` says why then.
    *
    * @generated from field: fairlead.session.v1.SandboxCapabilities sandbox = 4;
    */
@@ -183,7 +183,7 @@ export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> 
   messageDesc(file_fairlead_session_v1_agent_service, 5);
 
 /**
- * SandboxCapabilities tells what isolates commands.
+ * SandboxCapabilities describes what isolates commands.
  *
  * @generated from message fairlead.session.v1.SandboxCapabilities
  */
@@ -234,7 +234,7 @@ export const SandboxCapabilitiesSchema: GenMessage<SandboxCapabilities> = /*@__P
   messageDesc(file_fairlead_session_v1_agent_service, 6);
 
 /**
- * AgentService tells which agents there are and what the server can do.
+ * AgentService lists the agents and what the server can do.
  *
  * @generated from service fairlead.session.v1.AgentService
  */
@@ -260,8 +260,8 @@ export const AgentService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
-   * GetCapabilities tells what this server can do: its models and the level of
-   * its sandboxes. Where the sandbox service does not tell, it says so and tells the rest.
+   * GetCapabilities returns what this server can do: its models and the level of
+   * its sandboxes. If the sandbox service does not answer, the response says why.
    *
    * @generated from rpc fairlead.session.v1.AgentService.GetCapabilities
    */

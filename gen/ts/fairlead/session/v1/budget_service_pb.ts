@@ -40,7 +40,7 @@ export const ListBudgetsRequestSchema: GenMessage<ListBudgetsRequest> = /*@__PUR
   messageDesc(file_fairlead_session_v1_budget_service, 0);
 
 /**
- * ListBudgetsResponse brings the budgets.
+ * ListBudgetsResponse contains the budgets.
  *
  * @generated from message fairlead.session.v1.ListBudgetsResponse
  */
@@ -123,7 +123,7 @@ export type BudgetStatus = Message<"fairlead.session.v1.BudgetStatus"> & {
   reservedCostNanoUsd: bigint;
 
   /**
-   * When the window ends and counting begins anew; not set when the window
+   * When the window ends and counting starts again; not set when the window
    * never ends.
    *
    * @generated from field: google.protobuf.Timestamp window_end = 9;

@@ -120,7 +120,7 @@ export type CreateCheckpointRequest = Message<"fairlead.session.v1.CreateCheckpo
   parent: string;
 
   /**
-   * What it shall be: the description.
+   * The checkpoint; only its description is read.
    *
    * @generated from field: fairlead.session.v1.Checkpoint checkpoint = 2;
    */
@@ -142,7 +142,7 @@ export const CreateCheckpointRequestSchema: GenMessage<CreateCheckpointRequest> 
   messageDesc(file_fairlead_session_v1_checkpoint_service, 1);
 
 /**
- * CreateCheckpointResponse brings the checkpoint.
+ * CreateCheckpointResponse contains the checkpoint.
  *
  * @generated from message fairlead.session.v1.CreateCheckpointResponse
  */
@@ -184,7 +184,7 @@ export const GetCheckpointRequestSchema: GenMessage<GetCheckpointRequest> = /*@_
   messageDesc(file_fairlead_session_v1_checkpoint_service, 3);
 
 /**
- * GetCheckpointResponse brings the checkpoint.
+ * GetCheckpointResponse contains the checkpoint.
  *
  * @generated from message fairlead.session.v1.GetCheckpointResponse
  */
@@ -352,7 +352,7 @@ export const CheckpointService: GenService<{
    * turn's next step, or at its end; a turn that waits in the middle of a step is
    * FAILED_PRECONDITION with reason TURN_ACTIVE. It answers once the checkpoint is
    * made, which does not stop when the caller leaves: repeating the request with
-   * its request id brings the answer. Files that cannot be kept are
+   * its request id returns the answer. Files that cannot be kept are
    * FAILED_PRECONDITION with reason CHECKPOINT_FAILED. A session has a bounded
    * number of them; one more is RESOURCE_EXHAUSTED with reason TOO_MANY.
    *
@@ -392,7 +392,7 @@ export const CheckpointService: GenService<{
    * It answers once both are done. What was accepted is finished also when the
    * caller leaves or servers die, before anything else happens in the session;
    * `Session.rewinding` says so, and repeating the request with its request id
-   * brings the answer. Files that cannot be brought back are FAILED_PRECONDITION with
+   * returns the answer. Files that cannot be restored are FAILED_PRECONDITION with
    * reason REWIND_FAILED, and the conversation stays.
    *
    * @generated from rpc fairlead.session.v1.CheckpointService.RewindSession

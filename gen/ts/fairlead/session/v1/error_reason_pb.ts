@@ -225,7 +225,7 @@ export enum ErrorReason {
   AGENT_GONE = 41,
 
   /**
-   * A call brought no result because of the tools service.
+   * A call has no result because of the tools service.
    *
    * @generated from enum value: ERROR_REASON_TOOLS_UNAVAILABLE = 42;
    */
@@ -260,7 +260,7 @@ export enum ErrorReason {
   TODO_STEPS = 46,
 
   /**
-   * A budget is used up; the message says whose.
+   * A budget is used up; the message names it.
    *
    * @generated from enum value: ERROR_REASON_BUDGET_EXHAUSTED = 47;
    */
@@ -393,7 +393,7 @@ export enum ErrorReason {
   CHECKPOINT_FAILED = 72,
 
   /**
-   * The files of a checkpoint could not be brought back.
+   * The files of a checkpoint could not be restored.
    *
    * @generated from enum value: ERROR_REASON_REWIND_FAILED = 73;
    */

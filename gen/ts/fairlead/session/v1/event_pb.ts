@@ -153,7 +153,7 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "stepStarted";
   } | {
     /**
-     * A model call broke off and begins anew; what it had produced is void.
+     * A model call broke off and starts again; what it had produced is void.
      *
      * @generated from field: fairlead.session.v1.StepRestarted step_restarted = 31;
      */
@@ -249,7 +249,7 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "toolCallDecision";
   } | {
     /**
-     * A running call tells how far it is.
+     * A running call reports its progress.
      *
      * @generated from field: fairlead.session.v1.ToolCallProgress tool_call_progress = 64;
      */
@@ -773,7 +773,7 @@ export const TurnFinishedSchema: GenMessage<TurnFinished> = /*@__PURE__*/
 
 /**
  * TurnSteered says that a turn's message was put into the active turn before its
- * next step. The turn that brought it ends with the other one and as it does.
+ * next step. The turn of the message ends with the other turn, in the same state.
  *
  * @generated from message fairlead.session.v1.TurnSteered
  */
@@ -914,7 +914,7 @@ export const TextStartedSchema: GenMessage<TextStarted> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 14);
 
 /**
- * TextDelta brings more text.
+ * TextDelta contains more text.
  *
  * @generated from message fairlead.session.v1.TextDelta
  */
@@ -984,7 +984,7 @@ export const ThinkingStartedSchema: GenMessage<ThinkingStarted> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 17);
 
 /**
- * ThinkingDelta brings more thinking.
+ * ThinkingDelta contains more thinking.
  *
  * @generated from message fairlead.session.v1.ThinkingDelta
  */
@@ -1068,7 +1068,7 @@ export const ToolCallStartedSchema: GenMessage<ToolCallStarted> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 20);
 
 /**
- * ToolCallArgumentsDelta brings more of a call's arguments.
+ * ToolCallArgumentsDelta contains more of a call's arguments.
  *
  * @generated from message fairlead.session.v1.ToolCallArgumentsDelta
  */
@@ -1166,7 +1166,7 @@ export const ToolCallDecisionSchema: GenMessage<ToolCallDecision> = /*@__PURE__*
   messageDesc(file_fairlead_session_v1_event, 23);
 
 /**
- * ToolCallProgress tells how far a running call is.
+ * ToolCallProgress is the progress of a running call.
  *
  * @generated from message fairlead.session.v1.ToolCallProgress
  */
@@ -1194,7 +1194,7 @@ export const ToolCallProgressSchema: GenMessage<ToolCallProgress> = /*@__PURE__*
   messageDesc(file_fairlead_session_v1_event, 24);
 
 /**
- * ToolCallOutputDelta brings more of a running call's output.
+ * ToolCallOutputDelta contains more of a running call's output.
  *
  * @generated from message fairlead.session.v1.ToolCallOutputDelta
  */
@@ -1366,7 +1366,7 @@ export type ToolCallFinished = Message<"fairlead.session.v1.ToolCallFinished"> &
   outcome: ToolOutcome;
 
   /**
-   * What it brought, as the model sees it.
+   * The result, as the model sees it.
    *
    * @generated from field: repeated fairlead.common.v1.Content content = 4;
    */
@@ -1508,7 +1508,7 @@ export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*
   messageDesc(file_fairlead_session_v1_event, 29);
 
 /**
- * TodoUpdated brings the agent's whole list of things to do.
+ * TodoUpdated contains the agent's whole list of things to do.
  *
  * @generated from message fairlead.session.v1.TodoUpdated
  */
@@ -1693,7 +1693,7 @@ export const OperationStartedSchema: GenMessage<OperationStarted> = /*@__PURE__*
   messageDesc(file_fairlead_session_v1_event, 34);
 
 /**
- * OperationProgress tells how far an operation was when it was looked at.
+ * OperationProgress is the progress of an operation when a call looked at it.
  *
  * @generated from message fairlead.session.v1.OperationProgress
  */
@@ -1915,7 +1915,7 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
   restoredTime?: Timestamp | undefined;
 
   /**
-   * Whether nothing could be brought: the workspace is empty.
+   * Whether there was no copy: the workspace is empty.
    *
    * @generated from field: bool empty = 8;
    */

@@ -321,7 +321,7 @@ export type ToolResult = Message$1<"fairlead.session.v1.ToolResult"> & {
   callId: string;
 
   /**
-   * What the call brought.
+   * The result of the call.
    *
    * @generated from field: repeated fairlead.common.v1.Content content = 2;
    */
@@ -371,7 +371,7 @@ export const ProviderDataSchema: GenMessage<ProviderData> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_message, 7);
 
 /**
- * Role says who speaks.
+ * Role is the speaker of a message.
  *
  * @generated from enum fairlead.session.v1.Role
  */

@@ -217,7 +217,7 @@ export const GetRepositoryStatusRequestSchema: GenMessage<GetRepositoryStatusReq
   messageDesc(file_fairlead_session_v1_repository_service, 5);
 
 /**
- * GetRepositoryStatusResponse tells of a repository.
+ * GetRepositoryStatusResponse describes a repository.
  *
  * @generated from message fairlead.session.v1.GetRepositoryStatusResponse
  */
@@ -478,7 +478,7 @@ export const RepositoryService: GenService<{
     output: typeof AddRepositoryResponseSchema;
   },
   /**
-   * GetRepositoryStatus tells of a repository's branch and of what differs from its
+   * GetRepositoryStatus returns a repository's branch and what differs from its
    * commit.
    *
    * @generated from rpc fairlead.session.v1.RepositoryService.GetRepositoryStatus
@@ -500,7 +500,7 @@ export const RepositoryService: GenService<{
     output: typeof RemoveRepositoryResponseSchema;
   },
   /**
-   * PushRepository brings a branch to the remote, never by force; a remote that stands
+   * PushRepository pushes a branch to the remote, never by force; a remote that stands
    * there already is fine.
    *
    * @generated from rpc fairlead.session.v1.RepositoryService.PushRepository

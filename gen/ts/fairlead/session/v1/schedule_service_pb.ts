@@ -133,7 +133,7 @@ export type CreateScheduleRequest = Message<"fairlead.session.v1.CreateScheduleR
   parent: string;
 
   /**
-   * What it shall be.
+   * The schedule.
    *
    * @generated from field: fairlead.session.v1.Schedule schedule = 2;
    */
@@ -162,7 +162,7 @@ export const CreateScheduleRequestSchema: GenMessage<CreateScheduleRequest> = /*
   messageDesc(file_fairlead_session_v1_schedule_service, 1);
 
 /**
- * CreateScheduleResponse brings the schedule.
+ * CreateScheduleResponse contains the schedule.
  *
  * @generated from message fairlead.session.v1.CreateScheduleResponse
  */
@@ -204,7 +204,7 @@ export const GetScheduleRequestSchema: GenMessage<GetScheduleRequest> = /*@__PUR
   messageDesc(file_fairlead_session_v1_schedule_service, 3);
 
 /**
- * GetScheduleResponse brings the schedule.
+ * GetScheduleResponse contains the schedule.
  *
  * @generated from message fairlead.session.v1.GetScheduleResponse
  */
@@ -302,7 +302,7 @@ export type PauseScheduleRequest = Message<"fairlead.session.v1.PauseScheduleReq
   name: string;
 
   /**
-   * Whether it shall be stopped.
+   * True stops the schedule, false lets it continue.
    *
    * @generated from field: bool paused = 2;
    */
@@ -324,7 +324,7 @@ export const PauseScheduleRequestSchema: GenMessage<PauseScheduleRequest> = /*@_
   messageDesc(file_fairlead_session_v1_schedule_service, 7);
 
 /**
- * PauseScheduleResponse brings the schedule.
+ * PauseScheduleResponse contains the schedule.
  *
  * @generated from message fairlead.session.v1.PauseScheduleResponse
  */

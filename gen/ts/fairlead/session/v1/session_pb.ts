@@ -127,7 +127,7 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
 
   /**
    * The mounts of the sandbox's operator that the session asks for, by name, besides
-   * its agent's; at most 32. If one does not exist, or is not for the user who acts,
+   * its agent's; at most 32. If one does not exist, or is not for the acting user,
    * the session's turns have no workspace and say why (MOUNT_NOT_FOUND of the sandbox).
    *
    * @generated from field: repeated string mounts = 16;
@@ -228,7 +228,7 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
   cacheWriteTokens: bigint;
 
   /**
-   * The part of the output tokens that was thinking, where the provider tells.
+   * The part of the output tokens that was thinking, where the provider reports it.
    *
    * @generated from field: int64 thinking_tokens = 5;
    */

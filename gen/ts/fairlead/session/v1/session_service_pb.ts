@@ -35,7 +35,7 @@ export const file_fairlead_session_v1_session_service: GenFile = /*@__PURE__*/
  */
 export type CreateSessionRequest = Message<"fairlead.session.v1.CreateSessionRequest"> & {
   /**
-   * What the session shall be. Defaults where nothing is said.
+   * The session. Missing fields get their defaults.
    *
    * @generated from field: fairlead.session.v1.Session session = 1;
    */
@@ -64,7 +64,7 @@ export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@_
   messageDesc(file_fairlead_session_v1_session_service, 0);
 
 /**
- * CreateSessionResponse brings the session.
+ * CreateSessionResponse contains the session.
  *
  * @generated from message fairlead.session.v1.CreateSessionResponse
  */
@@ -106,7 +106,7 @@ export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_session_service, 2);
 
 /**
- * GetSessionResponse brings the session.
+ * GetSessionResponse contains the session.
  *
  * @generated from message fairlead.session.v1.GetSessionResponse
  */
@@ -270,7 +270,7 @@ export const ClientToolSchema: GenMessage<ClientTool> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session_service, 8);
 
 /**
- * CreateTurnRequest brings a message.
+ * CreateTurnRequest contains a message.
  *
  * @generated from message fairlead.session.v1.CreateTurnRequest
  */
@@ -343,7 +343,7 @@ export const CreateTurnRequestSchema: GenMessage<CreateTurnRequest> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_session_service, 9);
 
 /**
- * CreateTurnResponse brings the accepted turn.
+ * CreateTurnResponse contains the accepted turn.
  *
  * @generated from message fairlead.session.v1.CreateTurnResponse
  */
@@ -364,7 +364,7 @@ export const CreateTurnResponseSchema: GenMessage<CreateTurnResponse> = /*@__PUR
   messageDesc(file_fairlead_session_v1_session_service, 10);
 
 /**
- * RunTurnRequest brings a message, and follows the turn.
+ * RunTurnRequest contains a message, and follows the turn.
  *
  * @generated from message fairlead.session.v1.RunTurnRequest
  */
@@ -523,7 +523,7 @@ export const GetTurnRequestSchema: GenMessage<GetTurnRequest> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session_service, 14);
 
 /**
- * GetTurnResponse brings the turn.
+ * GetTurnResponse contains the turn.
  *
  * @generated from message fairlead.session.v1.GetTurnResponse
  */
@@ -938,7 +938,7 @@ export const ResolveApprovalResponseSchema: GenMessage<ResolveApprovalResponse> 
   messageDesc(file_fairlead_session_v1_session_service, 27);
 
 /**
- * SubmitToolResultRequest brings the result of a tool that the client ran.
+ * SubmitToolResultRequest contains the result of a tool that the client ran.
  *
  * @generated from message fairlead.session.v1.SubmitToolResultRequest
  */
@@ -958,7 +958,7 @@ export type SubmitToolResultRequest = Message<"fairlead.session.v1.SubmitToolRes
   callId: string;
 
   /**
-   * What the tool brought.
+   * The result of the tool.
    *
    * @generated from field: repeated fairlead.common.v1.Content content = 3;
    */
@@ -1060,7 +1060,7 @@ export const ForkSessionRequestSchema: GenMessage<ForkSessionRequest> = /*@__PUR
   messageDesc(file_fairlead_session_v1_session_service, 30);
 
 /**
- * ForkSessionResponse brings the fork.
+ * ForkSessionResponse contains the fork.
  *
  * @generated from message fairlead.session.v1.ForkSessionResponse
  */
@@ -1253,7 +1253,7 @@ export const ImportOpenSchema: GenMessage<ImportOpen> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session_service, 37);
 
 /**
- * ImportSessionResponse brings the session.
+ * ImportSessionResponse contains the session.
  *
  * @generated from message fairlead.session.v1.ImportSessionResponse
  */
@@ -1748,8 +1748,8 @@ export const SessionService: GenService<{
     output: typeof DeleteSessionResponseSchema;
   },
   /**
-   * CreateTurn accepts a message and returns at once; the turn runs whether or
-   * not anybody follows.
+   * CreateTurn accepts a message and returns at once; the turn runs also
+   * without a follower.
    *
    * @generated from rpc fairlead.session.v1.SessionService.CreateTurn
    */
@@ -1837,7 +1837,7 @@ export const SessionService: GenService<{
   },
   /**
    * ResolveApproval answers the question whether a call may run. One answer counts: another is FAILED_PRECONDITION
-   * with reason CALL_ANSWERED, and the same answer again, by anybody, succeeds and changes nothing. An answer
+   * with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
    * that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
    *
    * @generated from rpc fairlead.session.v1.SessionService.ResolveApproval
@@ -1848,7 +1848,7 @@ export const SessionService: GenService<{
     output: typeof ResolveApprovalResponseSchema;
   },
   /**
-   * SubmitToolResult brings the result of a tool that the client runs. One result counts, as for ResolveApproval.
+   * SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
    *
    * @generated from rpc fairlead.session.v1.SessionService.SubmitToolResult
    */

@@ -83,7 +83,7 @@ export const SetUserVariableRequestSchema: GenMessage<SetUserVariableRequest> = 
   messageDesc(file_fairlead_session_v1_user_service, 1);
 
 /**
- * SetUserVariableResponse brings the variable.
+ * SetUserVariableResponse contains the variable.
  *
  * @generated from message fairlead.session.v1.SetUserVariableResponse
  */

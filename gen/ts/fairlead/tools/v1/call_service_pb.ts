@@ -150,7 +150,7 @@ export type CallToolResponse = Message<"fairlead.tools.v1.CallToolResponse"> & {
     case: "decision";
   } | {
     /**
-     * The tool tells how far it is.
+     * The tool reports its progress.
      *
      * @generated from field: fairlead.tools.v1.CallProgress progress = 2;
      */
@@ -227,7 +227,7 @@ export const CallDecisionSchema: GenMessage<CallDecision> = /*@__PURE__*/
   messageDesc(file_fairlead_tools_v1_call_service, 3);
 
 /**
- * CallProgress tells how far a call is.
+ * CallProgress is the progress of a call.
  *
  * @generated from message fairlead.tools.v1.CallProgress
  */
@@ -248,7 +248,7 @@ export const CallProgressSchema: GenMessage<CallProgress> = /*@__PURE__*/
   messageDesc(file_fairlead_tools_v1_call_service, 4);
 
 /**
- * CallOutput brings more output of a running call.
+ * CallOutput contains more output of a running call.
  *
  * @generated from message fairlead.tools.v1.CallOutput
  */
@@ -289,7 +289,7 @@ export type CallResult = Message<"fairlead.tools.v1.CallResult"> & {
   outcome: CallOutcome;
 
   /**
-   * What it brought, as the model shall see it.
+   * The result, as the model sees it.
    *
    * @generated from field: repeated fairlead.common.v1.Content content = 2;
    */
@@ -402,7 +402,7 @@ export const CallAskSchema: GenMessage<CallAsk> = /*@__PURE__*/
  */
 export type CallDelegated = Message<"fairlead.tools.v1.CallDelegated"> & {
   /**
-   * What the caller shall do: the tool's name.
+   * The name of the tool that the caller runs.
    *
    * @generated from field: string tool = 1;
    */
@@ -424,7 +424,7 @@ export const CallDelegatedSchema: GenMessage<CallDelegated> = /*@__PURE__*/
   messageDesc(file_fairlead_tools_v1_call_service, 9);
 
 /**
- * ReportResultRequest brings a result.
+ * ReportResultRequest contains a result.
  *
  * @generated from message fairlead.tools.v1.ReportResultRequest
  */
@@ -515,7 +515,7 @@ export const CancelCallResponseSchema: GenMessage<CancelCallResponse> = /*@__PUR
  */
 export type FenceSessionRequest = Message<"fairlead.tools.v1.FenceSessionRequest"> & {
   /**
-   * On whose behalf: the session and the epoch count. The call's id is the
+   * The caller: the session and the epoch count. The call's id is the
    * caller's choice, and of no call.
    *
    * @generated from field: fairlead.common.v1.CallRef call = 1;
@@ -828,7 +828,7 @@ export const CallService: GenService<{
     output: typeof CallToolResponseSchema;
   },
   /**
-   * ReportResult brings the result of a call that was answered `delegated`.
+   * ReportResult records the result of a call that was answered `delegated`.
    *
    * @generated from rpc fairlead.tools.v1.CallService.ReportResult
    */
@@ -849,7 +849,7 @@ export const CallService: GenService<{
     output: typeof CancelCallResponseSchema;
   },
   /**
-   * FenceSession tells of a session's new holder, which has taken it over from one
+   * FenceSession announces a session's new holder, which has taken it over from one
    * that fell silent. When it returns, requests under lower epochs are refused
    * with FAILED_PRECONDITION and reason STALE_EPOCH, on every replica and for good:
    * the old holder can start no call any more. Calls that have started go on.
@@ -863,7 +863,7 @@ export const CallService: GenService<{
     output: typeof FenceSessionResponseSchema;
   },
   /**
-   * CheckAgents tells which tools and permission profiles of agents there are not.
+   * CheckAgents returns the tools and permission profiles of agents that do not exist.
    *
    * @generated from rpc fairlead.tools.v1.CallService.CheckAgents
    */

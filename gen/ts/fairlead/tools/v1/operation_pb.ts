@@ -122,7 +122,7 @@ export type Operation = Message<"fairlead.tools.v1.Operation"> & {
   outputBytes: bigint;
 
   /**
-   * What it brought, as the model shall see it; set when it has ended.
+   * The result, as the model sees it; set when it has ended.
    *
    * @generated from field: repeated fairlead.common.v1.Content content = 14;
    */

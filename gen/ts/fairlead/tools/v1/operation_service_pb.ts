@@ -38,7 +38,7 @@ export const GetOperationRequestSchema: GenMessage<GetOperationRequest> = /*@__P
   messageDesc(file_fairlead_tools_v1_operation_service, 0);
 
 /**
- * GetOperationResponse brings the operation.
+ * GetOperationResponse contains the operation.
  *
  * @generated from message fairlead.tools.v1.GetOperationResponse
  */
@@ -154,7 +154,7 @@ export const CancelOperationRequestSchema: GenMessage<CancelOperationRequest> = 
   messageDesc(file_fairlead_tools_v1_operation_service, 4);
 
 /**
- * CancelOperationResponse brings the operation as it ended.
+ * CancelOperationResponse contains the operation as it ended.
  *
  * @generated from message fairlead.tools.v1.CancelOperationResponse
  */
@@ -175,7 +175,7 @@ export const CancelOperationResponseSchema: GenMessage<CancelOperationResponse> 
   messageDesc(file_fairlead_tools_v1_operation_service, 5);
 
 /**
- * OperationService tells of work that outlives the turn that started it.
+ * OperationService shows work that outlives the turn that started it.
  *
  * An operation of another tenant is NOT_FOUND.
  *

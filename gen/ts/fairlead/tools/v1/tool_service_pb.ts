@@ -38,7 +38,7 @@ export const GetToolRequestSchema: GenMessage<GetToolRequest> = /*@__PURE__*/
   messageDesc(file_fairlead_tools_v1_tool_service, 0);
 
 /**
- * GetToolResponse brings the tool.
+ * GetToolResponse contains the tool.
  *
  * @generated from message fairlead.tools.v1.GetToolResponse
  */
@@ -116,7 +116,7 @@ export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE_
   messageDesc(file_fairlead_tools_v1_tool_service, 3);
 
 /**
- * ToolService tells which tools there are.
+ * ToolService lists the tools.
  *
  * @generated from service fairlead.tools.v1.ToolService
  */
