@@ -76,7 +76,7 @@ func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []
 	defer cancel()
 	done, err := s.files.EditFile(change, req)
 	if err != nil {
-		return editFailure(change, err, file, edits)
+		return editTexts(edits).failure(change, err, file)
 	}
 	return tool.OK(changed(done, edits)), nil
 }
@@ -102,21 +102,25 @@ func changed(done *sandboxv1.EditFileResponse, edits []replacement) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func editFailure(ctx context.Context, err error, file string, edits []replacement) (*tool.Result, error) {
-	i, name := failedEdit(err, len(edits)), filename.Show(file)
-	switch apierr.As[sandboxv1.ErrorReason](err) {
-	case sandboxv1.ErrorReason_ERROR_REASON_EDIT_NO_MATCH:
-		return tool.Failed(fmt.Sprintf("%sString to replace not found in file%s. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
-			which(i, edits), why(err), name, clip(edits[i].OldString, 500))), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE:
-		return tool.Failed(fmt.Sprintf("%sFound %s matches of the string to replace, but replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
-			which(i, edits), matches(err), clip(edits[i].OldString, 500))), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS:
-		return tool.Failed(which(i, edits) + "Cannot create a new file: " + name + " exists and is not empty. Give the text to replace in old_string, or use Write."), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE, sandboxv1.ErrorReason_ERROR_REASON_NOT_TEXT:
-		return tool.Failed(fmt.Sprintf("%s cannot be edited: %s", name, message(err))), nil
+// editTexts returns the texts for refusals of edits, of which one is at fault.
+func editTexts(edits []replacement) texts {
+	return texts{
+		sandboxv1.ErrorReason_ERROR_REASON_EDIT_NO_MATCH: func(err error, file string) string {
+			i := failedEdit(err, len(edits))
+			return fmt.Sprintf("%sString to replace not found in file%s. It must be there exactly, with its indentation and line breaks, and without the line numbers of Read. Read %s again and copy it from there. Nothing was changed.\nString: %s",
+				which(i, edits), why(err), filename.Show(file), clip(edits[i].OldString, 500))
+		},
+		sandboxv1.ErrorReason_ERROR_REASON_EDIT_NOT_UNIQUE: func(err error, _ string) string {
+			i := failedEdit(err, len(edits))
+			return fmt.Sprintf("%sFound %s matches of the string to replace, but replace_all is false. To replace every occurrence, set replace_all to true; to replace one, add lines around it until it is unique. Nothing was changed.\nString: %s",
+				which(i, edits), matches(err), clip(edits[i].OldString, 500))
+		},
+		sandboxv1.ErrorReason_ERROR_REASON_FILE_EXISTS: func(err error, file string) string {
+			return which(failedEdit(err, len(edits)), edits) + "Cannot create a new file: " + filename.Show(file) + " exists and is not empty. Give the text to replace in old_string, or use Write."
+		},
+		sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE: cannot("edited"),
+		sandboxv1.ErrorReason_ERROR_REASON_NOT_TEXT:        cannot("edited"),
 	}
-	return failure(ctx, err, file)
 }
 
 // failedEdit returns the index in the error's metadata.

@@ -35,19 +35,48 @@ func ref(c tool.Call) *commonv1.CallRef {
 	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
 }
 
+// texts are the model's texts for refusals of a file.
+type texts map[sandboxv1.ErrorReason]func(err error, file string) string
+
+// common are the texts of all tools that have none of their own.
+var common = texts{
+	sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND: func(err error, file string) string {
+		return fmt.Sprintf("File does not exist: %s. %s", filename.Show(file), elsewhere(err))
+	},
+	sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES: func(_ error, file string) string {
+		return fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", filename.Show(file), workspace)
+	},
+	sandboxv1.ErrorReason_ERROR_REASON_BAD_PATH: func(err error, _ string) string {
+		return fmt.Sprintf("The path cannot be used: %s.", message(err))
+	},
+	sandboxv1.ErrorReason_ERROR_REASON_PATH_CHANGED: func(_ error, file string) string {
+		return fmt.Sprintf("A symbolic link on the path %s changed while the call was made. Nothing was done. Make the call again.", filename.Show(file))
+	},
+}
+
+// cannot returns the text for a file that is not what the tool needs.
+func cannot(what string) func(error, string) string {
+	return func(err error, file string) string {
+		return fmt.Sprintf("%s cannot be %s: %s", filename.Show(file), what, message(err))
+	}
+}
+
+// failure is texts.failure for tools without texts of their own.
+func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
+	return common.failure(ctx, err, file)
+}
+
 // failure converts a sandbox's error into a result for the model, or into the
 // error that says why the call could not be made.
-func failure(ctx context.Context, err error, file string) (*tool.Result, error) {
+func (own texts) failure(ctx context.Context, err error, file string) (*tool.Result, error) {
+	reason := apierr.As[sandboxv1.ErrorReason](err)
+	for _, t := range []texts{own, common} {
+		if text := t[reason]; text != nil {
+			return tool.Failed(text(err, file)), nil
+		}
+	}
 	message := message(err)
-	switch apierr.As[sandboxv1.ErrorReason](err) {
-	case sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND:
-		return tool.Failed(fmt.Sprintf("File does not exist: %s. %s", filename.Show(file), elsewhere(err))), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_PATH_ESCAPES:
-		return tool.Failed(fmt.Sprintf("The path %s leads outside the workspace. Use a path below %s.", filename.Show(file), workspace)), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_BAD_PATH:
-		return tool.Failed(fmt.Sprintf("The path cannot be used: %s.", message)), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_PATH_CHANGED:
-		return tool.Failed(fmt.Sprintf("A symbolic link on the path %s changed while the call was made. Nothing was done. Make the call again.", filename.Show(file))), nil
+	switch reason {
 	case sandboxv1.ErrorReason_ERROR_REASON_CALL_CANCELLED:
 		return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED, cancelledText), nil
 	case sandboxv1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN:
@@ -56,10 +85,8 @@ func failure(ctx context.Context, err error, file string) (*tool.Result, error) 
 		return nil, fmt.Errorf("%w: %s", tool.ErrStaleEpoch, message)
 	case sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS:
 		return nil, fmt.Errorf("%w: %s", tool.ErrUnavailable, message)
-	case sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION,
-		sandboxv1.ErrorReason_ERROR_REASON_WRONG_NODE,
-		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND,
-		sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED:
+	case sandboxv1.ErrorReason_ERROR_REASON_STALE_GENERATION, sandboxv1.ErrorReason_ERROR_REASON_WRONG_NODE,
+		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, sandboxv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED:
 		return nil, fmt.Errorf("call the sandbox: %w", err)
 	}
 	switch apierr.Code(err) {

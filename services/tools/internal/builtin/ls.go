@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -82,7 +81,7 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 		below, err := l.list(ctx, c, t, queue[0], p.Ignore)
 		switch {
 		case err != nil && n == 0:
-			return lsFailure(ctx, err, p.Path)
+			return lsTexts.failure(ctx, err, p.Path)
 		case err != nil && ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
@@ -93,14 +92,14 @@ func (l ls) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, er
 	return tool.OK(t.String()), nil
 }
 
-func lsFailure(ctx context.Context, err error, dir string) (*tool.Result, error) {
-	switch apierr.As[sandboxv1.ErrorReason](err) {
-	case sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE:
-		return tool.Failed(shown(dir) + " is not a directory. Use Read for a file."), nil
-	case sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND:
-		return tool.Failed("Directory does not exist: " + shown(dir)), nil
-	}
-	return failure(ctx, err, dir)
+// lsTexts are the texts for refusals of a directory.
+var lsTexts = texts{
+	sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE: func(_ error, dir string) string {
+		return shown(dir) + " is not a directory. Use Read for a file."
+	},
+	sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND: func(_ error, dir string) string {
+		return "Directory does not exist: " + shown(dir)
+	},
 }
 
 // list lists one directory and returns its subdirectories.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/media"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -78,7 +77,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		Range: &sandboxv1.ReadFileRequest_Lines{Lines: lines},
 	}, readMaxBytes+1)
 	if err != nil {
-		return readFailure(ctx, err, p.FilePath)
+		return readTexts.failure(ctx, err, p.FilePath)
 	}
 	return numbered(data, end, lines.GetFirst()), nil
 }
@@ -89,7 +88,7 @@ func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result
 		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: media.MaxBytes + 1}},
 	}, media.MaxBytes+1)
 	if err != nil {
-		return readFailure(ctx, err, file)
+		return readTexts.failure(ctx, err, file)
 	}
 	is := media.Type(data)
 	_, bad := media.Image(is, data)
@@ -132,11 +131,11 @@ func (r read) read(ctx context.Context, req *sandboxv1.ReadFileRequest, limit in
 	}
 }
 
-func readFailure(ctx context.Context, err error, file string) (*tool.Result, error) {
-	if apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE) {
-		return tool.Failed(fmt.Sprintf("%s cannot be read: %s. Read reads regular files; use LS for a directory.", filename.Show(file), strings.TrimRight(message(err), "."))), nil
-	}
-	return failure(ctx, err, file)
+// readTexts are the texts for refusals of a file to read.
+var readTexts = texts{
+	sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE: func(err error, file string) string {
+		return strings.TrimRight(cannot("read")(err, file), ".") + ". Read reads regular files; use LS for a directory."
+	},
 }
 
 // numbered formats lines like `cat -n`, with notes on omitted parts.

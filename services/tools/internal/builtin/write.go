@@ -3,12 +3,10 @@ package builtin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -59,11 +57,8 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	change, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
 	done, err := w.send(change, c, p.FilePath, p.Content)
-	if apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE) {
-		return tool.Failed(fmt.Sprintf("%s cannot be written: %s", filename.Show(p.FilePath), message(err))), nil
-	}
 	if err != nil {
-		return failure(change, err, p.FilePath)
+		return writeTexts.failure(change, err, p.FilePath)
 	}
 	file := shown(done.GetFile().GetPath())
 	if done.GetCreated() {
@@ -71,6 +66,9 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 	}
 	return tool.OK("The file " + file + " has been updated."), nil
 }
+
+// writeTexts are the texts for refusals of a file to write.
+var writeTexts = texts{sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE: cannot("written")}
 
 func (w write) send(ctx context.Context, c tool.Call, file, content string) (*sandboxv1.WriteFileResponse, error) {
 	stream, err := w.files.WriteFile(ctx)
