@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 )
 
 // checkAgentsEvery is the wait between two questions to the tools service.
@@ -25,14 +25,14 @@ const checkAgentsEvery = 5 * time.Second
 type agents struct {
 	needs *toolsv1.CheckAgentsRequest
 	every time.Duration // between two questions
-	tools toolsv1.CallServiceClient
+	tools *remote.Tools
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	faults []*toolsv1.AgentFault
 }
 
-func newAgents(set *agent.Set, tools toolsv1.CallServiceClient, log *slog.Logger) *agents {
+func newAgents(set *agent.Set, tools *remote.Tools, log *slog.Logger) *agents {
 	a := &agents{every: checkAgentsEvery, needs: &toolsv1.CheckAgentsRequest{}, tools: tools, log: log}
 	for _, x := range set.All() {
 		a.needs.Agents = append(a.needs.Agents, &toolsv1.AgentNeeds{Agent: x.ID, Profile: x.Spec.Profile, Tools: x.Spec.Tools})
@@ -47,13 +47,13 @@ func (a *agents) run(ctx context.Context) error {
 	again := time.NewTicker(a.every)
 	defer again.Stop()
 	for {
-		resp, err := a.tools.CheckAgents(ctx, a.needs, grpc.WaitForReady(true))
-		if ctx.Err() != nil || err == nil && len(resp.Faults) == 0 || status.Code(err) == codes.Unimplemented {
+		faults, err := a.tools.CheckAgents(ctx, a.needs)
+		if ctx.Err() != nil || err == nil && len(faults) == 0 || status.Code(err) == codes.Unimplemented {
 			a.note(ctx, nil)
 			return nil
 		}
 		if err == nil {
-			a.note(ctx, resp.Faults)
+			a.note(ctx, faults)
 		}
 		select {
 		case <-again.C:

@@ -14,6 +14,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 )
 
 // changing is a tools service that is away, then lacks something, then has it.
@@ -42,7 +43,7 @@ func TestAReplicaIsNotReadyUntilItsAgentsFitTheToolsService(t *testing.T) {
 	}
 	fake := &changing{asked: make(chan *toolsv1.CheckAgentsRequest), answer: make(chan error)}
 	conn := rpctest.Dial(t, func(r grpc.ServiceRegistrar) { toolsv1.RegisterCallServiceServer(r, fake) })
-	a := newAgents(set, toolsv1.NewCallServiceClient(conn), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	a := newAgents(set, remote.NewTools(conn), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	a.every = time.Millisecond
 	done := make(chan error, 1)
 	go func() { done <- a.run(t.Context()) }()

@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -76,6 +75,8 @@ type Service struct {
 	nodes      *placement.Nodes
 	work       *placement.Work
 	agents     *agents
+	sandbox    *remote.Sandbox
+	tools      *remote.Tools
 }
 
 // New opens the store and builds the service; Run starts its work.
@@ -115,18 +116,20 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	s := &Service{store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails}
+	s := &Service{
+		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
+		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools),
+	}
 	group, err := d.Server.group(st)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
 	s.nodes = placement.New(placement.Config{
-		Names: d.Nodes, Group: group, LostAfter: c.SandboxLostAfter, Sandbox: sandboxv1.NewWorkspaceServiceClient(d.Sandbox),
-		Health: healthpb.NewHealthClient(d.Sandbox), Store: st, Log: d.Log,
+		Names: d.Nodes, Group: group, LostAfter: c.SandboxLostAfter, Sandbox: s.sandbox, Store: st, Log: d.Log,
 	})
-	s.work = &placement.Work{Nodes: s.nodes, Store: st, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox)}
+	s.work = &placement.Work{Nodes: s.nodes, Store: st, Sandbox: s.sandbox}
 	s.jobs = jobs.New(jobs.Config{Concurrency: c.JobConcurrency, Poll: c.PollInterval, Timeout: c.JobTimeout},
-		st, s.handlers(c, d), otel.Tracer(scope), jobMetrics, d.Log)
+		st, s.handlers(c, d.Log), otel.Tracer(scope), jobMetrics, d.Log)
 	err = s.nodes.CheckStart(ctx)
 	if err == nil && c.Retention > 0 {
 		err = st.PutJobs(ctx, []store.Job{deletion.RetainJob()})
@@ -134,7 +137,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
-	s.agents = newAgents(set, toolsv1.NewCallServiceClient(d.Tools), d.Log)
+	s.agents = newAgents(set, s.tools, d.Log)
 	s.wire(c, d, set, metrics)
 	return s, nil
 }
@@ -147,9 +150,6 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
 	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
-	calls := toolsv1.NewCallServiceClient(d.Tools)
-	workspaces := s.workspaces(d)
-	repositories := sandboxv1.NewRepositoryServiceClient(d.Sandbox)
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
@@ -157,32 +157,23 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
-		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools),
-		Workspaces: workspaces, Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
+		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: toolsv1.NewCallServiceClient(d.Tools), Tools: toolsv1.NewToolServiceClient(d.Tools),
+		Workspaces: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
-		Repositories: repositories, RepositoryBranch: c.RepositoryBranch,
+		Repositories: sandboxv1.NewRepositoryServiceClient(d.Sandbox), RepositoryBranch: c.RepositoryBranch,
 		Budgets: c.Budgets, BudgetLines: &budget.Lines{},
 		Compaction:  turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
-		Peers:            server.Peers{Calls: calls, Tools: toolsv1.NewToolServiceClient(d.Tools), Workspaces: workspaces, Repositories: repositories},
+		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try, ContextTokens: s.contextTokens,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
-}
-
-// workspaces returns the client of the sandbox's workspaces, on all nodes.
-func (s *Service) workspaces(d Deps) sandboxv1.WorkspaceServiceClient {
-	plain := sandboxv1.NewWorkspaceServiceClient(d.Sandbox)
-	if !s.nodes.Managed() {
-		return plain
-	}
-	return &placement.Workspaces{WorkspaceServiceClient: plain, Work: s.work}
 }
 
 // resolve finds a model; "" means the default one.

@@ -40,7 +40,7 @@ func joining(t *testing.T, self store.Member, answers map[string]string) join {
 		},
 	}
 	here := &sandboxes{name: self.Name}
-	return join{New(Config{Group: group, LostAfter: time.Minute, Sandbox: here, Health: here, Store: s, Log: slog.New(slog.DiscardHandler)}), s}
+	return join{New(Config{Group: group, LostAfter: time.Minute, Sandbox: here, Store: s, Log: slog.New(slog.DiscardHandler)}), s}
 }
 
 // runs has another server beat until the test ends.

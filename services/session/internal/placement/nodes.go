@@ -22,10 +22,7 @@ import (
 	"sync"
 	"time"
 
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -51,13 +48,17 @@ type Config struct {
 	Names     []string // in the order of the configuration
 	Group     *Group   // instead of Names: the servers that share the store
 	LostAfter time.Duration
-	// Sandbox reaches the nodes by their names (kit/node).
-	Sandbox sandboxv1.WorkspaceServiceClient
-	Health  healthpb.HealthClient
-	Store   interface {
+	Sandbox   Sandbox
+	Store     interface {
 		Draining(ctx context.Context) ([]string, error)
 	}
 	Log *slog.Logger
+}
+
+// Sandbox probes a node.
+type Sandbox interface {
+	Health(ctx context.Context, node string) error
+	Capabilities(ctx context.Context, node string) (*sandboxv1.GetCapabilitiesResponse, error)
 }
 
 // Nodes has the state of the nodes. A nil one stands for the only node, which has no
@@ -184,16 +185,15 @@ func (n *Nodes) look(ctx context.Context) {
 // probe checks that a node answers and, if its name was not confirmed lately, that it
 // is the right node: another one may have got its address.
 func (n *Nodes) probe(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(node.At(principal.With(ctx, principal.Default()), name), probeTimeout)
+	ctx, cancel := context.WithTimeout(principal.With(ctx, principal.Default()), probeTimeout)
 	defer cancel()
 	n.mu.Lock()
 	known := n.states[name].known
 	n.mu.Unlock()
 	if known {
-		_, err := n.Health.Check(ctx, &healthpb.HealthCheckRequest{})
-		return err
+		return n.Sandbox.Health(ctx, name)
 	}
-	r, err := n.Sandbox.GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	r, err := n.Sandbox.Capabilities(ctx, name)
 	if err == nil && r.GetNode() != name {
 		return fmt.Errorf("at the address of the node %q answers %q: check session's sandbox-nodes, and the sandboxes' node", name, r.GetNode())
 	}

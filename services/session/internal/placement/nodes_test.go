@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -20,9 +17,6 @@ import (
 // sandboxes answer, but for those that are down. They are all asked as one, because
 // a fake has no addresses: so a test has one node that goes down.
 type sandboxes struct {
-	sandboxv1.WorkspaceServiceClient
-	healthpb.HealthClient
-
 	mu       sync.Mutex
 	down     bool
 	name     string
@@ -44,18 +38,16 @@ func (s *sandboxes) err() error {
 	return nil
 }
 
-func (s *sandboxes) GetCapabilities(context.Context, *sandboxv1.GetCapabilitiesRequest, ...grpc.CallOption) (*sandboxv1.GetCapabilitiesResponse, error) {
+func (s *sandboxes) Capabilities(context.Context, string) (*sandboxv1.GetCapabilitiesResponse, error) {
 	return &sandboxv1.GetCapabilitiesResponse{Node: s.name}, s.err()
 }
 
-func (s *sandboxes) Check(context.Context, *healthpb.HealthCheckRequest, ...grpc.CallOption) (*healthpb.HealthCheckResponse, error) {
-	return &healthpb.HealthCheckResponse{}, s.err()
-}
+func (s *sandboxes) Health(context.Context, string) error { return s.err() }
 
 func (s *sandboxes) Draining(context.Context) ([]string, error) { return s.draining, nil }
 
 func nodes(s *sandboxes, names ...string) *Nodes {
-	return New(Config{Names: names, LostAfter: 10 * time.Second, Sandbox: s, Health: s, Store: s, Log: slog.New(slog.DiscardHandler)})
+	return New(Config{Names: names, LostAfter: 10 * time.Second, Sandbox: s, Store: s, Log: slog.New(slog.DiscardHandler)})
 }
 
 func TestANodeIsLostWhenItHasNotAnsweredForLong(t *testing.T) {

@@ -5,18 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -37,11 +35,11 @@ type Store interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
-// Work does the jobs of places.
+// Work does the jobs of places, and finds workspaces that are in any of them.
 type Work struct {
-	Nodes     *Nodes
-	Store     Store
-	Snapshots sandboxv1.SnapshotServiceClient
+	Nodes   *Nodes
+	Store   Store
+	Sandbox *remote.Sandbox
 }
 
 // exporting is the body of a JobExport.
@@ -80,7 +78,7 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 	case epoch == 0 || p.Node == "" || p.Restore || p.Export.Seq > what.Seq || p.Export.Seq == what.Seq && !p.Export.Void():
 		return nil, nil // it is gone, is being moved, was exported since, or its files were restored
 	}
-	snapshot, err := w.export(node.At(ctx, p.Node), k, p, epoch, what)
+	snapshot, err := w.export(ctx, k, p, epoch, what)
 	switch {
 	case errors.Is(err, remote.ErrStaleGeneration), errors.Is(err, remote.ErrNoWorkspace):
 		return nil, nil // it has moved meanwhile, or was never used
@@ -110,12 +108,11 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 		}
 	}
 	create := func(call string) (string, error) {
-		made, err := w.Snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: ref(call), Description: after})
-		return made.GetSnapshot().GetId(), err
+		return w.Sandbox.CreateSnapshot(ctx, ref(call), after)
 	}
 	id, err := create("snapshot")
 	if errors.Is(err, remote.ErrTooManySnapshots) && p.Export.Snapshot != "" {
-		if _, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("room"), Snapshots: []string{p.Export.Snapshot}}); err != nil {
+		if err := w.Sandbox.DeleteSnapshots(ctx, ref("room"), p.Export.Snapshot); err != nil {
 			return "", err
 		}
 		id, err = create("again") // a call's failure is its final answer
@@ -123,11 +120,11 @@ func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int
 	if err != nil {
 		return "", err
 	}
-	if _, err := w.Snapshots.ExportSnapshots(ctx, &sandboxv1.ExportSnapshotsRequest{Call: ref("copy")}); err != nil {
+	if err := w.Sandbox.ExportSnapshots(ctx, ref("copy")); err != nil {
 		return "", err
 	}
 	if last := p.Export.Snapshot; last != "" && last != id {
-		_, err := w.Snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{Call: ref("last"), Snapshots: []string{last}})
+		err := w.Sandbox.DeleteSnapshots(ctx, ref("last"), last)
 		if err != nil && !errors.Is(err, remote.ErrNoSnapshot) {
 			w.Nodes.Log.WarnContext(ctx, "the snapshot of the last export stays", "session", k.Session, "error", err)
 		}
@@ -172,9 +169,7 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	if p.Restore && !p.Left.Lost() && p.Generation > what.Generation {
 		return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter, arriving<<min(j.Attempt, 10))}, nil
 	}
-	_, err = w.Nodes.Sandbox.DeleteWorkspace(node.At(ctx, what.Node), &sandboxv1.DeleteWorkspaceRequest{
-		Session: "sessions/" + what.Session, WorkspaceGeneration: what.Generation,
-	})
+	err = w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: "sessions/" + what.Session, Node: what.Node, Generation: what.Generation})
 	if err == nil {
 		return nil, nil
 	}
@@ -182,36 +177,32 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter)}, nil
 }
 
-// Workspaces are the workspaces of the peers: it sends requests that name a session
-// to the node of its workspace.
-type Workspaces struct {
-	sandboxv1.WorkspaceServiceClient
-	Work *Work
-}
-
 // DeleteWorkspace deletes the workspace on its node and in the object store, and
 // finally records that the session has no place. If the node is lost, another one
 // deletes the exports, and a job deletes the files on the lost node later.
-func (w *Workspaces) DeleteWorkspace(ctx context.Context, r *sandboxv1.DeleteWorkspaceRequest, o ...grpc.CallOption) (*sandboxv1.DeleteWorkspaceResponse, error) {
-	k := keyOf(ctx, r.GetSession())
-	p, _, err := w.Work.Store.PlaceOf(ctx, k)
+func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
+	if !w.Nodes.Managed() {
+		return w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: session})
+	}
+	k := keyOf(ctx, session)
+	p, _, err := w.Store.PlaceOf(ctx, k)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+		return err
 	}
-	nodes, at := w.Work.Nodes, p.Node
-	if at != "" && nodes.Lost(at) {
-		if err := w.Work.Store.PutJobs(ctx, []store.Job{VacateJob(k, p)}); err != nil {
-			return nil, err
+	at := p.Node
+	if at != "" && w.Nodes.Lost(at) {
+		if err := w.Store.PutJobs(ctx, []store.Job{VacateJob(k, p)}); err != nil {
+			return err
 		}
-		if at = nodes.Choose(k, at); at == "" {
-			return nil, fmt.Errorf("no sandbox node answers that could delete what was exported of %s", r.GetSession())
+		if at = w.Nodes.Choose(k, at); at == "" {
+			return fmt.Errorf("no sandbox node answers that could delete what was exported of %s", session)
 		}
 	}
-	resp, err := w.WorkspaceServiceClient.DeleteWorkspace(node.At(ctx, at), r, o...)
+	err = w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: session, Node: at})
 	if err == nil && p.Node != "" {
-		err = w.Work.Store.ForgetPlace(ctx, k)
+		err = w.Store.ForgetPlace(ctx, k)
 	}
-	return resp, err
+	return err
 }
 
 // ToBeRestored returns the error for requests that need the files of a workspace that has
@@ -225,52 +216,40 @@ func ToBeRestored(session string) error {
 		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are still to be brought to its new node"))
 }
 
-// ExportWorkspace reads the workspace from its node.
-func (w *Workspaces) ExportWorkspace(ctx context.Context, r *sandboxv1.ExportWorkspaceRequest, o ...grpc.CallOption) (grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse], error) {
-	p, _, err := w.Work.Store.PlaceOf(ctx, keyOf(ctx, r.GetSession()))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, err
+// ExportWorkspace reads the workspace from its node. A node that does not have a workspace
+// that was made has lost it.
+func (w *Work) ExportWorkspace(ctx context.Context, session string) (io.Reader, error) {
+	var p store.Place
+	if w.Nodes.Managed() {
+		var err error
+		p, _, err = w.Store.PlaceOf(ctx, keyOf(ctx, session))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
 	}
 	if p.Restore {
-		return nil, ToBeRestored(r.GetSession())
+		return nil, ToBeRestored(session)
 	}
-	r.WorkspaceGeneration = p.Generation
-	stream, err := w.WorkspaceServiceClient.ExportWorkspace(node.At(ctx, p.Node), r, o...)
-	if err == nil && p.Made {
-		stream = existing{stream, r.GetSession()}
+	files, err := w.Sandbox.ExportWorkspace(ctx, remote.Place{Session: session, Node: p.Node, Generation: p.Generation})
+	if errors.Is(err, remote.ErrNoWorkspace) && p.Made {
+		err = ToBeRestored(session)
 	}
-	return stream, err
-}
-
-// existing is a stream from a workspace that was made: a node that does not have the
-// workspace has lost it.
-type existing struct {
-	grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse]
-	session string
-}
-
-func (e existing) Recv() (*sandboxv1.ExportWorkspaceResponse, error) {
-	m, err := e.ServerStreamingClient.Recv()
-	if errors.Is(err, remote.ErrNoWorkspace) {
-		err = ToBeRestored(e.session)
-	}
-	return m, err
+	return files, err
 }
 
 // Place assigns a place to a session that is about to be created, unless it has
-// one, and puts it into a call. The returned context directs requests to its
-// node.
-func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRef) (context.Context, error) {
+// one, and puts it into a call.
+func (n *Nodes) Place(ctx context.Context, s store.Places, call *commonv1.CallRef) error {
 	if n == nil {
-		return ctx, nil
+		return nil
 	}
 	k := keyOf(ctx, call.GetSession())
 	p, err := s.PlaceNew(ctx, k, store.Place{Node: n.First(k), Generation: 1})
 	if err != nil {
-		return ctx, err
+		return err
 	}
 	call.Node, call.WorkspaceGeneration = p.Node, p.Generation
-	return node.At(ctx, p.Node), nil
+	return nil
 }
 
 // Made records that the workspace was made in the place of a call (see Place). The

@@ -7,7 +7,12 @@ import (
 )
 
 // Conn returns a connection whose errors went through Error.
-func Conn(c grpc.ClientConnInterface) grpc.ClientConnInterface { return conn{c} }
+func Conn(c grpc.ClientConnInterface) grpc.ClientConnInterface {
+	if _, ok := c.(conn); ok {
+		return c
+	}
+	return conn{c}
+}
 
 type conn struct{ grpc.ClientConnInterface }
 

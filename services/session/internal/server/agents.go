@@ -12,7 +12,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
@@ -110,8 +109,8 @@ func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilit
 		nodes = a.s.Nodes.List()
 	}
 	for _, name := range nodes {
-		asking, cancel := context.WithTimeout(node.At(ctx, name), capabilitiesTimeout/time.Duration(len(nodes)))
-		resp, err = a.s.Workspaces.GetCapabilities(asking, &sandboxv1.GetCapabilitiesRequest{})
+		asking, cancel := context.WithTimeout(ctx, capabilitiesTimeout/time.Duration(len(nodes)))
+		resp, err = a.s.Sandbox.Capabilities(asking, name)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			break

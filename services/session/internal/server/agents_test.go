@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -20,11 +19,11 @@ import (
 
 // telling is a sandbox service that tells what it can do, or does not.
 type telling struct {
-	sandboxv1.WorkspaceServiceClient
+	Sandbox
 	tell func(context.Context) error
 }
 
-func (t telling) GetCapabilities(ctx context.Context, _ *sandboxv1.GetCapabilitiesRequest, _ ...grpc.CallOption) (*sandboxv1.GetCapabilitiesResponse, error) {
+func (t telling) Capabilities(ctx context.Context, _ string) (*sandboxv1.GetCapabilitiesResponse, error) {
 	return &sandboxv1.GetCapabilitiesResponse{Level: "basic", Driver: "fake"}, t.tell(ctx)
 }
 
@@ -42,7 +41,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := New(Config{Peers: Peers{Workspaces: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
+				s := New(Config{Peers: Peers{Sandbox: telling{tell: tc.tell}}, Log: slog.New(slog.DiscardHandler), Version: "v"}).AgentService()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				r, err := s.GetCapabilities(ctx, &sessionv1.GetCapabilitiesRequest{})
@@ -61,7 +60,7 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 // Nothing is answered to who does not wait for it.
 func TestWhoAsksForCapabilitiesMayLeave(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
-	s := New(Config{Log: slog.New(slog.DiscardHandler), Peers: Peers{Workspaces: telling{tell: func(ctx context.Context) error {
+	s := New(Config{Log: slog.New(slog.DiscardHandler), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
 		leave()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
@@ -80,7 +79,7 @@ func TestCapabilitiesAreThoseOfANodeThatAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				s := New(Config{Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Workspaces: telling{tell: func(ctx context.Context) error {
+				s := New(Config{Log: slog.New(slog.DiscardHandler), Nodes: placement.New(placement.Config{Names: []string{"a", "b"}}), Peers: Peers{Sandbox: telling{tell: func(ctx context.Context) error {
 					if asked++; asked == 1 {
 						return away(ctx)
 					}

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -231,24 +230,22 @@ func sendArchive(file *os.File, files io.Reader, to io.Writer) error {
 // openFiles starts to read a workspace's files as an archive; it returns nil for a session
 // without a workspace. A refusal is returned here.
 func (s *exports) openFiles(ctx context.Context, session string) (io.Reader, error) {
-	stream, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: session})
+	files, err := s.Workspaces.ExportWorkspace(ctx, session)
+	if errors.Is(err, remote.ErrNoWorkspace) {
+		return bytes.NewReader(nil), nil
+	}
 	if err != nil {
 		return nil, apierr.Forward(err)
 	}
-	first, err := stream.Recv()
-	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, remote.ErrNoWorkspace):
-		return bytes.NewReader(nil), nil
-	case err != nil:
-		return nil, apierr.Forward(err)
-	}
-	return &incoming{rest: first.GetData(), recv: func() ([]byte, error) {
-		piece, err := stream.Recv()
-		if err != nil && !errors.Is(err, io.EOF) {
-			err = apierr.Forward(err)
-		}
-		return piece.GetData(), err
-	}}, nil
+	return forwarding{files}, nil
+}
+
+// forwarding passes on the refusals of the sandbox.
+type forwarding struct{ io.Reader }
+
+func (r forwarding) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	return n, apierr.Forward(err)
 }
 
 // packFiles copies a workspace's files from the sandbox's archive into a folder

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -93,18 +92,11 @@ func (s *turns) toolTokens(ctx context.Context, of string, names []string) int64
 func (s *turns) askToolTokens(ctx context.Context, names []string) (tokens int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, toolPatience)
 	defer cancel()
-	for token := ""; ; {
-		page, err := s.Tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
-		if err != nil {
-			return 0, err
-		}
-		for _, t := range page.Tools {
-			if name := strings.TrimPrefix(t.Name, "tools/"); slices.Contains(names, name) {
-				tokens += sizeOfTool(name, t.Description, t.InputSchemaJson)
-			}
-		}
-		if token = page.NextPageToken; token == "" {
-			return tokens, nil
+	tools, err := s.Tools.ListTools(ctx)
+	for _, t := range tools {
+		if name := strings.TrimPrefix(t.Name, "tools/"); slices.Contains(names, name) {
+			tokens += sizeOfTool(name, t.Description, t.InputSchemaJson)
 		}
 	}
+	return tokens, err
 }

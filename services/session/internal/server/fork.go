@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -193,39 +192,25 @@ func (s *forks) copyMessages(ctx context.Context, from, to store.Key, head strin
 func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, err error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the streams in every case
 	defer cancel()
-	out, err := s.Workspaces.ExportWorkspace(ctx, &sandboxv1.ExportWorkspaceRequest{Session: from})
-	if err != nil {
-		return false, apierr.Forward(err)
-	}
-	piece, err := out.Recv()
-	if errors.Is(err, remote.ErrNoWorkspace) {
+	files, err := s.Workspaces.ExportWorkspace(ctx, from)
+	switch {
+	case errors.Is(err, remote.ErrNoWorkspace):
 		return false, nil
+	case err != nil:
+		return false, apierr.Forward(err)
 	}
 	call := &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")}
-	there, placing := s.Nodes.Place(ctx, s.Store, call)
-	if placing != nil {
-		return false, placing
+	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+		return false, err
 	}
-	in, importing := s.Workspaces.ImportWorkspace(there)
-	if err := errors.Join(err, importing); err != nil {
-		return false, apierr.Forward(err)
-	}
-	send := &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{Call: call}}}
-	for sendErr := in.Send(send); sendErr == nil; sendErr = in.Send(send) { // CloseAndRecv returns the cause of a failed Send
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return false, apierr.Forward(err)
-		}
-		send = &sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: piece.Data}}
-		piece, err = out.Recv()
-	}
-	resp, err := in.CloseAndRecv()
+	made, err = s.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
+		_, err := io.Copy(w, files)
+		return err
+	})
 	if err != nil {
 		return false, apierr.Forward(err)
 	}
-	return resp.Created, s.Nodes.Made(ctx, s.Store, call)
+	return made, s.Nodes.Made(ctx, s.Store, call)
 }
 
 // dropTimeout bounds the deletion of a workspace without a session.
@@ -236,7 +221,7 @@ const dropTimeout = 10 * time.Second
 func (s *forks) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if _, err := s.Workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session}); err != nil {
+	if err := s.Workspaces.DeleteWorkspace(ctx, session); err != nil {
 		s.Log.WarnContext(ctx, "the files of a session that was not made are left", "session", session, "code", status.Code(err), "error", err)
 	}
 }

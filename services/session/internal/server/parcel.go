@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -143,34 +142,24 @@ func (s *imports) unpackFiles(ctx context.Context, upload *os.File, to store.Key
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithCancel(ctx) // ends the stream in every case
-	defer cancel()
 	call := &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])}
-	there, err := s.Nodes.Place(ctx, s.Store, call)
-	if err != nil {
+	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
 		return false, err
 	}
-	stream, err := s.Workspaces.ImportWorkspace(there)
-	if err != nil {
-		return false, apierr.Forward(err)
-	}
-	err = stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Open{Open: &sandboxv1.ImportWorkspaceOpen{Call: call}}})
-	if err == nil {
-		err = s.sendFiles(ctx, from, pieces(func(b []byte) error {
-			return stream.Send(&sandboxv1.ImportWorkspaceRequest{Kind: &sandboxv1.ImportWorkspaceRequest_Data{Data: b}})
-		}))
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF of a Send, CloseAndRecv returns the cause
-		return false, err
-	}
-	resp, err := stream.CloseAndRecv()
+	var bad error
+	made, err = s.Sandbox.ImportWorkspace(ctx, call, func(w io.Writer) error {
+		bad = s.sendFiles(ctx, from, w)
+		return bad
+	})
 	switch {
 	case errors.Is(err, remote.ErrBadArchive):
 		return false, badImport("%s", strings.TrimSuffix(apierr.Message(err), "."))
+	case err != nil && errors.Is(err, bad):
+		return false, err
 	case err != nil:
 		return false, apierr.Forward(err)
 	}
-	return resp.GetCreated(), s.Nodes.Made(ctx, s.Store, call)
+	return made, s.Nodes.Made(ctx, s.Store, call)
 }
 
 // sendFiles writes the archive's files in the sandbox's format.

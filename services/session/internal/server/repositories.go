@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -15,7 +14,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
@@ -37,20 +35,19 @@ func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
 }
 
 // repositoryCall returns the reference under which a request acts: that of the
-// session's current holder. A repeated request is the same call. The returned context
-// directs requests to the workspace's node.
-func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (context.Context, *commonv1.CallRef, store.Place, error) {
+// session's current holder. A repeated request is the same call.
+func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (*commonv1.CallRef, store.Place, error) {
 	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return ctx, nil, place, storeError(err, subject{session: session, requestID: requestID})
+		return nil, place, storeError(err, subject{session: session, requestID: requestID})
 	}
 	if place.Restore {
-		return ctx, nil, place, placement.ToBeRestored(session)
+		return nil, place, placement.ToBeRestored(session)
 	}
 	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
 	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
 	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
-	return node.At(ctx, place.Node), call, place, nil
+	return call, place, nil
 }
 
 // holders is how many holders may take a session over during a request on its behalf.
@@ -75,16 +72,21 @@ func lost(err error, place store.Place, session string) error {
 	return err
 }
 
-// at returns the place of the session's workspace, and a context for it.
-func (s *repositoryService) at(ctx context.Context, session string) (context.Context, store.Place, error) {
+// at returns the place of the session's workspace.
+func (s *repositoryService) at(ctx context.Context, session string) (store.Place, error) {
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return ctx, place, storeError(err, subject{session: session})
+		return place, storeError(err, subject{session: session})
 	}
 	if place.Restore {
-		return ctx, place, placement.ToBeRestored(session)
+		return place, placement.ToBeRestored(session)
 	}
-	return node.At(ctx, place.Node), place, nil
+	return place, nil
+}
+
+// in returns the place of a session's workspace for the sandbox.
+func in(p store.Place, session string) remote.Place {
+	return remote.Place{Session: session, Node: p.Node, Generation: p.Generation}
 }
 
 // exists refuses sessions that do not exist.
@@ -117,11 +119,11 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 	if _, err := s.exists(ctx, r.Parent); err != nil {
 		return nil, err
 	}
-	ctx, place, err := s.at(ctx, r.Parent)
+	place, err := s.at(ctx, r.Parent)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Repositories.ListRepositories(ctx, &sandboxv1.ListRepositoriesRequest{Session: r.Parent, WorkspaceGeneration: place.Generation})
+	found, err := s.Sandbox.ListRepositories(ctx, in(place, r.Parent))
 	err = lost(err, place, r.Parent)
 	if errors.Is(err, remote.ErrNoWorkspace) {
 		return &sessionv1.ListRepositoriesResponse{}, nil
@@ -130,7 +132,7 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 		return nil, apierr.Forward(err)
 	}
 	resp := &sessionv1.ListRepositoriesResponse{}
-	for _, one := range found.GetRepositories() {
+	for _, one := range found {
 		resp.Repositories = append(resp.Repositories, repositoryProto(r.Parent, one))
 	}
 	return resp, nil
@@ -149,12 +151,12 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	if err != nil {
 		return nil, err
 	}
-	ctx, call, _, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
+	call, _, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
 	if call.Node == "" {
-		if ctx, err = s.Nodes.Place(ctx, s.Store, call); err != nil {
+		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
 			return nil, storeError(err, subject{session: r.Parent})
 		}
 	}
@@ -163,14 +165,13 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	}
 	var made *sandboxv1.Repository
 	if r.Url == "" {
-		added, err := s.Repositories.AddRepository(ctx, &sandboxv1.AddRepositoryRequest{Call: call, Directory: r.RepositoryId, Branch: branch})
-		if err != nil {
-			return nil, forward(err, r.Parent, r.RequestId)
-		}
-		made = added.GetRepository()
-	} else if made, err = s.clone(ctx, &sandboxv1.CloneRepositoryRequest{
-		Call: call, Url: r.Url, Ref: r.Ref, Directory: r.RepositoryId, Depth: r.Depth, Branch: branch,
-	}); err != nil {
+		made, err = s.Sandbox.AddRepository(ctx, call, r.RepositoryId, branch)
+	} else {
+		made, err = s.Sandbox.CloneRepository(ctx, &sandboxv1.CloneRepositoryRequest{
+			Call: call, Url: r.Url, Ref: r.Ref, Directory: r.RepositoryId, Depth: r.Depth, Branch: branch,
+		})
+	}
+	if err != nil {
 		return nil, forward(err, r.Parent, r.RequestId)
 	}
 	return &sessionv1.AddRepositoryResponse{Repository: repositoryProto(r.Parent, made)}, nil
@@ -213,7 +214,7 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 		return placement.ToBeRestored(session.Name)
 	}
 	want.MustExist = place.Made
-	if _, err = s.Workspaces.EnsureWorkspace(ctx, want); err != nil {
+	if err := s.Sandbox.EnsureWorkspace(ctx, want); err != nil {
 		return apierr.Forward(lost(err, place, session.Name))
 	}
 	if place.Made {
@@ -222,42 +223,16 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 	return storeError(s.Nodes.Made(ctx, s.Store, call), subject{session: session.Name})
 }
 
-// clone clones a repository and waits for the end.
-func (s *repositoryService) clone(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := s.Repositories.CloneRepository(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	var made *sandboxv1.Repository
-	for {
-		m, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF) && made != nil:
-			return made, nil
-		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("the clone of %s has no end", r.GetDirectory())
-		case err != nil:
-			return nil, err
-		case m.GetRepository() != nil:
-			made = m.GetRepository()
-		}
-	}
-}
-
 func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv1.GetRepositoryStatusRequest) (*sessionv1.GetRepositoryStatusResponse, error) {
 	session, directory := splitRepository(r.Name)
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
 	}
-	ctx, place, err := s.at(ctx, session)
+	place, err := s.at(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.Repositories.GetRepositoryStatus(ctx, &sandboxv1.GetRepositoryStatusRequest{
-		Session: session, WorkspaceGeneration: place.Generation, Directory: directory,
-	})
+	st, err := s.Sandbox.RepositoryStatus(ctx, in(place, session), directory)
 	if err != nil {
 		return nil, apierr.Forward(lost(err, place, session))
 	}
@@ -285,11 +260,11 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 			fmt.Sprintf("Session %s has an active turn, which may work in the repository. Wait until it has ended, or interrupt it.", name),
 			apierr.Precondition("TURN_ACTIVE", name, "a turn is active"))
 	}
-	ctx, call, place, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
+	call, place, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Repositories.RemoveRepository(ctx, &sandboxv1.RemoveRepositoryRequest{Call: call, Directory: directory}); err != nil {
+	if err := s.Sandbox.RemoveRepository(ctx, call, directory); err != nil {
 		return nil, forward(lost(err, place, name), name, r.RequestId)
 	}
 	return &sessionv1.RemoveRepositoryResponse{}, nil
@@ -304,11 +279,11 @@ func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositor
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
 	}
-	ctx, call, place, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
+	call, place, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Repositories.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{Call: call, Directory: directory, Url: r.Url, Branch: r.Branch})
+	done, err := s.Sandbox.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{Call: call, Directory: directory, Url: r.Url, Branch: r.Branch})
 	if err != nil {
 		return nil, forward(lost(err, place, session), session, r.RequestId)
 	}

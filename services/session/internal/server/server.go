@@ -5,20 +5,22 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -65,10 +67,22 @@ type Config struct {
 
 // Peers are the services that the server calls.
 type Peers struct {
-	Calls        toolsv1.CallServiceClient
-	Tools        toolsv1.ToolServiceClient // reports the size of agents' tools
-	Workspaces   sandboxv1.WorkspaceServiceClient
-	Repositories sandboxv1.RepositoryServiceClient
+	Sandbox    Sandbox
+	Workspaces *placement.Work // reads and deletes workspaces, on whichever node they are
+	Tools      *remote.Tools   // reports the size of agents' tools
+}
+
+// Sandbox is the part of the sandbox service that the server needs.
+type Sandbox interface {
+	Capabilities(ctx context.Context, node string) (*sandboxv1.GetCapabilitiesResponse, error)
+	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
+	AddRepository(ctx context.Context, call *commonv1.CallRef, directory, branch string) (*sandboxv1.Repository, error)
+	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error)
+	ListRepositories(ctx context.Context, p remote.Place) ([]*sandboxv1.Repository, error)
+	RepositoryStatus(ctx context.Context, p remote.Place, directory string) (*sandboxv1.GetRepositoryStatusResponse, error)
+	RemoveRepository(ctx context.Context, call *commonv1.CallRef, directory string) error
+	PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error)
 }
 
 // Server implements SessionService; each part answers the RPCs of its subject.

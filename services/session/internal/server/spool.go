@@ -52,24 +52,6 @@ func (p pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// incoming reads the parts that recv returns, until its io.EOF.
-type incoming struct {
-	recv func() ([]byte, error)
-	rest []byte
-}
-
-func (r *incoming) Read(b []byte) (int, error) {
-	for len(r.rest) == 0 {
-		var err error
-		if r.rest, err = r.recv(); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(b, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
 // badImport refuses a file.
 func badImport(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)

@@ -10,31 +10,31 @@ import (
 	"strconv"
 	"time"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // Peers returns the handler of store.JobDelete: it deletes the session's data in
 // tools and sandbox, and is done once both have confirmed it. They confirm also
 // when they have no data.
-func Peers(calls toolsv1.CallServiceClient, workspaces sandboxv1.WorkspaceServiceClient) jobs.Handler {
+func Peers(tools *remote.Tools, workspaces *placement.Work) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		session := "sessions/" + j.ID
 		epoch, err := nextEpoch(j)
 		if err != nil {
 			return nil, err
 		}
-		_, tools := calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: session, NextEpoch: epoch})
-		if tools != nil {
-			tools = fmt.Errorf("delete the calls of %s in tools: %w", session, tools)
+		called := tools.DeleteSessionCalls(ctx, session, epoch)
+		if called != nil {
+			called = fmt.Errorf("delete the calls of %s in tools: %w", session, called)
 		}
-		_, sandbox := workspaces.DeleteWorkspace(ctx, &sandboxv1.DeleteWorkspaceRequest{Session: session})
-		if sandbox != nil {
-			sandbox = fmt.Errorf("delete the workspace of %s in sandbox: %w", session, sandbox)
+		files := workspaces.DeleteWorkspace(ctx, session)
+		if files != nil {
+			files = fmt.Errorf("delete the workspace of %s in sandbox: %w", session, files)
 		}
-		return nil, errors.Join(tools, sandbox)
+		return nil, errors.Join(called, files)
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -30,7 +28,7 @@ type Places interface {
 // snapshots any more, so the current holder of the session does not matter. The
 // job is retried if the epoch has just been raised, or the workspace is being
 // moved.
-func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler {
+func Snapshots(s Places, sandbox *remote.Sandbox) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		k, ids, err := store.SnapshotsOf(j)
 		if err != nil {
@@ -45,17 +43,13 @@ func Snapshots(s Places, snapshots sandboxv1.SnapshotServiceClient) jobs.Handler
 		case p.Restore:
 			return nil, fmt.Errorf("delete snapshots of sessions/%s: its workspace is being made on another node", k.Session)
 		}
-		ctx = node.At(ctx, p.Node)
 		for some := range slices.Chunk(ids, mostSnapshots) {
-			_, err := snapshots.DeleteSnapshots(ctx, &sandboxv1.DeleteSnapshotsRequest{
-				Call: &commonv1.CallRef{
-					// A call's failure is its final answer, so each attempt is another
-					// call.
-					Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("clear.%s.%d", some[0], j.Attempt),
-					Node: p.Node, WorkspaceGeneration: p.Generation,
-				},
-				Snapshots: some,
-			})
+			call := &commonv1.CallRef{
+				// A call's failure is its final answer, so each attempt is another call.
+				Session: "sessions/" + k.Session, Epoch: epoch, CallId: fmt.Sprintf("clear.%s.%d", some[0], j.Attempt),
+				Node: p.Node, WorkspaceGeneration: p.Generation,
+			}
+			err := sandbox.DeleteSnapshots(ctx, call, some...)
 			if err != nil && !errors.Is(err, remote.ErrNoWorkspace) && status.Code(err) != codes.Unimplemented {
 				return nil, fmt.Errorf("delete snapshots of sessions/%s: %w", k.Session, err)
 			}

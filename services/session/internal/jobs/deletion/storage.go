@@ -7,9 +7,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -40,10 +38,15 @@ func StorageJobs(tenant, user string, nodes []string) []store.Job {
 	return all
 }
 
+// UserStorage deletes the files of the acting user on a node.
+type UserStorage interface {
+	DeleteUserStorage(ctx context.Context, node string) error
+}
+
 // Storage returns the handler of JobStorage, which deletes the files when the node
 // answers. known reports whether a node is still configured. One that is not keeps its
 // files, so the job fails for the operator to see.
-func Storage(workspaces sandboxv1.WorkspaceServiceClient, known func(node string) bool) jobs.Handler {
+func Storage(sandbox UserStorage, known func(node string) bool) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var what storing
 		if err := json.Unmarshal(j.Body, &what); err != nil {
@@ -52,8 +55,8 @@ func Storage(workspaces sandboxv1.WorkspaceServiceClient, known func(node string
 		if what.Node != "" && !known(what.Node) {
 			return nil, backoff.Permanent(fmt.Errorf("the sandbox node %s is not configured any more and may still have what the user %q has stored", what.Node, what.User))
 		}
-		ctx = principal.With(node.At(ctx, what.Node), principal.Principal{Tenant: j.Tenant, User: what.User})
-		if _, err := workspaces.DeleteUserStorage(ctx, &sandboxv1.DeleteUserStorageRequest{}); err != nil {
+		ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: what.User})
+		if err := sandbox.DeleteUserStorage(ctx, what.Node); err != nil {
 			return nil, fmt.Errorf("delete what the user %q has stored on the sandbox node %q: %w", what.User, what.Node, err)
 		}
 		return nil, nil

@@ -6,24 +6,21 @@ import (
 	"testing"
 
 	"github.com/cenkalti/backoff/v5"
-	"google.golang.org/grpc"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // storages notes whose storage is to be deleted.
 type storages struct {
-	sandboxv1.WorkspaceServiceClient
 	who []principal.Principal
 	err error
 }
 
-func (s *storages) DeleteUserStorage(ctx context.Context, _ *sandboxv1.DeleteUserStorageRequest, _ ...grpc.CallOption) (*sandboxv1.DeleteUserStorageResponse, error) {
+func (s *storages) DeleteUserStorage(ctx context.Context, _ string) error {
 	p, _ := principal.From(ctx)
 	s.who = append(s.who, p)
-	return &sandboxv1.DeleteUserStorageResponse{}, s.err
+	return s.err
 }
 
 func TestAUsersStorageIsDeletedOnEachNodeInTheUsersName(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cenkalti/backoff/v5"
@@ -66,11 +65,6 @@ func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	return r.Operation, ended, nil
 }
 
-// Client is the part of tools that the handler needs.
-type Client interface {
-	GetOperation(ctx context.Context, r *toolsv1.GetOperationRequest, o ...grpc.CallOption) (*toolsv1.GetOperationResponse, error)
-}
-
 // Inbox is the part of a store that the handler needs.
 type Inbox interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
@@ -78,25 +72,25 @@ type Inbox interface {
 
 // Handler returns the handler of store.JobOperation: it looks at the operation, and
 // tells the session when it has ended.
-func Handler(operations Client, s Inbox) jobs.Handler {
+func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var o Operation
 		if err := json.Unmarshal(j.Body, &o); err != nil {
 			return nil, backoff.Permanent(fmt.Errorf("read the operation of job %s: %w", j.ID, err))
 		}
-		found, err := operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: o.Name})
+		found, err := tools.GetOperation(ctx, o.Name)
 		switch {
 		case errors.Is(err, remote.ErrNoOperation):
 			return nil, nil // it was deleted with all its data
 		case err != nil:
 			return nil, fmt.Errorf("look at %s of sessions/%s: %w", o.Name, j.Session, err)
-		case found.Operation.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
-			ran := time.Since(found.Operation.CreateTime.AsTime())
+		case found.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
+			ran := time.Since(found.CreateTime.AsTime())
 			return &store.Job{Body: j.Body, After: min(max(ran/8, firstLook), lastLook)}, nil
-		case len(found.Operation.Network) == 0:
+		case len(found.Network) == 0:
 			return nil, nil
 		}
-		return nil, tell(ctx, s, j, o, found.Operation)
+		return nil, tell(ctx, s, j, o, found)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
@@ -54,9 +53,14 @@ type Store interface {
 	Submit(ctx context.Context, s store.Submit) (store.Answer, error)
 }
 
+// Sandbox is the part of the sandbox service that pushing needs.
+type Sandbox interface {
+	PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error)
+}
+
 // Handler returns the handler of store.JobPush. Doing it twice is harmless: a
 // remote that has the commit already is not reported, and the session is told once.
-func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.Logger) jobs.Handler {
+func Handler(sandbox Sandbox, s Store, log *slog.Logger) jobs.Handler {
 	return func(ctx context.Context, j store.Job) (*store.Job, error) {
 		var p Push
 		if err := json.Unmarshal(j.Body, &p); err != nil {
@@ -69,7 +73,7 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		done, err := push(ctx, repositories, place, j, p)
+		done, err := push(ctx, sandbox, place, j, p)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, err
@@ -91,12 +95,12 @@ func Handler(repositories sandboxv1.RepositoryServiceClient, s Store, log *slog.
 
 // push pushes from the workspace's node. While its files are being moved to a new node they
 // cannot be pushed, and the push must not count as done.
-func push(ctx context.Context, repositories sandboxv1.RepositoryServiceClient, place store.Place, j store.Job, p Push) (*sandboxv1.PushRepositoryResponse, error) {
+func push(ctx context.Context, sandbox Sandbox, place store.Place, j store.Job, p Push) (*sandboxv1.PushRepositoryResponse, error) {
 	session := "sessions/" + j.Session
 	if place.Restore {
 		return nil, placement.ToBeRestored(session)
 	}
-	done, err := repositories.PushRepository(node.At(ctx, place.Node), &sandboxv1.PushRepositoryRequest{
+	done, err := sandbox.PushRepository(ctx, &sandboxv1.PushRepositoryRequest{
 		Call: &commonv1.CallRef{
 			Session: session, Epoch: p.Epoch, CallId: "push." + strings.ReplaceAll(j.ID, "/", "."),
 			Node: place.Node, WorkspaceGeneration: place.Generation,

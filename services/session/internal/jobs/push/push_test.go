@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
@@ -18,12 +17,9 @@ import (
 )
 
 // empty is a node that has no workspace.
-type empty struct {
-	sandboxv1.RepositoryServiceClient
-	asked int
-}
+type empty struct{ asked int }
 
-func (n *empty) PushRepository(context.Context, *sandboxv1.PushRepositoryRequest, ...grpc.CallOption) (*sandboxv1.PushRepositoryResponse, error) {
+func (n *empty) PushRepository(context.Context, *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
 	n.asked++
 	return nil, remote.Error(apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND, "there is no workspace"))
 }

@@ -1,0 +1,84 @@
+package remote
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+)
+
+// Tools is the tools service.
+type Tools struct {
+	calls      toolsv1.CallServiceClient
+	tools      toolsv1.ToolServiceClient
+	operations toolsv1.OperationServiceClient
+}
+
+// NewTools returns the tools service behind a connection.
+func NewTools(c grpc.ClientConnInterface) *Tools {
+	c = Conn(c)
+	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c)}
+}
+
+// CallTool makes a call, or attaches to it. next returns its pieces, until its io.EOF or the
+// end of ctx.
+func (t *Tools) CallTool(ctx context.Context, r *toolsv1.CallToolRequest) (next func() (*toolsv1.CallToolResponse, error), err error) {
+	stream, err := t.calls.CallTool(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return stream.Recv, nil
+}
+
+// CancelCall stops a call. It returns the call's result if the call had one.
+func (t *Tools) CancelCall(ctx context.Context, call *commonv1.CallRef) (*toolsv1.CallResult, error) {
+	resp, err := t.calls.CancelCall(ctx, &toolsv1.CancelCallRequest{Call: call})
+	return resp.GetResult(), err
+}
+
+// ReportResult gives a call that was handed to the session its result.
+func (t *Tools) ReportResult(ctx context.Context, call *commonv1.CallRef, result *toolsv1.CallResult) error {
+	_, err := t.calls.ReportResult(ctx, &toolsv1.ReportResultRequest{Call: call, Result: result})
+	return err
+}
+
+// FenceSession makes the tools service refuse lower epochs than the call's.
+func (t *Tools) FenceSession(ctx context.Context, call *commonv1.CallRef) error {
+	_, err := t.calls.FenceSession(ctx, &toolsv1.FenceSessionRequest{Call: call})
+	return err
+}
+
+// DeleteSessionCalls deletes a session's calls, and refuses epochs before next.
+func (t *Tools) DeleteSessionCalls(ctx context.Context, session string, next int64) error {
+	_, err := t.calls.DeleteSessionCalls(ctx, &toolsv1.DeleteSessionCallsRequest{Session: session, NextEpoch: next})
+	return err
+}
+
+// CheckAgents returns what the service lacks of what agents need. It waits for a service that
+// cannot be reached.
+func (t *Tools) CheckAgents(ctx context.Context, r *toolsv1.CheckAgentsRequest) ([]*toolsv1.AgentFault, error) {
+	resp, err := t.calls.CheckAgents(ctx, r, grpc.WaitForReady(true))
+	return resp.GetFaults(), err
+}
+
+// ListTools returns all tools.
+func (t *Tools) ListTools(ctx context.Context) (all []*toolsv1.Tool, err error) {
+	for token := ""; ; {
+		page, err := t.tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: listed, PageToken: token})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetTools()...)
+		if token = page.GetNextPageToken(); token == "" {
+			return all, nil
+		}
+	}
+}
+
+// GetOperation returns an operation.
+func (t *Tools) GetOperation(ctx context.Context, name string) (*toolsv1.Operation, error) {
+	resp, err := t.operations.GetOperation(ctx, &toolsv1.GetOperationRequest{Name: name})
+	return resp.GetOperation(), err
+}
