@@ -30,13 +30,6 @@ func names(hits []Hit) string {
 	return b.String()
 }
 
-// fullness is a disk's.
-type fullness struct{ error }
-
-func (f fullness) Check() error { return f.error }
-func (fullness) Tight() bool    { return false }
-func (fullness) Low() bool      { return false }
-
 func TestOnlyACommandThatWasKilledForMemoryIsOutOfMemory(t *testing.T) {
 	for name, tc := range map[string]struct {
 		exit Exit
