@@ -2,13 +2,12 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
@@ -39,8 +38,7 @@ type Config struct {
 
 // Model streams from one provider. It is safe for concurrent use.
 type Model struct {
-	cfg    Config
-	client sdk.Client
+	cfg Config
 }
 
 var _ model.Model = (*Model)(nil)
@@ -50,14 +48,11 @@ func New(c Config) *Model {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
 	}
-	return &Model{cfg: c, client: sdk.NewClient(
-		option.WithoutEnvironmentDefaults(),
-		option.WithBaseURL(c.BaseURL),
-		option.WithAPIKey(c.Key),
-		option.WithMaxRetries(0), // The turn loop retries, visibly.
-		option.WithoutOpenTelemetry(),
-	)}
+	return &Model{cfg: c}
 }
+
+// version is the version of the API.
+const version = "2023-06-01"
 
 // Stream implements model.Model.
 func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Delta) error) (*model.Response, error) {
@@ -71,8 +66,7 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	if err != nil { // such as that of a tool whose schema is not JSON
 		return nil, &model.Error{Kind: model.Refused, Message: fmt.Sprintf("the request to the model provider %s could not be written: %v", m.cfg.Provider, err), Err: err}
 	}
-	var raw *http.Response
-	err = m.client.Post(watched, "v1/messages", nil, &raw, option.WithHTTPClient(w), option.WithRequestBody("application/json", body))
+	raw, err := m.post(watched, w, body)
 	if err != nil {
 		return nil, wire.Named(w.Fail(ctx, err), sent(c))
 	}
@@ -80,4 +74,20 @@ func (m *Model) Stream(ctx context.Context, r model.Request, emit func(model.Del
 	a := &answer{provider: m.cfg.Provider, model: r.Model, emit: emit, watch: w, sent: len(body)}
 	a.limits = wire.Limits{Context: m.cfg.ContextTokens, Output: m.cfg.MaxOutputTokens}
 	return a.read(ctx, raw.Body)
+}
+
+// post sends the request once: the turn loop retries, visibly.
+func (m *Model) post(ctx context.Context, w *wire.Watch, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(m.cfg.BaseURL, "/")+"/v1/messages", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "fairlead")
+	req.Header.Set("Anthropic-Version", version)
+	if m.cfg.Key != "" {
+		req.Header.Set("X-Api-Key", m.cfg.Key)
+	}
+	return w.Do(req)
 }

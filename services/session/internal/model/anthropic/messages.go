@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
@@ -14,9 +12,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/model/wire"
 )
 
-// body returns the whole request as JSON. The SDK writes everything except the
-// messages: for ten thousand of them its reflection takes many times as long as
-// this code.
+// body returns the whole request as JSON. Only the messages are not
+// left to encoding/json: for ten thousand of them its reflection takes many times
+// as long as this code.
 func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 	head, err := json.Marshal(m.params(r, c))
 	if err != nil {
@@ -47,8 +45,8 @@ func sizeOf(c *wire.Conversation) (n int) {
 	return n + n/16
 }
 
-// appendMessages writes the messages of c. The SDK writes the last one of the
-// user, with the mark of the cached part.
+// appendMessages writes the messages of c. The last one of the user has the mark
+// of the cached part: the next request begins with everything before it.
 func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err error) {
 	buf = append(buf, '[')
 	last := lastUser(c)
@@ -57,7 +55,9 @@ func (m *Model) appendMessages(buf []byte, c *wire.Conversation) (_ []byte, err 
 			buf = append(buf, ',')
 		}
 		if i == last {
-			buf, err = appendMarshaled(buf, cached(sdk.NewUserMessage(user(c, msg.Blocks)...)))
+			blocks := user(c, msg.Blocks)
+			blocks[len(blocks)-1].Cache = ephemeral
+			buf, err = appendMarshaled(buf, userMessage{Role: "user", Content: blocks})
 		} else {
 			buf, err = m.appendMessage(buf, c, msg)
 		}
@@ -109,15 +109,14 @@ func (l *list) text(s string) {
 	l.buf = append(appendString(l.buf, s), `,"type":"text"}`...)
 }
 
-// marshaled writes an element with its own marshaler.
-func (l *list) marshaled(v json.Marshaler) (err error) {
+func (l *list) marshaled(b part) (err error) {
 	l.next("")
-	l.buf, err = appendMarshaled(l.buf, v)
+	l.buf, err = appendMarshaled(l.buf, b)
 	return err
 }
 
-func appendMarshaled(buf []byte, v json.Marshaler) ([]byte, error) {
-	b, err := v.MarshalJSON()
+func appendMarshaled(buf []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
 	return append(buf, b...), err
 }
 
@@ -156,7 +155,7 @@ func (m *Model) appendThinking(l *list, b *sessionv1.Block) {
 }
 
 // appendUser writes the blocks of a user's message. Images and documents are
-// few and large; the SDK writes them.
+// few and large; encoding/json writes them.
 func appendUser(l *list, c *wire.Conversation, blocks []*sessionv1.Block) error {
 	for _, b := range blocks {
 		var err error
@@ -205,7 +204,7 @@ func appendResult(l *list, c *wire.Conversation, r *sessionv1.ToolResult) {
 			texts.text(s)
 		}
 	}
-	if texts.some { // the SDK leaves out an empty list
+	if texts.some { // otherwise there is no content
 		l.buf = append(texts.buf, ']')
 	}
 	l.buf = append(l.buf, `,"type":"tool_result"}`...)

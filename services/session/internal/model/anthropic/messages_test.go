@@ -29,7 +29,7 @@ func reference(m *Model, c *wire.Conversation) []sdk.MessageParam {
 	last := -1
 	for i, msg := range c.Messages {
 		if msg.Role != sessionv1.Role_ROLE_ASSISTANT {
-			messages, last = append(messages, sdk.NewUserMessage(user(c, msg.Blocks)...)), i
+			messages, last = append(messages, sdk.NewUserMessage(sdkUser(c, msg.Blocks)...)), i
 			continue
 		}
 		var thoughts, rest []sdk.ContentBlockParamUnion
@@ -103,7 +103,7 @@ func same(t *testing.T, m *Model, r model.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := m.params(r, c)
+	p := sdkParams(m, r, c)
 	p.Messages = reference(m, c)
 	theirs, err := json.Marshal(p)
 	if err != nil {

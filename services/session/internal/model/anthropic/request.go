@@ -4,9 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 
@@ -47,15 +44,11 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 
 // params returns the request without its messages. The system prompt, the tools
 // and the last message of the user each end a part that the provider caches.
-func (m *Model) params(r model.Request, c *wire.Conversation) sdk.MessageNewParams {
-	p := sdk.MessageNewParams{
-		Model:     r.Model,
-		MaxTokens: m.maxTokens(r),
-		Tools:     tools(r.Tools),
-	}
+func (m *Model) params(r model.Request, c *wire.Conversation) request {
+	p := request{Model: r.Model, MaxTokens: m.maxTokens(r), Tools: tools(r.Tools)}
 	p.Thinking = m.thinking(r, c, p.MaxTokens)
 	if c.System != "" {
-		p.System = []sdk.TextBlockParam{{Text: c.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+		p.System = []part{{Type: "text", Text: &c.System, Cache: ephemeral}}
 	}
 	return p
 }
@@ -69,16 +62,16 @@ func (m *Model) maxTokens(r model.Request) int64 {
 
 // thinking converts the bound on thinking for the API. A budget must fit into
 // the answer, and a turn that began without thinking must continue without.
-func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) sdk.ThinkingConfigParamUnion {
+func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64) *thinking {
 	switch {
 	case r.ThinkingTokens <= 0:
-		return sdk.ThinkingConfigParamUnion{}
+		return nil
 	case m.cfg.Adaptive:
-		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
+		return &thinking{Type: "adaptive", Display: "summarized"}
 	case maxTokens <= minBudget || midTurnWithoutThinking(c):
-		return sdk.ThinkingConfigParamUnion{}
+		return nil
 	}
-	return sdk.ThinkingConfigParamOfEnabled(max(minBudget, min(r.ThinkingTokens, maxTokens-1)))
+	return &thinking{Type: "enabled", Budget: max(minBudget, min(r.ThinkingTokens, maxTokens-1))}
 }
 
 // midTurnWithoutThinking reports whether the last message has results for an
@@ -89,50 +82,42 @@ func midTurnWithoutThinking(c *wire.Conversation) bool {
 		c.Messages[n-2].Role == sessionv1.Role_ROLE_ASSISTANT && c.Messages[n-2].Blocks[0].GetThinking() == nil
 }
 
-func tools(offered []model.Tool) []sdk.ToolUnionParam {
-	var out []sdk.ToolUnionParam
+func tools(offered []model.Tool) []tool {
+	var out []tool
 	for _, t := range offered {
 		schema := t.InputSchema
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object"}`)
 		}
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		out = append(out, sdk.ToolUnionParam{OfTool: tool})
+		out = append(out, tool{Name: t.Name, Description: t.Description, Schema: schema})
 	}
 	if len(out) > 0 {
-		out[len(out)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+		out[len(out)-1].Cache = ephemeral
 	}
 	return out
 }
 
-func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ContentBlockParamUnion {
-	var out []sdk.ContentBlockParamUnion
+func user(c *wire.Conversation, blocks []*sessionv1.Block) []part {
+	var out []part
 	for _, b := range blocks {
 		switch k := b.GetKind().(type) {
 		case *sessionv1.Block_Content:
 			out = append(out, content(k.Content))
 		case *sessionv1.Block_ToolResult:
-			out = append(out, sdk.ContentBlockParamUnion{OfToolResult: result(c, k.ToolResult)})
+			out = append(out, result(c, k.ToolResult))
 		}
 	}
 	return out
 }
 
-func result(c *wire.Conversation, r *sessionv1.ToolResult) *sdk.ToolResultBlockParam {
-	p := &sdk.ToolResultBlockParam{ToolUseID: c.ID(r.GetCallId())}
-	if wire.IsError(r.GetOutcome()) {
-		p.IsError = param.NewOpt(true)
-	}
+func result(c *wire.Conversation, r *sessionv1.ToolResult) part {
+	p := part{Type: "tool_result", ToolUse: c.ID(r.GetCallId()), IsError: wire.IsError(r.GetOutcome())}
 	if why := wire.Explain(r.GetOutcome()); why != "" {
-		p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: why}})
+		p.Content = append(p.Content, text(why))
 	}
 	for _, piece := range r.GetContent() {
 		if t := piece.GetText(); t != nil && !wire.Blank(t.GetText()) || piece.GetText() == nil && piece.GetKind() != nil {
-			u := content(piece)
-			p.Content = append(p.Content, sdk.ToolResultBlockParamContentUnion{OfText: u.OfText, OfImage: u.OfImage, OfDocument: u.OfDocument})
+			p.Content = append(p.Content, content(piece))
 		}
 	}
 	return p
@@ -147,39 +132,33 @@ func sent(c *wire.Conversation) [][]*sessionv1.Block {
 	return out
 }
 
-func content(c *commonv1.Content) sdk.ContentBlockParamUnion {
+func content(c *commonv1.Content) part {
 	switch k := c.GetKind().(type) {
 	case *commonv1.Content_Image:
-		return sdk.NewImageBlockBase64(media.Canonical(k.Image.GetMediaType()), base64.StdEncoding.EncodeToString(k.Image.GetData()))
+		return part{Type: "image", Source: base64Of(media.Canonical(k.Image.GetMediaType()), k.Image.GetData())}
 	case *commonv1.Content_Document:
 		return document(k.Document)
 	}
-	return sdk.NewTextBlock(c.GetText().GetText())
+	return text(c.GetText().GetText())
 }
 
 // document returns the block of a document. The API takes only PDFs and texts;
 // of other documents the model learns only that they exist.
-func document(d *commonv1.Media) sdk.ContentBlockParamUnion {
-	p := &sdk.DocumentBlockParam{}
+func document(d *commonv1.Media) part {
+	p := part{Type: "document", Title: d.GetTitle()}
 	switch {
 	case media.Canonical(d.GetMediaType()) == media.PDF:
-		p.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(d.GetData())}
+		p.Source = base64Of(media.PDF, d.GetData())
 	case wire.IsText(d):
-		p.Source.OfText = &sdk.PlainTextSourceParam{Data: string(d.GetData())}
+		p.Source = &source{Type: "text", MediaType: "text/plain", Data: string(d.GetData())}
 	default:
-		return sdk.NewTextBlock(wire.Describe(d))
+		return text(wire.Describe(d))
 	}
-	if d.GetTitle() != "" {
-		p.Title = param.NewOpt(d.GetTitle())
-	}
-	return sdk.ContentBlockParamUnion{OfDocument: p}
+	return p
 }
 
-// cached marks the end of a user's message: the next request begins with
-// everything before it.
-func cached(msg sdk.MessageParam) sdk.MessageParam {
-	if c := msg.Content[len(msg.Content)-1].GetCacheControl(); c != nil {
-		*c = sdk.NewCacheControlEphemeralParam()
-	}
-	return msg
+func text(s string) part { return part{Type: "text", Text: &s} }
+
+func base64Of(mediaType string, data []byte) *source {
+	return &source{Type: "base64", MediaType: mediaType, Data: base64.StdEncoding.EncodeToString(data)}
 }
