@@ -345,7 +345,7 @@ func (n *Node) tidy() {
 	}
 	n.o.Leftovers.Again()
 	for _, s := range sessions {
-		if err := s.answerLate(); err != nil {
+		if err := s.mutations.answerLate(); err != nil {
 			n.o.Log.Error("an answer is in the journal alone", "session", s.key.Session, "error", err)
 		}
 		s.prune()

@@ -54,8 +54,8 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 		return nil, err
 	}
 	if e == nil {
-		s.changes.Lock() // a running change of a file ends first
-		defer s.changes.Unlock()
+		s.mutations.mu.Lock() // a running change of a file ends first
+		defer s.mutations.mu.Unlock()
 		return s.unstarted(c.ID), nil
 	}
 	e.stop(Outcome{Reason: Cancelled, Message: "the command was cancelled"})

@@ -12,7 +12,7 @@ import (
 )
 
 // A change of files is journaled, on disk, before it is made. After a crash the journal tells which changes
-// were in progress, and which files show whether each took effect. session.recover checks that before any
+// were in progress, and which files show whether each took effect. mutations.recover checks that before any
 // other use of the workspace. Until then only processes that ran when the service died, or data lost with
 // the machine, can have changed it. A change whose fate is unknown is answered as unknown and not repeated.
 
@@ -174,7 +174,7 @@ func (n *Node) recallChanges(all []startEntry) error {
 			continue
 		}
 		over[e.attempt()] = true
-		if newSession(n, e.Key).lacksAnswer(e) {
+		if newSession(n, e.Key).mutations.lacksAnswer(e) {
 			if _, known := forgetful[e.Key]; !known {
 				var m meta
 				forgetful[e.Key] = read(newSession(n, e.Key).path(metaFile), &m) != nil || n.forgetful(&m)
@@ -198,48 +198,48 @@ func (n *Node) recallChanges(all []startEntry) error {
 }
 
 // lacksAnswer reports whether a change of this same workspace has no answer on disk.
-func (s *session) lacksAnswer(e startEntry) bool {
-	var m meta
+func (m *mutations) lacksAnswer(e startEntry) bool {
+	var workspace meta
 	valid := e.Key.check() == nil && callID.MatchString(e.CallID)
-	if !valid || read(s.path(metaFile), &m) != nil || !m.Created.Equal(e.Created) {
+	if !valid || read(m.path(metaFile), &workspace) != nil || !workspace.Created.Equal(e.Created) {
 		return false
 	}
 	var known answer
-	return read(s.answerPlace(e.Change.Method, e.CallID), &known) != nil || !known.ends(e.Change.Round)
+	return read(m.place(e.Change.Method, e.CallID), &known) != nil || !known.ends(e.Change.Round)
 }
 
-func (s *session) answerPlace(method, call string) string { return s.path("mutations", method, call) }
+func (m *mutations) place(method, call string) string { return m.path("mutations", method, call) }
 
 // recover determines the fate of the changes that a crash interrupted, before any other change. After that
-// the staging folder is no longer needed for it.
-func (s *session) recover() error {
+// the staging folder is no longer needed for it. w is the workspace.
+func (m *mutations) recover(w *Workspace) error {
 	var open []startEntry
-	switch err := read(s.path(interruptedFile), &open); {
+	switch err := read(m.path(interruptedFile), &open); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
 	}
 	for _, e := range open {
-		if err := s.recoverOne(e); err != nil {
+		if err := m.recoverOne(e, w); err != nil {
 			return fmt.Errorf("find out what became of a change: %w", err)
 		}
 	}
-	return os.Remove(s.path(interruptedFile))
+	return os.Remove(m.path(interruptedFile))
 }
 
-func (s *session) recoverOne(e startEntry) error {
-	place := s.answerPlace(e.Change.Method, e.CallID)
-	if !s.lacksAnswer(e) {
+func (m *mutations) recoverOne(e startEntry, w *Workspace) error {
+	place := m.place(e.Change.Method, e.CallID)
+	if !m.lacksAnswer(e) {
 		return nil
 	}
 	i := Interrupted{
-		Call: Call{Key: s.key, ID: e.CallID, User: e.Change.User}, Method: e.Change.Method, Intent: e.Change.Intent,
-		SameBoot: e.Change.Boot != "" && e.Change.Boot == s.node.boot, Last: e.Change.Last,
+		Call: Call{Key: m.key, ID: e.CallID, User: e.Change.User}, Method: e.Change.Method, Intent: e.Change.Intent,
+		SameBoot: e.Change.Boot != "" && e.Change.Boot == m.node.boot, Last: e.Change.Last,
 	}
 	a, fate := answer{Digest: e.Digest, Done: true, Round: e.Change.Round}, Unknown
-	if s.node.o.Recover != nil {
-		a.Answer, fate = s.node.o.Recover(s.workspace(), i)
+	if m.node.o.Recover != nil {
+		a.Answer, fate = m.node.o.Recover(w, i)
 	}
 	if fate == Undone && e.Change.Round > 0 {
 		return nil // the earlier answer stays, void as it is
@@ -252,8 +252,8 @@ func (s *session) recoverOne(e startEntry) error {
 	}
 	if fate == Unknown {
 		a.Answer, a.Unknown = nil, true
-		s.node.o.Log.Warn("a crash interrupted a change of files, and whether it took effect cannot be told",
-			"session", s.key.Session, "call_id", e.CallID, "method", e.Change.Method)
+		m.node.o.Log.Warn("a crash interrupted a change of files, and whether it took effect cannot be told",
+			"session", m.key.Session, "call_id", e.CallID, "method", e.Change.Method)
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return err

@@ -264,9 +264,9 @@ func TestAnAnswerForWhichThereWasNoRoomIsWrittenWhenThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.changes.Lock() // a change that is under way is not waited for
+	s.mutations.mu.Lock() // a change that is under way is not waited for
 	n.tidy()
-	s.changes.Unlock()
+	s.mutations.mu.Unlock()
 	leave()
 	n.tidy()
 	if len(n.journal.intents) != 0 {

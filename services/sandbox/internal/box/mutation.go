@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 )
 
 // answer is the stored result of a file change.
@@ -32,6 +34,13 @@ type answer struct {
 // its own; the next round has no answer yet.
 func (a answer) ends(round int) bool { return a.Done && (!a.Void || round <= a.Round) }
 
+// mutations are the changes of a session's files, and their answers.
+type mutations struct {
+	location
+
+	mu sync.Mutex // held while a change is made, because changes happen one after the other
+}
+
 // KeptMethod is the method whose changes are remembered as long as the workspace exists: a repeat a month
 // later is still the same call. Only VoidKept ends that.
 const KeptMethod = "clone"
@@ -39,7 +48,7 @@ const KeptMethod = "clone"
 // Kept returns the calls of KeptMethod whose changes are made and not void. It must be called within a
 // Change, so that no other change of that kind runs.
 func (w *Workspace) Kept() ([]string, error) {
-	all, err := w.s.keptAnswers()
+	all, err := w.s.mutations.kept()
 	calls := make([]string, 0, len(all))
 	for call := range all {
 		calls = append(calls, call)
@@ -51,7 +60,7 @@ func (w *Workspace) Kept() ([]string, error) {
 // VoidKept voids the remembered changes of KeptMethod whose work is gone, by call and answer. It must be
 // called within a Change that restores earlier files.
 func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
-	all, err := w.s.keptAnswers()
+	all, err := w.s.mutations.kept()
 	if err != nil {
 		return err
 	}
@@ -60,7 +69,7 @@ func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
 			continue
 		}
 		known.Void = true
-		place := w.s.answerPlace(KeptMethod, call)
+		place := w.s.mutations.place(KeptMethod, call)
 		if err := save(place, known); err != nil {
 			return fmt.Errorf("void the answer of a clone: %w", err)
 		}
@@ -69,9 +78,9 @@ func (w *Workspace) VoidKept(gone func(call string, answer []byte) bool) error {
 	return nil
 }
 
-// keptAnswers returns the answers of KeptMethod's changes that are made and not void, by call.
-func (s *session) keptAnswers() (map[string]answer, error) {
-	dir := s.path("mutations", KeptMethod)
+// kept returns the answers of KeptMethod's changes that are made and not void, by call.
+func (m *mutations) kept() (map[string]answer, error) {
+	dir := m.path("mutations", KeptMethod)
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -79,11 +88,11 @@ func (s *session) keptAnswers() (map[string]answer, error) {
 	all := map[string]answer{}
 	for _, f := range files {
 		var known answer
-		if readAnswer(s.answerPlace(KeptMethod, f.Name()), &known) == nil {
+		if readAnswer(m.place(KeptMethod, f.Name()), &known) == nil {
 			all[f.Name()] = known
 		}
 	}
-	for place, known := range s.node.journal.unanswered(dir) {
+	for place, known := range m.node.journal.unanswered(dir) {
 		all[filepath.Base(place)] = known
 	}
 	maps.DeleteFunc(all, func(_ string, a answer) bool { return !a.Done || a.Failure != nil || a.Unknown || a.Void })
@@ -121,13 +130,13 @@ func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 	if !callID.MatchString(c.ID) {
 		return nil, fmt.Errorf("call id %q is not valid", c.ID)
 	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	w, err := s.begin(c, generation)
 	if err != nil {
 		return nil, err
 	}
-	return s.once(c, ch, w)
+	return s.mutations.once(c, ch, w)
 }
 
 func (s *session) begin(c Call, generation int64) (*Workspace, error) {
@@ -145,34 +154,34 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	return s.workspace(), nil
 }
 
-// once makes a change unless it was made before. changes is held.
-func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
-	place, digest, j := s.answerPlace(ch.Method, c.ID), ch.digest(), s.node.journal
-	known, err := s.recall(ch, place)
+// once makes a change unless it was made before. mu is held.
+func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
+	place, digest, j := m.place(ch.Method, c.ID), ch.digest(), m.node.journal
+	known, err := m.recall(ch, place)
 	if err != nil || known.Done {
 		return known.Answer, err
 	}
-	if err := s.unsealed(); err != nil && !ch.Aside {
+	if err := w.s.unsealed(); err != nil && !ch.Aside {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
 		return nil, err
 	}
 	e := startEntry{
-		Key: s.key, CallID: c.ID, Digest: digest, Created: w.created,
-		Change: &changeEntry{Method: ch.Method, User: c.User, Boot: s.node.boot, Round: known.Round},
+		Key: m.key, CallID: c.ID, Digest: digest, Created: w.created,
+		Change: &changeEntry{Method: ch.Method, User: c.User, Boot: m.node.boot, Round: known.Round},
 	}
 	durable := ch.Durable || known.Round > 0 // the answer that this one replaces ends earlier attempts
 	intended := false
 	got, err := ch.Do(w, func(intent []byte) error {
 		if !intended { // Do may have waited for commands to start
-			e.Started = s.node.o.Now().UTC()
+			e.Started = m.node.o.Now().UTC()
 		}
 		e.Change.Intent, intended = intent, true
 		if err := j.intend(e, place); err != nil {
 			return err
 		}
-		s.node.at(c, ch.Method, "intended")
+		m.node.at(c, ch.Method, "intended")
 		return nil
 	})
 	if err != nil {
@@ -184,19 +193,19 @@ func (s *session) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 		}
 		return nil, err
 	}
-	s.node.at(c, ch.Method, "made")
-	s.keep(place, answer{Digest: digest, Done: true, Answer: got, Round: known.Round}, durable)
+	m.node.at(c, ch.Method, "made")
+	m.keep(place, answer{Digest: digest, Done: true, Answer: got, Round: known.Round}, durable)
 	return got, nil
 }
 
 // keep stores a change's answer: in memory, if the disk is full.
-func (s *session) keep(place string, a answer, durable bool) {
+func (m *mutations) keep(place string, a answer, durable bool) {
 	if err := writer(durable)(place, a); err != nil {
-		s.node.o.Log.Error("cannot write down the answer of a change", "error", err)
-		s.node.journal.leave(place, a)
+		m.node.o.Log.Error("cannot write down the answer of a change", "error", err)
+		m.node.journal.leave(place, a)
 		return
 	}
-	s.node.journal.answered(place)
+	m.node.journal.answered(place)
 }
 
 // writer returns the function that writes an answer.
@@ -209,28 +218,28 @@ func writer(durable bool) func(string, any) error {
 
 // answerLate writes the answers that did not fit on the disk; until then the journal must hold each of
 // them. A change that must be durable is handled like the others.
-func (s *session) answerLate() error {
-	if !s.changes.TryLock() { // a change is in progress: retry the next time
+func (m *mutations) answerLate() error {
+	if !m.mu.TryLock() { // a change is in progress: retry the next time
 		return nil
 	}
-	defer s.changes.Unlock()
-	for place, a := range s.node.journal.unanswered(s.dir) {
+	defer m.mu.Unlock()
+	for place, a := range m.node.journal.unanswered(m.dir) {
 		if err := save(place, a); err != nil {
 			return fmt.Errorf("write down the answer of a change: %w", err) // the others do not fit either
 		}
-		s.node.journal.answered(place)
+		m.node.journal.answered(place)
 	}
 	return nil
 }
 
 // recall returns the stored answer of a change, or for a change that is not made, its next round. It
 // returns an error if the change failed or may have been made.
-func (s *session) recall(ch Change, place string) (known answer, err error) {
-	left, begun := s.node.journal.left(place)
+func (m *mutations) recall(ch Change, place string) (known answer, err error) {
+	left, begun := m.node.journal.left(place)
 	switch {
 	case left != nil:
 		known = *left
-		s.keep(place, known, ch.Durable || known.Round > 0)
+		m.keep(place, known, ch.Durable || known.Round > 0)
 	case begun: // it panicked
 		return answer{}, ErrOutcomeUnknown
 	default:
@@ -278,12 +287,12 @@ func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done b
 	if !callID.MatchString(c.ID) {
 		return nil, false, fmt.Errorf("call id %q is not valid", c.ID)
 	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	if _, err := s.begin(c, generation); err != nil {
 		return nil, false, err
 	}
-	known, err := s.recall(ch, s.answerPlace(ch.Method, c.ID))
+	known, err := s.mutations.recall(ch, s.mutations.place(ch.Method, c.ID))
 	return known.Answer, known.Done, err
 }
 
@@ -297,4 +306,23 @@ func (ch Change) failure(err error) []byte {
 		return nil
 	}
 	return ch.Failure(err)
+}
+
+// prune drops expired answers.
+func (m *mutations) prune(now time.Time) {
+	methods, err := os.ReadDir(m.path("mutations"))
+	if err != nil {
+		return // the workspace does not exist or was never made
+	}
+	for _, method := range methods {
+		answers, err := os.ReadDir(m.path("mutations", method.Name()))
+		if err != nil || method.Name() == KeptMethod {
+			continue
+		}
+		for _, a := range answers {
+			if st, err := a.Info(); err == nil && now.Sub(st.ModTime()) > m.node.o.KeepFor {
+				_ = os.Remove(m.path("mutations", method.Name(), a.Name()))
+			}
+		}
+	}
 }

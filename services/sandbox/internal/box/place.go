@@ -45,8 +45,8 @@ func (s *session) replace(c Call, generation int64) error {
 		return nil
 	}
 	defer s.clearTasks(ErrNoWorkspace, never)()
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	return s.remove(generation-1, "the workspace was moved away from here")
 }
 
@@ -85,12 +85,12 @@ func (n *Node) Delete(k Key, generation int64) error {
 		return nil
 	}
 	defer s.clearTasks(ErrNoWorkspace, never)()
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	return s.remove(generation, "the workspace was deleted")
 }
 
-// remove ends and deletes the workspace if its generation is at most most. changes is held.
+// remove ends and deletes the workspace if its generation is at most most. The lock of mutations is held.
 func (s *session) remove(most int64, why string) error {
 	s.starts.Lock() // the warm-up of a sandbox must not finish after the others have ended either
 	defer s.starts.Unlock()

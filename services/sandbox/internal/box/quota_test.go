@@ -81,7 +81,7 @@ func TestAFullWorkspaceIsTold(t *testing.T) {
 			k := &keeper{}
 			o := options(t, &fake{})
 			o.Quota = k
-			s := &session{node: openNode(t, o), meta: &meta{}}
+			s := &session{location: location{node: openNode(t, o)}, meta: &meta{}}
 			e := newExec(s.node, t.TempDir(), record{})
 			e.limits = s.limits()
 			*k = tt.before

@@ -85,8 +85,8 @@ func (n *Node) reclaim(k Key) error {
 		return err
 	}
 	defer leave()
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	s.mu.Lock()
 	if s.meta == nil {
 		s.mu.Unlock()

@@ -24,8 +24,8 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 	}
 	lifted := s.untilUnsealed()
 	defer s.clearTasks(ErrSealed, lifted)()
-	s.changes.Lock()
-	defer s.changes.Unlock()
+	s.mutations.mu.Lock()
+	defer s.mutations.mu.Unlock()
 	s.starts.Lock()
 	defer s.starts.Unlock()
 	if err := s.setSeal(ctx, c, true, lifted); err != nil {

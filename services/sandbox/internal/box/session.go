@@ -33,22 +33,28 @@ type meta struct {
 	Doubted bool `json:"doubted,omitempty"`
 }
 
+// location is where a session's data are.
+type location struct {
+	node *Node
+	key  Key
+	dir  string
+}
+
 // session is one session's part of the node.
 type session struct {
-	node  *Node
-	key   Key
-	dir   string
+	location
+
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
 	// places is how many of the node's places its commands take; guarded by the node's mu.
 	places int
 
-	changes sync.Mutex    // serializes file changes; taken before mu
-	kept    sync.RWMutex  // write-locked while snapshots are removed; taken after changes
-	pushes  sync.Mutex    // held while snapshots are copied elsewhere; taken before changes
-	starts  sync.RWMutex  // write-locked while nothing may start; taken after changes, before mu
-	beside  chan struct{} // holds a token while there is a sandbox beside the session's own
-	usage   tally
+	mutations mutations
+	kept      sync.RWMutex  // write-locked while snapshots are removed; taken after the lock of mutations
+	pushes    sync.Mutex    // held while snapshots are copied elsewhere; taken before the lock of mutations
+	starts    sync.RWMutex  // write-locked while nothing may start; taken after the lock of mutations, before mu
+	beside    chan struct{} // holds a token while there is a sandbox beside the session's own
+	usage     tally
 
 	loading sync.Mutex // guards loaded; taken before mu
 	loaded  bool
@@ -68,15 +74,16 @@ type session struct {
 }
 
 func newSession(n *Node, k Key) *session {
+	at := location{node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session)}
 	return &session{
-		node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session),
+		location: at, mutations: mutations{location: at},
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
 		beside: make(chan struct{}, 1),
 	}
 }
 
-func (s *session) path(name ...string) string {
-	return filepath.Join(append([]string{s.dir}, name...)...)
+func (l location) path(name ...string) string {
+	return filepath.Join(append([]string{l.dir}, name...)...)
 }
 
 // load reads the session from disk, once, and determines the fate of interrupted changes.
@@ -90,7 +97,7 @@ func (s *session) load() error {
 		return err
 	}
 	if s.meta != nil { // the session is not shared yet
-		if err := s.recover(); err != nil {
+		if err := s.mutations.recover(s.workspace()); err != nil {
 			return err
 		}
 		if err := s.clearStaging(); err != nil {
@@ -266,7 +273,7 @@ func (s *session) prune() {
 	for _, o := range kept[:max(len(kept)-s.node.o.KeepFinished, 0)] {
 		s.drop(o.id)
 	}
-	s.pruneAnswers(now)
+	s.mutations.prune(now)
 	s.pruneSettled(now)
 }
 
@@ -287,23 +294,5 @@ func (s *session) forget(id string) {
 	}
 	if err := os.RemoveAll(s.path("execs", id)); err != nil {
 		s.node.o.Log.Error("cannot delete the result of a command", "error", err)
-	}
-}
-
-func (s *session) pruneAnswers(now time.Time) {
-	methods, err := os.ReadDir(s.path("mutations"))
-	if err != nil {
-		return // the workspace does not exist or was never made
-	}
-	for _, m := range methods {
-		answers, err := os.ReadDir(s.path("mutations", m.Name()))
-		if err != nil || m.Name() == KeptMethod {
-			continue
-		}
-		for _, a := range answers {
-			if st, err := a.Info(); err == nil && now.Sub(st.ModTime()) > s.node.o.KeepFor {
-				_ = os.Remove(s.path("mutations", m.Name(), a.Name()))
-			}
-		}
 	}
 }
