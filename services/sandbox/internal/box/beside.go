@@ -49,13 +49,13 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 		return nil, err
 	}
 	select {
-	case s.beside <- struct{}{}:
+	case s.tasks.beside <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	defer func() {
 		if err != nil {
-			<-s.beside
+			<-s.tasks.beside
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -142,7 +142,7 @@ func (b *Beside) Close() {
 	if err := erase.All(b.dir); err != nil {
 		b.session.node.o.Log.Error("cannot delete the folder of a sandbox", "error", err)
 	}
-	<-b.session.beside
+	<-b.session.tasks.beside
 	b.leave()
 }
 

@@ -232,7 +232,7 @@ func (n *Node) Close() error {
 	}
 	n.mu.Unlock()
 	for _, s := range sessions {
-		s.endTasks(ErrClosed)
+		s.tasks.end(ErrClosed)
 		for _, e := range s.running() {
 			e.stop(Outcome{Reason: Lost, Message: "the sandbox service was stopped while the command ran: it may have taken effect"})
 		}

@@ -44,7 +44,7 @@ func (s *session) replace(c Call, generation int64) error {
 	if !old {
 		return nil
 	}
-	defer s.clearTasks(ErrNoWorkspace, never)()
+	defer s.tasks.clear(ErrNoWorkspace, always)()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
 	return s.remove(generation-1, "the workspace was moved away from here")
@@ -84,7 +84,7 @@ func (n *Node) Delete(k Key, generation int64) error {
 	if nothing {
 		return nil
 	}
-	defer s.clearTasks(ErrNoWorkspace, never)()
+	defer s.tasks.clear(ErrNoWorkspace, always)()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
 	return s.remove(generation, "the workspace was deleted")

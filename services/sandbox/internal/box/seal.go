@@ -3,7 +3,6 @@ package box
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -22,13 +21,13 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 	if _, err := s.begin(c, 0); err != nil {
 		return err
 	}
-	lifted := s.untilUnsealed()
-	defer s.clearTasks(ErrSealed, lifted)()
+	unseals := s.tasks.unsealed()
+	defer s.tasks.clear(ErrSealed, unseals)()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
 	s.starts.Lock()
 	defer s.starts.Unlock()
-	if err := s.setSeal(ctx, c, true, lifted); err != nil {
+	if err := s.setSeal(ctx, c, true, unseals); err != nil {
 		return err
 	}
 	s.stopAll("the workspace is about to be moved to another machine")
@@ -43,38 +42,25 @@ func (n *Node) Unseal(ctx context.Context, c Call) error {
 		return err
 	}
 	defer leave()
-	return s.setSeal(ctx, c, false, never)
+	return s.setSeal(ctx, c, false, always)
 }
-
-// untilUnsealed returns a function that reports, with mu held, whether there was an Unseal since.
-func (s *session) untilUnsealed() (lifted func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.unseals
-	return func() bool { return s.unseals != before }
-}
-
-func never() bool { return false }
 
 // setSeal records whether the workspace is sealed. A seal may have waited for long and been lifted
-// meanwhile. If its caller no longer waits, the unseal may follow, or may already have happened.
-func (s *session) setSeal(ctx context.Context, c Call, sealed bool, lifted func() bool) error {
+// meanwhile, as the count of unseals before it tells. If its caller no longer waits, the unseal may follow, or may already have happened.
+func (s *session) setSeal(ctx context.Context, c Call, sealed bool, since int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := cmp.Or(ctx.Err(), s.admitCall(c, 0)); err != nil {
 		return err
 	}
-	if lifted() {
+	if s.tasks.lifted(since) {
 		return fmt.Errorf("%w: the workspace was unsealed while its seal waited", ErrCancelled)
 	}
 	if err := s.fence(c.Epoch); err != nil {
 		return err
 	}
 	if !sealed {
-		s.unseals++ // tells waiting seals; these keep tasks from starting
-		if errors.Is(s.barred, ErrSealed) {
-			s.barred = nil
-		}
+		s.tasks.unseal() // tells waiting seals; these keep tasks from starting
 	}
 	if s.meta.Sealed == sealed {
 		return nil

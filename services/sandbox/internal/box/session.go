@@ -1,7 +1,6 @@
 package box
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -50,24 +49,18 @@ type session struct {
 	places int
 
 	mutations mutations
-	kept      sync.RWMutex  // write-locked while snapshots are removed; taken after the lock of mutations
-	pushes    sync.Mutex    // held while snapshots are copied elsewhere; taken before the lock of mutations
-	starts    sync.RWMutex  // write-locked while nothing may start; taken after the lock of mutations, before mu
-	beside    chan struct{} // holds a token while there is a sandbox beside the session's own
+	tasks     *tasks
+	kept      sync.RWMutex // write-locked while snapshots are removed; taken after the lock of mutations
+	starts    sync.RWMutex // write-locked while nothing may start; taken after the lock of mutations, before mu
 	usage     tally
 
 	loading sync.Mutex // guards loaded; taken before mu
 	loaded  bool
 
-	mu       sync.Mutex                        // guards what follows
-	tasks    map[int64]context.CancelCauseFunc // cancel the running tasks
-	lastTask int64
-	inTasks  int   // commands that tasks run
-	barred   error // why no task may begin; nil: tasks may begin
-	unseals  int64 // number of unseals
-	meta     *meta // nil when there is no workspace
-	execs    map[string]*Exec
-	started  []*Exec // the execs that started here; ended ones stay until the next call of live
+	mu      sync.Mutex // guards what follows
+	meta    *meta      // nil when there is no workspace
+	execs   map[string]*Exec
+	started []*Exec // the execs that started here; ended ones stay until the next call of live
 	// settled maps the calls of acknowledged execs to their time, so that a late repeat does not start them
 	// again.
 	settled map[string]time.Time
@@ -76,9 +69,8 @@ type session struct {
 func newSession(n *Node, k Key) *session {
 	at := location{node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session)}
 	return &session{
-		location: at, mutations: mutations{location: at},
+		location: at, mutations: mutations{location: at}, tasks: newTasks(),
 		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
-		beside: make(chan struct{}, 1),
 	}
 }
 

@@ -53,9 +53,9 @@ func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, relea
 		cancel(nil)
 		return nil, nil, err
 	}
-	w.s.pushes.Lock()
+	w.s.tasks.pushes.Lock()
 	release = func() {
-		w.s.pushes.Unlock()
+		w.s.tasks.pushes.Unlock()
 		forget()
 		cancel(nil)
 	}

@@ -63,7 +63,7 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		return Outcome{}, err
 	}
 	defer forget()
-	done, err := s.beginTask()
+	done, err := s.tasks.begin(s.node.o.MaxSessionExecs)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -112,22 +112,6 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 		return nil, err
 	}
 	return s.node.o.Runner.Start(ctx, c)
-}
-
-// beginTask limits the commands of tasks to the number of commands that a session may have. It counts them
-// separately, so that tasks do not displace commands.
-func (s *session) beginTask() (done func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inTasks >= s.node.o.MaxSessionExecs {
-		return nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, s.inTasks, s.node.o.MaxSessionExecs)
-	}
-	s.inTasks++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.inTasks--
-	}, nil
 }
 
 // await follows a started process to its end, and ends it at its limits or with the context.
@@ -223,65 +207,12 @@ func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
 	}
 }
 
-// addTask registers a task that is about to run, so that the session's end can stop it.
+// addTask registers a task of a workspace that exists.
 func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.meta == nil {
 		return nil, ErrNoWorkspace
 	}
-	if s.barred != nil {
-		return nil, s.barred
-	}
-	s.lastTask++
-	number := s.lastTask
-	if s.tasks == nil {
-		s.tasks = map[int64]context.CancelCauseFunc{}
-	}
-	s.tasks[number] = cancel
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.tasks, number)
-	}, nil
-}
-
-// endTasks cancels the running tasks; their callers see why.
-func (s *session) endTasks(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancelTasks(why)
-}
-
-// cancelTasks is endTasks, with mu held.
-func (s *session) cancelTasks(why error) {
-	for _, cancel := range s.tasks {
-		cancel(why)
-	}
-}
-
-// clearTasks cancels the tasks and waits for those that reach beyond the node. It keeps new ones from
-// beginning until allow is called. All of them see why. Once void returns true, which is called with mu
-// held, it leaves tasks alone.
-func (s *session) clearTasks(why error, void func() bool) (allow func()) {
-	end := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if void() {
-			return
-		}
-		s.barred = why
-		s.cancelTasks(why)
-	}
-	end()
-	s.beside <- struct{}{}
-	s.pushes.Lock()
-	end() // another call may have allowed them meanwhile
-	return func() {
-		s.mu.Lock()
-		s.barred = nil
-		s.mu.Unlock()
-		s.pushes.Unlock()
-		<-s.beside
-	}
+	return s.tasks.add(cancel)
 }
