@@ -39,8 +39,10 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/turn/compact"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
+	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 	"github.com/fairlead/fairlead/services/session/internal/view"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -149,7 +151,7 @@ var openStore = open
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
-	limits := turn.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
+	limits := server.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
@@ -158,12 +160,16 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: toolsv1.NewCallServiceClient(d.Tools), Tools: toolsv1.NewToolServiceClient(d.Tools),
-		Workspaces: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox), Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log, MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
-		Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
-		Repositories: sandboxv1.NewRepositoryServiceClient(d.Sandbox), RepositoryBranch: c.RepositoryBranch,
+		Workspace: workspace.Config{
+			Workspaces: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox),
+			Repositories: sandboxv1.NewRepositoryServiceClient(d.Sandbox), Branch: c.RepositoryBranch,
+			Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
+			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
+		},
+		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,
 		Budgets: c.Budgets, BudgetLines: &budget.Lines{},
-		Compaction:  turn.Compaction{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
-		Checkpoints: turn.Checkpoints{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
+		Compaction: compact.Config{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
+		MaxClaims:  c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
@@ -172,7 +178,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
-		Ceilings: turn.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
+		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
 

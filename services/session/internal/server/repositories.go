@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
 
 // repositoryService serves a session's repositories from the sandbox. It has no
@@ -188,7 +188,7 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	case r.SessionBranch && r.Branch != "":
 		return "", wrong("branch", "with session_branch the branch is named by the server: leave it out")
 	case r.SessionBranch:
-		return turn.SessionBranch(s.RepositoryBranch, strings.TrimPrefix(r.Parent, "sessions/")), nil
+		return workspace.SessionBranch(s.RepositoryBranch, strings.TrimPrefix(r.Parent, "sessions/")), nil
 	}
 	return r.Branch, nil
 }

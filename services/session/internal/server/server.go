@@ -22,12 +22,18 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
 // keepRequests is how long request ids are kept that do not belong to a session.
 const keepRequests = 24 * time.Hour
+
+// Limits hold where an agent and a request set none.
+type Limits struct {
+	MaxSteps        int
+	MaxWallTime     time.Duration
+	MaxOutputTokens int64
+}
 
 // Config is the server's configuration and dependencies.
 type Config struct {
@@ -54,7 +60,7 @@ type Config struct {
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
 	// Defaults of limits, and their ceilings.
-	Limits, Ceilings turn.Limits
+	Limits, Ceilings Limits
 	// Budgets are the operator's.
 	Budgets budget.Config
 	// Webhooks decides which addresses webhooks may have.

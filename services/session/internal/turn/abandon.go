@@ -6,16 +6,17 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
+	"github.com/fairlead/fairlead/services/session/internal/turn/lifecycle"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // Stuck reports whether the session was claimed more often than allowed without
 // progress. It is called after Run, whose error says what is in the way.
-func (w *Worker) Stuck() bool { return w.Claims > w.deps.MaxClaims }
+func (w *Worker) Stuck() bool { return w.session.Claims > w.deps.MaxClaims }
 
 // Abandon ends everything that the session has to do and gives the lease back. It is for
 // a session that no worker can work on, because its stored data cannot be read or every
@@ -24,13 +25,13 @@ func (w *Worker) Stuck() bool { return w.Claims > w.deps.MaxClaims }
 // conversation stays as it is. Calls without a result get one if the conversation can be
 // read, so that the next turn finds it well-formed.
 func (w *Worker) Abandon(ctx context.Context) error {
-	left, err := w.Store.Salvage(ctx, w.Lease)
+	left, err := w.session.Store.Salvage(ctx, w.session.Lease)
 	if err != nil {
 		return err
 	}
 	none := ""
 	write := store.Write{
-		Lease: w.Lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
+		Lease: w.session.Lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
 		Consume: left.Commands, Waited: left.Pending, FinishedTurns: len(left.Turns),
 	}
 	for _, id := range left.Reservations { // the state that says what was used of them may be lost
@@ -38,45 +39,42 @@ func (w *Worker) Abandon(ctx context.Context) error {
 	}
 	why := state.TurnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
 		"The session was taken up %d times, and each time it could not be worked on: what is stored of it may be damaged. Look at the server's log for what is in the way. "+
-			"Send the message again; if that ends in the same way, begin a new session.", w.Claims))
+			"Send the message again; if that ends in the same way, begin a new session.", w.session.Claims))
 	for _, t := range left.Turns {
 		t.State, t.Error, t.EndTime = sessionv1.TurnState_TURN_STATE_FAILED, why, timestamppb.Now()
 		n := left.LastSeq + int64(len(write.Events)) + 1
-		write.Events = append(write.Events, &sessionv1.Event{FirstSeq: n, Seq: n, Turn: t.Name, Body: finishedBody(t)})
+		write.Events = append(write.Events, &sessionv1.Event{FirstSeq: n, Seq: n, Turn: t.Name, Body: lifecycle.FinishedBody(t)})
 		write.Turns = append(write.Turns, &store.TurnRow{ID: state.LastSegment(t.Name), Turn: t, Run: []byte("{}")})
 	}
 	w.answerDangling(ctx, &write)
-	errs, err := w.Store.Commit(ctx, []store.Write{write})
+	errs, err := w.session.Store.Commit(ctx, []store.Write{write})
 	if err == nil {
 		err = errs[0]
 	}
 	if err != nil {
-		return fmt.Errorf("end what session %s had to do: %w", w.Lease.Session, err)
+		return fmt.Errorf("end what session %s had to do: %w", w.session.Lease.Session, err)
 	}
-	_, err = w.Store.ReleaseIdle(ctx, w.Lease)
+	_, err = w.session.Store.ReleaseIdle(ctx, w.session.Lease)
 	return err
 }
 
 // answerDangling gives the calls of the last message a result, if the message can be
 // read and its turn is one that Abandon ends.
 func (w *Worker) answerDangling(ctx context.Context, write *store.Write) {
-	path, err := w.Store.ListMessages(ctx, w.Lease.Key, "", "", 0)
+	path, err := w.session.Store.ListMessages(ctx, w.session.Lease.Key, "", "", 0)
 	if err != nil || len(path) == 0 {
 		return // the messages cannot be read: the next turn reports it
 	}
 	last := path[len(path)-1]
 	var blocks []*sessionv1.Block
 	for _, u := range state.ToolUses(last) {
-		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
-			CallId: u.CallId, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
-			Content: []*commonv1.Content{state.Text("It is not known how the call ended; it may have taken effect. Check before you repeat it.")},
-		}}})
+		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: calls.Unknown(u)}})
 	}
 	if len(blocks) == 0 {
 		return
 	}
 	m := &sessionv1.Message{
-		Name: w.Name("messages", id.New()), Parent: last.Name, Role: sessionv1.Role_ROLE_USER, Blocks: blocks,
+		Name: w.session.Name("messages", id.New()), Parent: last.Name, Role: sessionv1.Role_ROLE_USER, Blocks: blocks,
 		Turn: last.Turn, Step: last.Step, CreateTime: state.Now(),
 	}
 	head := state.LastSegment(m.Name)

@@ -1,0 +1,224 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
+)
+
+// caller makes the calls of a step; concurrent calls share the turn's state under its lock.
+type caller struct {
+	calls *Calls
+	sc    state.Scope
+	mu    sync.Mutex
+	err   error
+	shown sync.Map // *shown, of the calls that run, by id
+}
+
+func (c *caller) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// wave makes calls at the same time.
+func (c *caller) wave(uses []*sessionv1.ToolUse) {
+	var wave sync.WaitGroup
+	for _, u := range uses {
+		if c.calls.begun != nil {
+			c.calls.begun[u.CallId] = true
+		}
+		wave.Go(func() {
+			if err := c.call(u); err != nil {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.err = errors.Join(c.err, err)
+			}
+		})
+	}
+	wave.Wait()
+}
+
+// call makes one call and records how it ended. It returns only errors that end the worker.
+func (c *caller) call(u *sessionv1.ToolUse) error {
+	sc, span := c.calls.Telemetry.StartCall(c.sc, u)
+	defer span.End()
+	begun := time.Now()
+	for tries := 0; ; tries++ {
+		end, err := c.once(sc, u)
+		switch {
+		case sc.Log.Err() != nil:
+			return sc.Log.Err()
+		case sc.WorkerErr() != nil:
+			return sc.WorkerErr()
+		case errors.Is(context.Cause(sc), placement.ErrLost):
+			return nil // the call is reported when the workspace has another place
+		case sc.Err() != nil:
+			return c.record(u, c.calls.cancel(sc.Outlasting(), u), begun)
+		case err == nil && end.result != nil:
+			telemetry.EndCall(span, end.result)
+			return c.record(u, end, begun)
+		case err == nil && end.ask != nil:
+			return c.ask(u, end.ask)
+		case apierr.Reason(err) == "STALE_EPOCH":
+			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
+		case state.MayRepeat(err):
+			if err := pause(sc, u, err, tries); err != nil {
+				return err
+			}
+		default:
+			sc.Logger.WarnContext(sc, "a call failed", "session", sc.Lease.Session, "call", u.CallId, "tool", u.Tool, "error", err)
+			result := failedCall(u, err)
+			telemetry.EndCall(span, result)
+			return c.record(u, ended{result: result}, begun)
+		}
+	}
+}
+
+// pause waits before a call is requested again. The call keeps its id, so a repeated request
+// never makes it twice.
+func pause(sc state.Scope, u *sessionv1.ToolUse, err error, tries int) error {
+	if tries == 0 {
+		e := sc.StepEvent(state.Warning("TOOLS_RETRY", fmt.Sprintf("%s cannot be called now: %s Trying again.", u.Tool, state.Explain(err))))
+		if err := sc.Emit(store.Write{Events: []*sessionv1.Event{e}}); err != nil && sc.Err() == nil {
+			return err
+		}
+	}
+	timer := time.NewTimer(min(state.PeerBackoff<<min(tries, 4), 5*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-sc.Done():
+	}
+	return nil
+}
+
+// ended is the end of a CallTool stream.
+type ended struct {
+	result   *sessionv1.ToolResult
+	reported *toolsv1.CallResult // the result from tools, if it came from there
+	ask      *toolsv1.CallAsk
+}
+
+// once makes the RPC and turns its pieces into events.
+func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
+	stream, err := c.calls.Client.CallTool(sc, c.request(sc, u))
+	if err != nil {
+		return ended{}, err
+	}
+	var output *replay // nil before the first piece
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return ended{}, status.Error(codes.Unavailable, "the tools service ended the call's stream early")
+		}
+		if err != nil {
+			return ended{}, err
+		}
+		switch k := r.Kind.(type) {
+		case *toolsv1.CallToolResponse_Result:
+			return ended{result: toolResult(u.CallId, k.Result), reported: k.Result}, nil
+		case *toolsv1.CallToolResponse_Ask:
+			return ended{ask: k.Ask}, nil
+		case *toolsv1.CallToolResponse_Delegated:
+			result, err := c.delegated(sc, u, k.Delegated)
+			return ended{result: result}, err
+		case *toolsv1.CallToolResponse_Decision: // only for a call that begins
+			c.begin(u.CallId)
+			if err := appendEvent(sc, decided(u.CallId, k.Decision)); err != nil {
+				return ended{}, err
+			}
+		default:
+			if output == nil {
+				output = c.replay(sc, u.CallId)
+			}
+			if e := output.news(u.CallId, r); e != nil {
+				if err := appendEvent(sc, e); err != nil {
+					return ended{}, err
+				}
+			}
+		}
+	}
+}
+
+func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
+	r := &toolsv1.CallToolRequest{
+		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
+		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a, ok := sc.Active.Run.Approvals[u.CallId]; ok {
+		r.Approval = &toolsv1.Approval{Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User}
+	}
+	return r
+}
+
+// appendEvent appends an event of a running call.
+func appendEvent(sc state.Scope, e *sessionv1.Event) error {
+	return sc.Emit(store.Write{Events: []*sessionv1.Event{sc.StepEvent(e)}})
+}
+
+func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
+	return &sessionv1.Event{Body: &sessionv1.Event_ToolCallDecision{ToolCallDecision: &sessionv1.ToolCallDecision{
+		CallId: call, Decision: decision(d.Decision), Rule: d.Rule,
+	}}}
+}
+
+// ask records that a person must allow the call.
+func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.sc.Active
+	t.Run.Asked[u.CallId] = state.Question{Digest: a.Digest, Rule: a.Rule}
+	delete(t.Run.Approvals, u.CallId) // an answer to an earlier question does not count
+	e := c.sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
+	}}})
+	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.Row()}}
+	c.sc.AwaitAnswer(&write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
+	return c.sc.Append(write)
+}
+
+// record stores a call's result with the turn and appends the event of its end.
+func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.sc.Active
+	if err := t.SetResult(u.CallId, end.result); err != nil {
+		return err
+	}
+	write := store.Write{
+		Turns:         []*store.TurnRow{t.Row()},
+		StepCommitted: true, // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
+	}
+	callEnded(c.sc, &write, u, end, time.Since(begun))
+	return c.sc.Append(write)
+}
+
+func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {
+	switch d {
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_ALLOW:
+		return sessionv1.Decision_DECISION_ALLOW
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK:
+		return sessionv1.Decision_DECISION_ASK
+	case toolsv1.CallDecisionKind_CALL_DECISION_KIND_DENY:
+		return sessionv1.Decision_DECISION_DENY
+	default:
+		return sessionv1.Decision_DECISION_UNSPECIFIED
+	}
+}

@@ -1,0 +1,67 @@
+package calls
+
+import (
+	"encoding/json"
+	"fmt"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// delegated makes a call that tools has permitted and left to the session. It
+// reports the result to tools, so that a repeated request with the same id returns
+// it. The events of the call are written with the result (todoEvents): after the
+// report, a worker that takes over gets the result from tools and does not call
+// delegated.
+func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (*sessionv1.ToolResult, error) {
+	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
+	switch d.Tool {
+	case state.TodoTool:
+		if _, err := parseTodos(d.ArgumentsJson); err != nil {
+			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+			result.Content = []*commonv1.Content{state.Text(err.Error())}
+			break
+		}
+		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Go on with the next one.")}
+	default:
+		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}
+	}
+	_, err := c.calls.Client.ReportResult(sc, &toolsv1.ReportResultRequest{Call: sc.CallRef(u.CallId), Result: result})
+	if err != nil {
+		return nil, err
+	}
+	return toolResult(u.CallId, result), nil
+}
+
+// todoEvents returns the event of a changed list of things to do.
+func todoEvents(sc state.Scope, u *sessionv1.ToolUse, r *sessionv1.ToolResult) []*sessionv1.Event {
+	if u.Tool != state.TodoTool || r.Outcome != sessionv1.ToolOutcome_TOOL_OUTCOME_OK {
+		return nil
+	}
+	todos, err := parseTodos(u.ArgumentsJson)
+	if err != nil {
+		return nil // the call would have failed
+	}
+	return []*sessionv1.Event{sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_TodoUpdated{TodoUpdated: &sessionv1.TodoUpdated{Todos: todos}}})}
+}
+
+func parseTodos(arguments string) ([]*sessionv1.Todo, error) {
+	var list struct {
+		Todos []struct {
+			Content    string `json:"content"`
+			Status     string `json:"status"`
+			ActiveForm string `json:"activeForm"`
+		} `json:"todos"`
+	}
+	if err := json.Unmarshal([]byte(arguments), &list); err != nil {
+		return nil, fmt.Errorf("the list of things to do cannot be read: %w", err)
+	}
+	var todos []*sessionv1.Todo
+	for _, t := range list.Todos {
+		todos = append(todos, &sessionv1.Todo{Content: t.Content, Status: t.Status, ActiveForm: t.ActiveForm})
+	}
+	return todos, nil
+}

@@ -1,0 +1,56 @@
+package calls
+
+import (
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/operations"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// operationEvents returns the event of the operation that a call started or
+// looked at. Tools stores operations; the log has what the turn saw of them.
+func operationEvents(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult) []*sessionv1.Event {
+	var e *sessionv1.Event
+	seen := r.GetObserved()
+	switch {
+	case r.GetOperation() != "":
+		e = &sessionv1.Event{Body: &sessionv1.Event_OperationStarted{OperationStarted: &sessionv1.OperationStarted{
+			Operation: r.Operation, CallId: u.CallId, Tool: u.Tool,
+		}}}
+	case seen == nil:
+		return nil
+	case seen.State == toolsv1.OperationState_OPERATION_STATE_RUNNING:
+		e = &sessionv1.Event{Body: &sessionv1.Event_OperationProgress{OperationProgress: &sessionv1.OperationProgress{
+			Operation: seen.Operation, Message: seen.Progress,
+		}}}
+	default:
+		e = &sessionv1.Event{Body: &sessionv1.Event_OperationFinished{OperationFinished: &sessionv1.OperationFinished{
+			Operation: seen.Operation, State: strings.TrimPrefix(seen.State.String(), "OPERATION_STATE_"), Message: seen.Progress,
+		}}}
+	}
+	return []*sessionv1.Event{sc.StepEvent(e)}
+}
+
+// watchOperation returns the job that logs what the command of an operation did with the
+// network. That is known only at its end, perhaps long after the turn. Without a
+// network there is no job.
+func watchOperation(sc state.Scope, u *sessionv1.ToolUse, r *toolsv1.CallResult) []store.Job {
+	if r.GetOperation() == "" || len(sc.Spec.Network) == 0 {
+		return nil
+	}
+	return []store.Job{operations.Job(store.Key{Tenant: sc.Lease.Tenant, Session: sc.Lease.Session}, operations.Operation{
+		Name: r.Operation, Call: u.CallId, Turn: sc.Active.Proto.Name, Step: sc.Active.Step(),
+	})}
+}
+
+// EndOperation appends what an operation did with the network.
+func EndOperation(sc state.Scope, c store.Command) error {
+	o, ended, err := operations.Read(c.Body)
+	if err != nil {
+		return err
+	}
+	return sc.Append(store.Write{Consume: []int64{c.ID}, Events: networkEvents(o.Turn, o.Step, o.Call, ended)})
+}

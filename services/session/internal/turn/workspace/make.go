@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// maker makes the workspace in its place. Concurrent work uses it.
+type maker struct {
+	nodes      *placement.Nodes
+	workspaces sandboxv1.WorkspaceServiceClient
+	lost       atomic.Int64 // the generation of a place whose node has lost the workspace
+}
+
+// forCommands makes the workspace for commands, with the variables of the acting user. warn may
+// be nil.
+func (m *maker) forCommands(sc state.Scope, ref *commonv1.CallRef, warn func(error)) error {
+	acting, _ := principal.From(sc)
+	return m.ensure(sc, ref, warn, func(r *sandboxv1.EnsureWorkspaceRequest) error {
+		variables, err := sc.Store.Variables(sc, store.Owner{Tenant: sc.Lease.Tenant, User: acting.User})
+		if err != nil {
+			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
+		}
+		r.Environment, r.Warm = agent.Environment(variables), sc.Spec.RunsCommands()
+		return nil
+	})
+}
+
+// forFiles makes the workspace for work that runs no command. The workspace keeps the variables
+// and the sandbox of a running turn, whose user may be another one.
+func (m *maker) forFiles(sc state.Scope, ref *commonv1.CallRef) error {
+	return m.ensure(sc, ref, nil, func(*sandboxv1.EnsureWorkspaceRequest) error { return nil })
+}
+
+// ensure makes the workspace. add completes each request with what commands need.
+func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), add func(*sandboxv1.EnsureWorkspaceRequest) error) error {
+	err := sc.Patiently(warn, func() error {
+		r := sc.Spec.Workspace(sc.Proto, ref)
+		r.MustExist = m.wasMade(sc, ref)
+		if err := add(r); err != nil {
+			return err
+		}
+		_, err := m.workspaces.EnsureWorkspace(sc, r)
+		if r.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+			m.lost.Store(ref.WorkspaceGeneration)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return m.recordMade(sc, ref.WorkspaceGeneration)
+}
+
+// wasMade reports whether a call is for a place in which the workspace is known to have been made.
+// The node must have it then: a node that has lost its disk would make an empty one, and the
+// next export would replace the last copy.
+func (m *maker) wasMade(sc state.Scope, ref *commonv1.CallRef) bool {
+	p := sc.Place()
+	return m.nodes.Managed() && p.Node != "" && p.Made && !p.Restore && p.Generation == ref.WorkspaceGeneration
+}
+
+// recordMade stores, once, that the workspace was made in a place. Later appends, such as the
+// results of calls in the workspace, are not committed before it. Whatever dies with the worker
+// before that was never reported.
+func (m *maker) recordMade(sc state.Scope, generation int64) error {
+	p := sc.Place()
+	if !m.nodes.Managed() || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
+		return nil
+	}
+	if err := sc.Emit(store.Write{Made: generation}); err != nil {
+		return err
+	}
+	made := p
+	made.Made = true
+	sc.ReplacePlace(p, made) // if the place was changed meanwhile, the next making records it again
+	return nil
+}
+
+// isLost reports whether the node of a place has answered that it no longer has the workspace
+// that was made there.
+func (m *maker) isLost(p store.Place) bool {
+	return p.Generation > 0 && p.Node != "" && !p.Restore && m.lost.Load() == p.Generation
+}
+
+// untilLost ends a scope when the workspace's node is lost, if there is another node. The caller
+// must call stop.
+func (m *maker) untilLost(sc state.Scope) (_ state.Scope, stop func()) {
+	p := sc.Place()
+	if p.Node == "" || !m.nodes.Managed() {
+		return sc, func() {}
+	}
+	ctx, stop := m.nodes.Until(sc, sc.Lease.Key, p.Node)
+	return sc.With(ctx), stop
+}
+
+// NodeLost reports whether a context has ended because the workspace's node is lost.
+func NodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }
+
+// advice says what to do about a workspace that could not be made: a refusal needs another
+// advice than a service that is away.
+func advice(err error) string {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound:
+		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or have the operator allow it."
+	default:
+		return "Check that the sandbox service runs, then send the message again."
+	}
+}

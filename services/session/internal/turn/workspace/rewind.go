@@ -1,0 +1,112 @@
+package workspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// Rewind goes back to a checkpoint and reports whether it did. The command in the inbox is the
+// durable intent: the write that moves the head consumes it, after the files were restored. A
+// worker that takes over in between restores them again, with the same call id, before it takes
+// anything else from the inbox.
+func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
+	r := &sessionv1.RewindSessionRequest{}
+	if err := proto.Unmarshal(c.Body, r); err != nil {
+		return false, fmt.Errorf("read a rewind: %w", err)
+	}
+	if sc.Active != nil { // no rewind is accepted during a turn: an older version began this one before it met the command
+		return false, rewindFailed(sc, c, "", sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
+			"A turn is active. Neither the conversation nor the files were changed. Interrupt the turn first, then rewind.")
+	}
+	if err := k.MakeRequested(sc); err != nil { // in the order of the requests
+		return false, err
+	}
+	if err := k.load(sc); err != nil {
+		return false, err
+	}
+	to, keep := k.target(sc, r)
+	if to == nil {
+		return false, rewindFailed(sc, c, r.Checkpoint, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
+			"There is no such checkpoint any more, or fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
+	}
+	if err := k.restore(sc.As(c.User), c.CallID, to.Snapshot); err != nil {
+		if sc.Err() != nil || strings.HasPrefix(apierr.Reason(err), "STALE_") {
+			return false, fmt.Errorf("rewind session %s: %w", sc.Lease.Session, err)
+		}
+		sc.Logger.WarnContext(sc, "cannot bring back the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
+		return false, rewindFailed(sc, c, to.Name, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
+			"The files of the checkpoint could not be brought back: "+state.Explain(err)+" The conversation stays as it is; look at the files before you go on, for some may have been changed.")
+	}
+	return true, k.moveHead(sc, c, to, keep)
+}
+
+// target returns the checkpoint that a request names and how many messages of the conversation
+// stay; nil if there is no such checkpoint.
+func (k *Checkpoints) target(sc state.Scope, r *sessionv1.RewindSessionRequest) (*sessionv1.Checkpoint, int) {
+	at := len(k.kept) - 2
+	if !r.LatestButOne {
+		at = slices.IndexFunc(k.kept, func(c *sessionv1.Checkpoint) bool { return c.Name == r.Checkpoint })
+	}
+	if at < 0 {
+		return nil, 0
+	}
+	to := k.kept[at]
+	if to.Head == "" {
+		return to, 0
+	}
+	last := slices.IndexFunc(sc.Path, func(m *sessionv1.Message) bool { return m.Name == to.Head })
+	if last < 0 {
+		return nil, 0 // the checkpoint is not on the path to the head
+	}
+	return to, last + 1
+}
+
+// restore restores the files. It keeps trying while the sandbox is away: a restore may have
+// begun, and the files then are in neither state. A node that is lost for good has no files.
+func (k *Checkpoints) restore(sc state.Scope, rewind, snapshot string) error {
+	call := "rewind." + rewind
+	for {
+		err := k.place.Settle(sc)
+		if err == nil {
+			err = k.place.maker.forFiles(sc, sc.CallRef(call+".workspace"))
+		}
+		if err == nil {
+			err = sc.Patiently(nil, func() error {
+				_, err := k.snapshots.RestoreSnapshot(sc, &sandboxv1.RestoreSnapshotRequest{Call: sc.CallRef(call), Snapshot: snapshot})
+				return err
+			})
+		}
+		if err == nil || sc.Err() != nil || !state.MayRepeat(err) {
+			return err
+		}
+		sc.Logger.WarnContext(sc, "a rewind waits for the sandbox", "session", sc.Lease.Session, "error", err)
+	}
+}
+
+// moveHead moves the conversation back, in one write with everything that depends on it.
+func (k *Checkpoints) moveHead(sc state.Scope, c store.Command, to *sessionv1.Checkpoint, keep int) error {
+	write := store.Write{Consume: []int64{c.ID}, StepCommitted: true}
+	sc.CutPath(&write, keep)
+	write.Events = []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewound{SessionRewound: &sessionv1.SessionRewound{
+		VoidFirstSeq: to.AfterSeq + 1, VoidLastSeq: sc.Log.Seq(), Head: to.Head, Checkpoint: to.Name, Rewind: c.CallID,
+	}}}}
+	k.place.ExportRewound(sc, &write, "rewind."+c.CallID)
+	k.drop(sc, &write, func(c *sessionv1.Checkpoint) bool { return c.Seq > to.Seq })
+	return sc.Commit(write)
+}
+
+// rewindFailed tells the requester that the rewind failed.
+func rewindFailed(sc state.Scope, c store.Command, checkpoint string, reason sessionv1.ErrorReason, message string) error {
+	return sc.Append(store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{Body: &sessionv1.Event_SessionRewindFailed{
+		SessionRewindFailed: &sessionv1.SessionRewindFailed{Rewind: c.CallID, Checkpoint: checkpoint, Reason: state.ReasonName(reason), Message: message},
+	}}}})
+}
