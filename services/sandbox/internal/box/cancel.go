@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
@@ -23,7 +22,7 @@ func (n *Node) Acknowledge(c Call) error {
 	if err := s.fenceCall(c); err != nil {
 		return err
 	}
-	e := s.execs[c.ID]
+	e, _ := s.execs.find(c.ID)
 	switch {
 	case e == nil || e.mark():
 		return nil
@@ -31,13 +30,9 @@ func (n *Node) Acknowledge(c Call) error {
 		return fmt.Errorf("%w: call %s", ErrNotFinished, c.ID)
 	case e.cancelled():
 		e.abandon()
-		return s.setMark(c.ID)
+		return s.execs.setMark(c.ID)
 	}
-	if err := s.settle(c.ID); err != nil {
-		return err
-	}
-	s.forget(c.ID)
-	return nil
+	return s.execs.acknowledge(c.ID)
 }
 
 // Cancel kills a command and all its processes, and refuses its call from now on. When it returns, nothing
@@ -71,7 +66,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 func (s *session) unstarted(id string) *Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, gone := s.settled[id]; !gone && s.meta != nil && s.meta.Doubted {
+	if _, gone := s.execs.find(id); !gone && s.meta != nil && s.meta.Doubted {
 		return forgottenOutcome()
 	}
 	return nil
@@ -84,9 +79,9 @@ func (s *session) refuse(c Call) (*Exec, error) {
 	if err := s.fenceCall(c); err != nil {
 		return nil, err
 	}
-	e := s.execs[c.ID]
+	e, _ := s.execs.find(c.ID)
 	if e == nil {
-		return nil, s.setMark(c.ID)
+		return nil, s.execs.setMark(c.ID)
 	}
 	if e.mark() {
 		return nil, nil
@@ -101,31 +96,5 @@ func (e *Exec) setCancelled() error {
 	if err := errors.Join(e.keepRecord(save), durable.SyncDir(filepath.Dir(e.dir))); err != nil {
 		return fmt.Errorf("mark the call as cancelled: %w", err)
 	}
-	return nil
-}
-
-// setMark records a mark in place of an exec. mu is held.
-func (s *session) setMark(id string) error {
-	if !callID.MatchString(id) {
-		return fmt.Errorf("call id %q is not valid", id)
-	}
-	dir := s.path("execs", id)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	now := s.node.o.Now().UTC()
-	r := record{CallID: id, Started: now, Ended: now, Cancelled: true}
-	if err := errors.Join(save(filepath.Join(dir, recordFile), r), durable.SyncDir(s.path("execs"))); err != nil {
-		return fmt.Errorf("mark the call as cancelled: %w", err)
-	}
-	for _, name := range streamFiles {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	e := newExec(s.node, dir, r)
-	e.recorded.Store(true)
-	close(e.done)
-	s.execs[id] = e
 	return nil
 }

@@ -381,10 +381,10 @@ func (n *Node) recallOne(e startEntry) error {
 	if !known {
 		return nil // the workspace is gone or unusable
 	}
-	if err := s.loadSettled(); err != nil {
+	if err := s.execs.loadSettled(); err != nil {
 		return err
 	}
-	if _, gone := s.settled[e.CallID]; gone {
+	if _, gone := s.execs.find(e.CallID); gone {
 		return nil
 	}
 	dir := s.path("execs", e.CallID)

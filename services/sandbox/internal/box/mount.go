@@ -439,7 +439,7 @@ func (s *session) apart(user string) string {
 // places that this command's mounts are to lie over. If their mounts are unknown, it refuses beside any
 // command of another user. mu is held.
 func (s *session) otherMounts(mounts, user string) error {
-	for _, e := range s.live() {
+	for _, e := range s.execs.live() {
 		if e.mounts != mounts || e.user != user {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}

@@ -148,7 +148,7 @@ func (s *session) begin(c Call, generation int64) (*Workspace, error) {
 	if err := s.fence(c.Epoch); err != nil {
 		return nil, err
 	}
-	if e := s.execs[c.ID]; e != nil && e.cancelled() {
+	if e, _ := s.execs.find(c.ID); e != nil && e.cancelled() {
 		return nil, ErrCancelled
 	}
 	return s.workspace(), nil

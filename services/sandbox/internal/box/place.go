@@ -109,10 +109,8 @@ func (s *session) remove(most int64, why string) error {
 	}
 	n.journal.forget(s.dir)
 	n.freeSlot(s.meta.Slot)
-	for _, e := range s.execs {
-		e.abandon()
-	}
-	s.meta, s.execs = nil, map[string]*Exec{}
+	s.execs.abandon()
+	s.meta = nil
 	s.usage.forget()
 	return nil
 }

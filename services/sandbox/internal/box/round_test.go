@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -48,8 +49,8 @@ func TestWhatBecameOfASecondMakingIsFoundOut(t *testing.T) {
 		for name, step := range map[string]time.Duration{"": time.Second, ", a clock that goes backwards": -time.Second} {
 			t.Run(fmt.Sprint(tc.fate, name), func(t *testing.T) {
 				r := newRecovering(t, tc.fate)
-				now := time.Now()
-				r.o.Now = func() time.Time { now = now.Add(step); return now }
+				begun, steps := time.Now(), atomic.Int64{}
+				r.o.Now = func() time.Time { return begun.Add(time.Duration(steps.Add(1)) * step) }
 				n := openNode(t, r.o)
 				ensure(t, n, Key{"t", "s"})
 				if _, err := r.keep(n, "a"); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +47,7 @@ type session struct {
 	// places is how many of the node's places its commands take; guarded by the node's mu.
 	places int
 
+	execs     *execs
 	mutations mutations
 	tasks     *tasks
 	kept      sync.RWMutex // write-locked while snapshots are removed; taken after the lock of mutations
@@ -57,20 +57,15 @@ type session struct {
 	loading sync.Mutex // guards loaded; taken before mu
 	loaded  bool
 
-	mu      sync.Mutex // guards what follows
-	meta    *meta      // nil when there is no workspace
-	execs   map[string]*Exec
-	started []*Exec // the execs that started here; ended ones stay until the next call of live
-	// settled maps the calls of acknowledged execs to their time, so that a late repeat does not start them
-	// again.
-	settled map[string]time.Time
+	mu   sync.Mutex // guards what follows
+	meta *meta      // nil when there is no workspace
 }
 
 func newSession(n *Node, k Key) *session {
 	at := location{node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session)}
 	return &session{
-		location: at, mutations: mutations{location: at}, tasks: newTasks(),
-		idle: n.o.Now(), execs: map[string]*Exec{}, settled: map[string]time.Time{},
+		location: at, execs: newExecs(at), mutations: mutations{location: at}, tasks: newTasks(),
+		idle: n.o.Now(),
 	}
 }
 
@@ -116,10 +111,7 @@ func (s *session) readAll() error {
 	case err != nil:
 		return err
 	}
-	if err := s.loadExecs(); err != nil {
-		return err
-	}
-	if err := s.loadSettled(); err != nil {
+	if err := s.execs.load(); err != nil {
 		return err
 	}
 	s.doubt(&m)
@@ -145,34 +137,12 @@ func (s *session) clearStaging() error {
 	return nil
 }
 
-func (s *session) loadExecs() error {
-	entries, err := os.ReadDir(s.path("execs"))
-	if err != nil {
-		return fmt.Errorf("read the execs: %w", err)
-	}
-	for _, d := range entries {
-		e, err := loadExec(s.node, s.path("execs", d.Name()))
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			s.execs[e.rec.CallID] = e
-		}
-	}
-	return nil
-}
-
-// running returns the commands that run, or whose end is not recorded yet.
+// running returns the commands that run, or whose end is not recorded yet. It waits for a command that is
+// being started.
 func (s *session) running() []*Exec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*Exec
-	for _, e := range s.execs {
-		if !e.settled() {
-			all = append(all, e)
-		}
-	}
-	return all
+	return s.execs.running()
 }
 
 // unwritten reports whether the session is in use: a command runs, only the journal has a command or an
@@ -185,12 +155,7 @@ func (s *session) unwritten() bool {
 		return true
 	}
 	defer s.mu.Unlock()
-	for _, e := range s.execs {
-		if !e.settled() || !e.recorded.Load() {
-			return true
-		}
-	}
-	return false
+	return s.execs.unwritten()
 }
 
 // admit refuses a stale generation. mu is held.
@@ -239,52 +204,9 @@ func (s *session) fence(epoch int64) error {
 	return nil
 }
 
-// prune drops expired results and answers, and the oldest results if there are too many. It skips a session
-// that is locked, for example by a long import, until the next time.
+// prune drops expired results and answers, and the oldest results if there are too many.
 func (s *session) prune() {
-	if !s.mu.TryLock() {
-		return
-	}
-	defer s.mu.Unlock()
 	now := s.node.o.Now()
-	type old struct {
-		id string
-		at time.Time
-	}
-	var kept []old
-	for id, e := range s.execs {
-		switch ended, ok := e.ended(); {
-		case !ok:
-		case now.Sub(ended) > s.node.o.KeepFor:
-			s.drop(id)
-		default:
-			kept = append(kept, old{id, ended})
-		}
-	}
-	slices.SortFunc(kept, func(a, b old) int { return a.at.Compare(b.at) })
-	for _, o := range kept[:max(len(kept)-s.node.o.KeepFinished, 0)] {
-		s.drop(o.id)
-	}
+	s.execs.prune(now)
 	s.mutations.prune(now)
-	s.pruneSettled(now)
-}
-
-// drop forgets an unacknowledged result, but remembers that it existed. mu is held.
-func (s *session) drop(id string) {
-	if err := s.settle(id); err != nil {
-		s.node.o.Log.Error("cannot drop the result of a command", "error", err)
-		return
-	}
-	s.forget(id)
-}
-
-// forget deletes the stored data of an exec. mu is held.
-func (s *session) forget(id string) {
-	if e := s.execs[id]; e != nil {
-		e.abandon()
-		delete(s.execs, id)
-	}
-	if err := os.RemoveAll(s.path("execs", id)); err != nil {
-		s.node.o.Log.Error("cannot delete the result of a command", "error", err)
-	}
 }

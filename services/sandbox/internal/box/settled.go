@@ -18,20 +18,20 @@ const settledFile = "settled"
 
 // settle records that an exec was acknowledged. It writes that to disk if nothing else on disk shows that
 // the command was started. mu is held.
-func (s *session) settle(id string) error {
-	now := s.node.o.Now()
-	f, err := os.OpenFile(s.path(settledFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+func (x *execs) settle(id string) error {
+	now := x.node.o.Now()
+	f, err := os.OpenFile(x.path(settledFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
 	err = appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id))
-	if err == nil && !s.node.journal.holds(s.execs[id]) {
-		err = errors.Join(f.Sync(), durable.SyncDir(s.path()))
+	if err == nil && !x.node.journal.holds(x.all[id]) {
+		err = errors.Join(f.Sync(), durable.SyncDir(x.path()))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("remember an acknowledged exec: %w", err)
 	}
-	s.settled[id] = now
+	x.settled[id] = now
 	return nil
 }
 
@@ -52,8 +52,8 @@ func appendLine(f *os.File, line string) error {
 }
 
 // loadSettled reads the file and removes a torn line. mu is held.
-func (s *session) loadSettled() error {
-	raw, err := os.ReadFile(s.path(settledFile))
+func (x *execs) loadSettled() error {
+	raw, err := os.ReadFile(x.path(settledFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -62,37 +62,37 @@ func (s *session) loadSettled() error {
 	}
 	whole := bytes.LastIndexByte(raw, '\n') + 1
 	if whole < len(raw) {
-		if err := os.Truncate(s.path(settledFile), int64(whole)); err != nil {
+		if err := os.Truncate(x.path(settledFile), int64(whole)); err != nil {
 			return fmt.Errorf("take a torn line from the acknowledged execs: %w", err)
 		}
 	}
 	for line := range strings.Lines(string(raw[:whole])) {
 		at, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if seconds, err := strconv.ParseInt(at, 10, 64); err == nil && callID.MatchString(id) {
-			s.settled[id] = time.Unix(seconds, 0)
+			x.settled[id] = time.Unix(seconds, 0)
 		}
 	}
 	return nil
 }
 
 // pruneSettled forgets expired entries, and rewrites the file if that saves enough. mu is held.
-func (s *session) pruneSettled(now time.Time) {
-	kept := make(map[string]time.Time, len(s.settled))
-	for id, at := range s.settled {
-		if now.Sub(at) <= s.node.o.KeepFor {
+func (x *execs) pruneSettled(now time.Time) {
+	kept := make(map[string]time.Time, len(x.settled))
+	for id, at := range x.settled {
+		if now.Sub(at) <= x.node.o.KeepFor {
 			kept[id] = at
 		}
 	}
-	if len(kept) == len(s.settled) {
+	if len(kept) == len(x.settled) {
 		return
 	}
 	var b strings.Builder
 	for id, at := range kept {
 		fmt.Fprintf(&b, "%d %s\n", at.Unix(), id)
 	}
-	if err := durable.WriteFile(s.path(settledFile), []byte(b.String())); err != nil {
-		s.node.o.Log.Error("cannot forget old execs", "error", err)
+	if err := durable.WriteFile(x.path(settledFile), []byte(b.String())); err != nil {
+		x.node.o.Log.Error("cannot forget old execs", "error", err)
 		return
 	}
-	s.settled = kept
+	x.settled = kept
 }

@@ -15,8 +15,8 @@ import (
 // A line that was torn, by a crash or a full disk, is no part of the next one.
 func TestATornLineTakesNoOtherAlong(t *testing.T) {
 	n := &Node{o: Options{Now: time.Now}, journal: &journal{}}
-	open := func(dir string) *session {
-		s := &session{location: location{node: n, dir: dir}, settled: map[string]time.Time{}}
+	open := func(dir string) *execs {
+		s := newExecs(location{node: n, dir: dir})
 		if err := s.loadSettled(); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 	if err := os.WriteFile(path, make([]byte, 4090), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{location: location{node: &Node{o: Options{Now: time.Now}, journal: &journal{}}, dir: dir}, settled: map[string]time.Time{}}
+	s := newExecs(location{node: &Node{o: Options{Now: time.Now}, journal: &journal{}}, dir: dir})
 	if err := s.settle("id"); err == nil || len(s.settled) > 0 {
 		t.Errorf("it remembers %v, %v", s.settled, err)
 	}
@@ -61,8 +61,8 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 }
 
 func TestAnAcknowledgementIsOnTheDiskUnlessTheJournalHasTheStart(t *testing.T) {
-	s := &session{location: location{node: &Node{o: Options{Now: time.Now}, journal: &journal{turns: 2}}, dir: t.TempDir()}, settled: map[string]time.Time{}}
-	s.execs = map[string]*Exec{"held": {turn: 2}, "turned": {turn: 1}}
+	s := newExecs(location{node: &Node{o: Options{Now: time.Now}, journal: &journal{turns: 2}}, dir: t.TempDir()})
+	s.all = map[string]*Exec{"held": {turn: 2}, "turned": {turn: 1}}
 	path := s.path(settledFile)
 	if err := unix.Mkfifo(path, 0o600); err != nil { // which takes a line, and cannot be synced
 		t.Fatal(err)

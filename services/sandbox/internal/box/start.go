@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -54,7 +52,8 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 	if err := s.fence(c.Epoch); err != nil {
 		return nil, false, err
 	}
-	if known := s.execs[c.ID]; known != nil {
+	known, gone := s.execs.find(c.ID)
+	if known != nil {
 		switch {
 		case known.cancelled():
 			return nil, false, ErrCancelled
@@ -63,7 +62,7 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 		}
 		return known, true, nil
 	}
-	if _, gone := s.settled[c.ID]; gone {
+	if gone {
 		return nil, false, ErrAcknowledged
 	}
 	if !spec.First && s.meta.Doubted {
@@ -105,7 +104,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.limits, e.common, e.mounts, e.user = limits, s.limits(), shown, s.apart(c.User)
 	s.watchQuota(e)
 	e.active.Store(true)
-	s.execs[c.ID], s.started = e, append(s.started, e)
+	s.execs.add(e)
 	command := s.command(c, spec, limits, shown, env)
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID)
 	command.Enter, command.Patient = e.network.Enter, patient
@@ -122,7 +121,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	p, err := s.node.o.Runner.Start(ctx, command)
 	if err != nil {
 		e.active.Store(false)
-		s.forget(c.ID)
+		s.execs.forget(c.ID)
 		e.network.Forget()
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
 		s.node.unreserve(s)
@@ -179,16 +178,10 @@ func (e *Exec) begin(p Process) {
 
 // room refuses a command beyond the session's maximum number. mu is held.
 func (s *session) room() error {
-	if n := len(s.live()); n >= s.node.o.MaxSessionExecs {
+	if n := len(s.execs.live()); n >= s.node.o.MaxSessionExecs {
 		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
 	}
 	return nil
-}
-
-// live returns the commands that are being started or run. mu is held.
-func (s *session) live() []*Exec {
-	s.started = slices.DeleteFunc(s.started, func(e *Exec) bool { return !e.active.Load() })
-	return s.started
 }
 
 // Slack of a workspace above its limits: what a command may add while it makes room.
@@ -315,8 +308,8 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	if err := s.fenceCall(c); err != nil {
 		return nil, err
 	}
-	e := s.execs[c.ID]
-	if _, gone := s.settled[c.ID]; gone && e == nil {
+	e, gone := s.execs.find(c.ID)
+	if gone && e == nil {
 		return nil, ErrAcknowledged
 	}
 	if e == nil && s.meta != nil && s.meta.Doubted {
@@ -343,12 +336,5 @@ func (n *Node) List(k Key) ([]*Exec, error) {
 	if s.meta == nil {
 		return nil, ErrNoWorkspace
 	}
-	var all []*Exec
-	for _, e := range s.execs {
-		if !e.mark() {
-			all = append(all, e)
-		}
-	}
-	slices.SortFunc(all, func(a, b *Exec) int { return strings.Compare(a.ID(), b.ID()) })
-	return all, nil
+	return s.execs.list(), nil
 }

@@ -145,7 +145,7 @@ func (s *session) become(w Want) error {
 	if !m.want(w) {
 		return nil
 	}
-	if live := s.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are in use
+	if live := s.execs.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are in use
 		return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
 	}
 	if err := s.keepSize(&m); err != nil {
