@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 )
@@ -30,6 +31,11 @@ type row struct{ pgx.Row }
 
 // Scan implements sqldb.Row.
 func (r row) Scan(dest ...any) error {
+	for i, d := range dest {
+		if raw, ok := d.(*sqldb.Raw); ok {
+			dest[i] = (*pgtype.DriverBytes)(raw)
+		}
+	}
 	if err := r.Row.Scan(dest...); err != nil {
 		return err
 	}
@@ -58,8 +64,9 @@ func (s SQL) Query(ctx context.Context, each func(sqldb.Row) error, query string
 		return err
 	}
 	defer rows.Close()
+	r := Row(rows)
 	for rows.Next() {
-		if err := each(row{rows}); err != nil {
+		if err := each(r); err != nil {
 			return err
 		}
 	}

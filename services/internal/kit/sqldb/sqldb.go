@@ -19,6 +19,9 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
+// Raw is a result that is valid until the next row is read.
+type Raw []byte
+
 // Queryer reads.
 type Queryer interface {
 	// QueryRow returns the first row of a query. Its Scan returns an error of the query.

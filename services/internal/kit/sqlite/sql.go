@@ -82,6 +82,8 @@ func (r row) Scan(dest ...any) error {
 			to[i] = instant{func(at time.Time) { *t = at }, func() { *t = time.Time{} }}
 		case **time.Time:
 			to[i] = instant{func(at time.Time) { *t = &at }, func() { *t = nil }}
+		case *sqldb.Raw:
+			to[i] = (*sql.RawBytes)(t)
 		default:
 			to[i] = d
 		}
@@ -123,8 +125,9 @@ func (s SQL) Query(ctx context.Context, each func(sqldb.Row) error, query string
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+	r := Row(rows)
 	for rows.Next() {
-		if err := each(row{rows}); err != nil {
+		if err := each(r); err != nil {
 			return err
 		}
 	}

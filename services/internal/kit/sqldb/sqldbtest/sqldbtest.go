@@ -27,6 +27,7 @@ func Run(t *testing.T, write func(ctx context.Context, f func(sqldb.Tx) error) e
 		{"times keep their microseconds and may be missing", times},
 		{"a statement counts the rows that it changes", counts},
 		{"a query without a row", noRows},
+		{"raw bytes are those of their row", raw},
 		{"casts, locks and limits", dialect},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,6 +83,21 @@ func noRows(t *testing.T, tx sqldb.Tx) {
 	}
 	if all, err := sqldb.Collect(t.Context(), tx, sqldb.Value[string], "select name from things"); err != nil || len(all) > 0 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func raw(t *testing.T, tx sqldb.Tx) {
+	for _, name := range []string{"a", "b", "c"} {
+		exec(t, tx, 1, insert, name, time.Now(), nil, []byte(name+name))
+	}
+	var got string
+	var body sqldb.Raw
+	if err := tx.Query(t.Context(), func(r sqldb.Row) error {
+		err := r.Scan(&body)
+		got += string(body)
+		return err
+	}, "select body from things order by name"); err != nil || got != "aabbcc" {
+		t.Errorf("read %q: %v", got, err)
 	}
 }
 

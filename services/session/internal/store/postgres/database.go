@@ -29,6 +29,20 @@ func (d database) Reader() sqldb.Queryer { return pg.SQL{Querier: d.pool} }
 // Fail implements tables.DB.
 func (database) Fail(what string, err error) error { return fail(what, err) }
 
+// Bodies implements tables.DB. The database adds the sizes up, so that it sends no more than that.
+func (d database) Bodies(ctx context.Context, maxBytes int, query string, args ...any) ([][]byte, error) {
+	if maxBytes > 0 {
+		args = append(args, maxBytes)
+		query = fmt.Sprintf(`
+			select body from (
+				select place, body, row_number() over w as nth, sum(octet_length(body)) over w as total from (%s) e window w as (order by place)
+			) e where nth = 1 or total <= $%d order by place`, query, len(args))
+	} else {
+		query = "select body from (" + query + ") e order by place"
+	}
+	return collect(ctx, d.pool, pgx.RowTo[[]byte], query, args...)
+}
+
 // Read implements tables.DB.
 func (d database) Read(ctx context.Context, what string, f func(sqldb.Queryer) error) error {
 	return d.read(ctx, what, func(tx pgx.Tx) error { return f(pg.SQL{Querier: tx}) })

@@ -29,6 +29,30 @@ func (d *database) clock() time.Time { return backend.Micros(d.now()) }
 // Reader implements tables.DB.
 func (d *database) Reader() sqldb.Queryer { return sqlite.SQL{Querier: d.R, Clock: d.now} }
 
+// errEnough ends a query that has read enough.
+var errEnough = errors.New("enough")
+
+// Bodies implements tables.DB. The query ends as soon as it has read enough.
+func (d *database) Bodies(ctx context.Context, maxBytes int, query string, args ...any) (bodies [][]byte, err error) {
+	size := 0
+	err = d.Reader().Query(ctx, func(r sqldb.Row) error {
+		var place any
+		var body []byte
+		if err := r.Scan(&place, &body); err != nil {
+			return err
+		}
+		if size += len(body); maxBytes > 0 && size > maxBytes && len(bodies) > 0 {
+			return errEnough
+		}
+		bodies = append(bodies, body)
+		return nil
+	}, query, args...)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return bodies, err
+}
+
 // Read implements tables.DB.
 func (d *database) Read(ctx context.Context, what string, f func(sqldb.Queryer) error) error {
 	return d.read(ctx, what, func(tx *sql.Tx) error { return f(sqlite.SQL{Querier: tx, Clock: d.now}) })

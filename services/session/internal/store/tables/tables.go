@@ -16,6 +16,9 @@ type DB interface {
 	// Reader queries outside of a transaction. Fail names the operation of its errors.
 	Reader() sqldb.Queryer
 	Fail(what string, err error) error
+	// Bodies returns the column body of a query up to about maxBytes (0: no bound), but at least of one row. The
+	// query also has the column place, which orders it.
+	Bodies(ctx context.Context, maxBytes int, query string, args ...any) ([][]byte, error)
 	// Read runs f in a transaction that sees a snapshot of the database.
 	Read(ctx context.Context, what string, f func(sqldb.Queryer) error) error
 	// Write runs f in a transaction, again after a conflict. The wakes of f are sent with its commit.
@@ -48,6 +51,7 @@ type Tables struct {
 	inbox
 	jobs
 	leases
+	logs
 	places
 	schedules
 	sessions
@@ -59,7 +63,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		agents{db}, checkpoints{db}, inbox{db}, jobs{db}, leases{db}, places{db},
+		agents{db}, checkpoints{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }
