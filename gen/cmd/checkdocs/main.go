@@ -9,8 +9,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,7 +37,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: checkdocs ROOT")
 		os.Exit(2)
 	}
-	faults, err := check(os.Args[1])
+	faults, err := check(os.DirFS(os.Args[1]))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "checkdocs:", err)
 		os.Exit(1)
@@ -50,8 +50,8 @@ func main() {
 	}
 }
 
-// check reads the pages below root and returns their faults.
-func check(root string) ([]string, error) {
+// check reads the pages of the project and returns their faults.
+func check(root fs.FS) ([]string, error) {
 	pages, err := read(root)
 	if err != nil {
 		return nil, err
@@ -76,27 +76,20 @@ func check(root string) ([]string, error) {
 }
 
 // read returns the pages of the project, by name.
-func read(root string) ([]page, error) {
-	var names []string
+func read(root fs.FS) ([]page, error) {
+	var pages []page
 	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
+		names, err := fs.Glob(root, pattern)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, found...)
-	}
-	slices.Sort(names)
-	pages := make([]page, 0, len(names))
-	for _, n := range names {
-		data, err := os.ReadFile(n)
-		if err != nil {
-			return nil, err
+		for _, n := range names {
+			text, err := fs.ReadFile(root, n)
+			if err != nil {
+				return nil, err
+			}
+			pages = append(pages, newPage(n, string(text)))
 		}
-		rel, err := filepath.Rel(root, n)
-		if err != nil {
-			return nil, err
-		}
-		pages = append(pages, newPage(filepath.ToSlash(rel), string(data)))
 	}
 	return pages, nil
 }

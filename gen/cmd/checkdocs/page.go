@@ -2,9 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func (p page) anchor(title string) string {
 }
 
 // checkLinks returns the links to files and anchors that do not exist.
-func (p page) checkLinks(root string, pages []page) []string {
+func (p page) checkLinks(root fs.FS, pages []page) []string {
 	var faults []string
 	for i, l := range p.prose {
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(l, ""), -1) {
@@ -79,7 +78,7 @@ func (p page) checkLinks(root string, pages []page) []string {
 			if file != "" {
 				target = path.Join(path.Dir(p.name), file)
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); err != nil {
+			if _, err := fs.Stat(root, target); err != nil {
 				faults = append(faults, fmt.Sprintf("%s:%d: the link %s leads to no file", p.name, i+1, m[1]))
 				continue
 			}
