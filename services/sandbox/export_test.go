@@ -98,7 +98,7 @@ func TestAnExportThatTakesLongHoldsNobodyUp(t *testing.T) {
 		cfg.ObjectStore.URL, cfg.ObjectStore.AccessKey, cfg.ObjectStore.SecretKey = s.url, "k", "s"
 		return cfg
 	}())
-	if _, err := other.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: other.call(), WorkspaceGeneration: 2}); err != nil {
+	if _, err := other.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(2, other.call())}); err != nil {
 		t.Fatal(err)
 	}
 	if got := other.bash(t, "wc -c < f"); got.out != "100000\n" {

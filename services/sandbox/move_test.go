@@ -39,7 +39,7 @@ func TestAWorkspaceMovesToAnotherNodeWhenItsOwnIsLost(t *testing.T) {
 		first.bash(t, "echo lost > d/f")
 		first.stop()
 
-		request := &sandboxv1.ImportSnapshotsRequest{Call: second.named("move"), WorkspaceGeneration: 2}
+		request := &sandboxv1.ImportSnapshotsRequest{Call: in(2, second.named("move"))}
 		for i, created := range []bool{true, false} {
 			r, err := second.snapshots.ImportSnapshots(t.Context(), request)
 			if err != nil || r.GetCreated() != created || r.GetSnapshot().GetId() != kept.GetId() {
@@ -80,7 +80,7 @@ func TestAWorkspaceThatIsTooLargeArrives(t *testing.T) {
 		first.bash(t, "head -c 3145728 /dev/urandom > f")
 		first.snapshot(t, first.call())
 		first.exportSnapshots(t)
-		if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: second.named("move"), WorkspaceGeneration: 2}); err != nil {
+		if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(2, second.named("move"))}); err != nil {
 			t.Fatal(err)
 		}
 		if r := second.bash(t, "stat -c %s f && rm f && head -c 1048576 /dev/urandom > g"); r.out != "3145728\n" || r.ExitCode != 0 {
@@ -101,7 +101,7 @@ func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
 	stale.bash(t, "echo one > f")
 	stale.snapshot(t, stale.call())
 	stale.exportSnapshots(t)
-	if _, err := now.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: now.call(), WorkspaceGeneration: 2}); err != nil {
+	if _, err := now.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(2, now.call())}); err != nil {
 		t.Fatal(err)
 	}
 	now.bash(t, "echo two > f")
@@ -110,7 +110,7 @@ func TestANodeThatWasReplacedHarmsNothing(t *testing.T) {
 	stale.bash(t, "echo stale > f")
 	stale.snapshot(t, stale.named("stale"))
 	stale.exportSnapshots(t)
-	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3}); err != nil {
+	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(3, third.call())}); err != nil {
 		t.Fatal(err)
 	}
 	if got := third.bash(t, "cat f"); got.out != "two\n" {
@@ -141,7 +141,7 @@ func TestAWorkspaceIsMadeFromTheSnapshotThatIsAskedFor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := node()
-			r, err := c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: c.call(), WorkspaceGeneration: 2, Snapshot: tt.ask})
+			r, err := c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(2, c.call()), Snapshot: tt.ask})
 			if err != nil || r.GetSnapshot().GetId() != tt.want {
 				t.Fatalf("made from %v, %v", r.GetSnapshot().GetId(), err)
 			}
@@ -169,7 +169,7 @@ func TestAPlaceThatWasCopiedInPartIsNotMovedFrom(t *testing.T) {
 	first.bash(t, "echo one > f")
 	one := first.snapshot(t, first.call()).GetId()
 	first.exportSnapshots(t)
-	if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: second.call(), WorkspaceGeneration: 2}); err != nil {
+	if _, err := second.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(2, second.call())}); err != nil {
 		t.Fatal(err)
 	}
 	second.bash(t, "echo two > f")
@@ -189,7 +189,7 @@ func TestAPlaceThatWasCopiedInPartIsNotMovedFrom(t *testing.T) {
 	if err := os.RemoveAll(inTheWay); err != nil {
 		t.Fatal(err)
 	}
-	r, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3, Snapshot: one})
+	r, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(3, third.call()), Snapshot: one})
 	if err != nil || r.GetSnapshot().GetId() != one {
 		t.Errorf("made from %v, not %v: %v", r.GetSnapshot().GetId(), one, err)
 	}
@@ -199,12 +199,12 @@ func TestWithoutAnObjectStoreNothingMoves(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	_, err := c.snapshots.ExportSnapshots(t.Context(), &sandboxv1.ExportSnapshotsRequest{Call: c.call()})
 	wantReason(t, err, "NO_OBJECT_STORE")
-	_, err = c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: c.call(), WorkspaceGeneration: 1})
+	_, err = c.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(1, c.call())})
 	wantReason(t, err, "NO_OBJECT_STORE")
 	objects := t.TempDir()
 	full := open(t, sandbox.LevelBasic, func(cfg *sandbox.Config) { cfg.ObjectStore.URL = "file://" + objects + "/o" })
 	full.session = "sessions/never"
-	_, err = full.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: full.call(), WorkspaceGeneration: 1})
+	_, err = full.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(1, full.call())})
 	wantReason(t, err, "SNAPSHOT_NOT_FOUND")
 	_, err = full.files.ListFiles(t.Context(), &sandboxv1.ListFilesRequest{Session: full.session})
 	wantReason(t, err, "WORKSPACE_NOT_FOUND")
@@ -231,13 +231,13 @@ func TestAnExportOfNothingLeavesWhatWasExportedBefore(t *testing.T) {
 	lost.bash(t, "echo one > f")
 	lost.snapshot(t, lost.call())
 	lost.exportSnapshots(t)
-	if _, err := empty.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: empty.call(), WorkspaceGeneration: 2}); err != nil {
+	if _, err := empty.workspaces.EnsureWorkspace(t.Context(), &sandboxv1.EnsureWorkspaceRequest{Call: in(2, empty.call())}); err != nil {
 		t.Fatal(err)
 	}
 	if r := empty.exportSnapshots(t); r.GetSnapshots() != 0 {
 		t.Errorf("exported %v", r)
 	}
-	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: third.call(), WorkspaceGeneration: 3}); err != nil {
+	if _, err := third.snapshots.ImportSnapshots(t.Context(), &sandboxv1.ImportSnapshotsRequest{Call: in(3, third.call())}); err != nil {
 		t.Fatal(err)
 	}
 	if got := third.bash(t, "cat f"); got.out != "one\n" {

@@ -8,6 +8,12 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
+// in makes a call for one generation of the workspace.
+func in(generation int64, call *commonv1.CallRef) *commonv1.CallRef {
+	call.WorkspaceGeneration = generation
+	return call
+}
+
 // placed is a call by a holder who believes the workspace to be on a node, at a
 // generation.
 func (c *client) placed(node string, generation int64) *commonv1.CallRef {

@@ -126,7 +126,7 @@ func TestAStaleCallerChangesNothing(t *testing.T) {
 	_, err = c.execs.CancelExec(t.Context(), &sandboxv1.CancelExecRequest{Call: c.call()})
 	wantReason(t, err, "STALE_EPOCH")
 	c.epoch = 7
-	_, err = c.exec(t.Context(), "true", func(s *sandboxv1.ExecStart) { s.WorkspaceGeneration = 2 })
+	_, err = c.exec(t.Context(), "true", func(s *sandboxv1.ExecStart) { s.Call.WorkspaceGeneration = 2 })
 	wantReason(t, err, "STALE_GENERATION")
 	_, err = c.read(t, "stale")
 	wantReason(t, err, "FILE_NOT_FOUND")

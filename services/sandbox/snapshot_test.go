@@ -217,7 +217,7 @@ func TestSnapshotsAreFenced(t *testing.T) {
 	_, err := c.snapshots.RestoreSnapshot(t.Context(), &sandboxv1.RestoreSnapshotRequest{Call: c.call(), Snapshot: one.GetId()})
 	wantReason(t, err, "STALE_EPOCH")
 	c.epoch = 5
-	_, err = c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: c.call(), WorkspaceGeneration: 2})
+	_, err = c.snapshots.CreateSnapshot(t.Context(), &sandboxv1.CreateSnapshotRequest{Call: in(2, c.call())})
 	wantReason(t, err, "STALE_GENERATION")
 	_, err = c.snapshots.ListSnapshots(t.Context(), &sandboxv1.ListSnapshotsRequest{Session: "sessions/none"})
 	wantReason(t, err, "WORKSPACE_NOT_FOUND")

@@ -330,6 +330,6 @@ func (m *machine) ImportSnapshots(_ context.Context, r *sandboxv1.ImportSnapshot
 	if slices.Contains(kept, r.Snapshot) {
 		id = r.Snapshot
 	}
-	m.has[s] = files{generation: r.WorkspaceGeneration, snapshots: slices.Clone(kept)}
+	m.has[s] = files{generation: r.GetCall().GetWorkspaceGeneration(), snapshots: slices.Clone(kept)}
 	return &sandboxv1.ImportSnapshotsResponse{Created: true, Snapshot: &sandboxv1.Snapshot{Id: id, CreateTime: timestamppb.Now()}}, nil
 }

@@ -35,7 +35,7 @@ type OperatorNetwork string
 // if withFiles is set, and otherwise an empty folder. network is what it may reach; if empty, nothing. The
 // caller must close it. The end of the context stops the wait for another one, and everything that runs in
 // it.
-func (n *Node) Beside(ctx context.Context, c Call, generation int64, network OperatorNetwork, withFiles bool) (_ *Beside, err error) {
+func (n *Node) Beside(ctx context.Context, c Call, network OperatorNetwork, withFiles bool) (_ *Beside, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 			leave()
 		}
 	}()
-	if err := s.mayBegin(c, generation); err != nil {
+	if err := s.mayBegin(c); err != nil {
 		return nil, err
 	}
 	select {
@@ -64,7 +64,7 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 		return nil, err
 	}
 	b := &Beside{session: s, call: c, ctx: ctx, leave: func() { cancel(nil); forget(); leave() }}
-	if err := b.make(generation, network, withFiles); err != nil {
+	if err := b.make(network, withFiles); err != nil {
 		cancel(nil)
 		forget()
 		return nil, err
@@ -73,21 +73,21 @@ func (n *Node) Beside(ctx context.Context, c Call, generation int64, network Ope
 }
 
 // mayBegin refuses a caller that has lost the session, unless its work outlives the session's holders.
-func (s *session) mayBegin(c Call, generation int64) error {
+func (s *session) mayBegin(c Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admitCall(c, generation); err != nil {
+	if err := s.admitCall(c); err != nil {
 		return err
 	}
 	return s.fenceCall(c)
 }
 
 // make makes the folders. Folders that a crash leaves are cleared with the staging folder.
-func (b *Beside) make(generation int64, network OperatorNetwork, withFiles bool) (err error) {
+func (b *Beside) make(network OperatorNetwork, withFiles bool) (err error) {
 	s := b.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admitCall(b.call, generation); err != nil {
+	if err := s.admitCall(b.call); err != nil {
 		return err
 	}
 	used, err := s.usage.get(s.limits(), s.folders()...)

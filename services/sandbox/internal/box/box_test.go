@@ -95,14 +95,14 @@ func testCall(id string) Call { return Call{Key: Key{"t", "s"}, Epoch: 1, ID: id
 
 func ensure(t *testing.T, n *Node, k Key) {
 	t.Helper()
-	if _, err := n.Ensure(Call{Key: k, Epoch: 1, ID: "ensure"}, 0, Want{}, func(*Workspace) error { return nil }); err != nil {
+	if _, err := n.Ensure(Call{Key: k, Epoch: 1, ID: "ensure"}, Want{}, func(*Workspace) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func finish(t *testing.T, n *Node, id string) Outcome {
 	t.Helper()
-	e, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+	e, _, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestAnIsolationThatFailsLeavesNoTrace(t *testing.T) {
 	f := &fake{err: errors.New("no group")}
 	n := openNode(t, options(t, f))
 	ensure(t, n, Key{"t", "s"})
-	if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrIsolation) || !strings.Contains(err.Error(), "no group") {
+	if _, _, err := n.Start(t.Context(), testCall("a"), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrIsolation) || !strings.Contains(err.Error(), "no group") {
 		t.Fatalf("%v", err)
 	}
 	f.err = nil
@@ -173,7 +173,7 @@ func TestAnAcknowledgedCommandIsNotStartedAgain(t *testing.T) {
 	}
 	late := func(when string) {
 		t.Helper()
-		if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
+		if _, _, err := n.Start(t.Context(), testCall("a"), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
 			t.Errorf("%s: a late start: %v", when, err)
 		}
 		if _, err := n.Find(testCall("a")); !errors.Is(err, ErrAcknowledged) {
@@ -224,20 +224,20 @@ func TestAFailureOfAChangeIsItsAnswer(t *testing.T) {
 			},
 		}
 	}
-	if _, err := n.Mutate(testCall("a"), 0, change(passing)); !errors.Is(err, passing) {
+	if _, err := n.Mutate(testCall("a"), change(passing)); !errors.Is(err, passing) {
 		t.Fatalf("%v", err)
 	}
-	if _, err := n.Mutate(testCall("a"), 0, change(errors.New("no match"))); err == nil || done != 2 {
+	if _, err := n.Mutate(testCall("a"), change(errors.New("no match"))); err == nil || done != 2 {
 		t.Fatalf("%v, done %d times", err, done)
 	}
 	var before *FailedBeforeError
-	if _, err := n.Mutate(testCall("a"), 0, change(nil)); !errors.As(err, &before) || string(before.Failure) != "no match" || done != 2 {
+	if _, err := n.Mutate(testCall("a"), change(nil)); !errors.As(err, &before) || string(before.Failure) != "no match" || done != 2 {
 		t.Errorf("when it has become possible: %v, done %d times", err, done)
 	}
 	if _, err := n.Cancel(t.Context(), testCall("c")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Mutate(testCall("c"), 0, change(nil)); !errors.Is(err, ErrCancelled) || done != 2 {
+	if _, err := n.Mutate(testCall("c"), change(nil)); !errors.Is(err, ErrCancelled) || done != 2 {
 		t.Errorf("a change of a cancelled call: %v, done %d times", err, done)
 	}
 }
@@ -259,13 +259,13 @@ func TestADamagedAnswerIsMadeAgainOnlyIfNothingTookEffect(t *testing.T) {
 		made int
 	}{"empty": {0, 2}, "torn": {10, 1}} {
 		done = 0
-		if _, err := n.Mutate(testCall(id), 0, change); err == nil {
+		if _, err := n.Mutate(testCall(id), change); err == nil {
 			t.Fatal("it did not fail")
 		}
 		if err := os.Truncate(place(id), c.size); err != nil {
 			t.Fatal(err)
 		}
-		_, err := n.Mutate(testCall(id), 0, change)
+		_, err := n.Mutate(testCall(id), change)
 		if done != c.made || errors.Is(err, ErrOutcomeUnknown) != (c.made == 1) {
 			t.Errorf("%s: made %d times, %v", id, done, err)
 		}
@@ -339,7 +339,7 @@ func TestOldResultsAreDropped(t *testing.T) {
 
 func TestASeedThatFailsMakesNoWorkspace(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
-	if _, err := n.Ensure(testCall("x"), 0, Want{}, func(*Workspace) error { return errors.New("bad seed") }); err == nil {
+	if _, err := n.Ensure(testCall("x"), Want{}, func(*Workspace) error { return errors.New("bad seed") }); err == nil {
 		t.Error("it was made")
 	}
 	if _, _, err := n.View(Key{"t", "s"}, 0); !errors.Is(err, ErrNoWorkspace) {

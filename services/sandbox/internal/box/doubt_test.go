@@ -33,7 +33,7 @@ func (p *patient) Start(ctx context.Context, c Command) (Process, error) {
 // ask starts a command and waits for its end.
 func ask(t *testing.T, n *Node, id string, first bool) (o Outcome, attached bool) {
 	t.Helper()
-	e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}, First: first})
+	e, attached, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}, First: first})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestWhatTheMachineForgotIsLost(t *testing.T) {
 	if got, err := n.Cancel(t.Context(), testCall("cancelled")); err != nil || got == nil || got.Reason != Lost {
 		t.Errorf("one that is cancelled: %+v, %v", got, err)
 	}
-	if _, _, err := n.Start(t.Context(), testCall("cancelled"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
+	if _, _, err := n.Start(t.Context(), testCall("cancelled"), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
 		t.Errorf("one that was cancelled: %v", err)
 	}
 	if err := n.Acknowledge(testCall("forgotten")); err != nil {
@@ -189,7 +189,7 @@ func TestNothingTakesTheDoubtAway(t *testing.T) {
 		},
 		"other wishes": func(t *testing.T, n *Node) {
 			w := Want{Environment: &Environment{Variables: map[string]string{"A": "b"}}}
-			if _, err := n.Ensure(testCall("ensure"), 0, w, func(*Workspace) error { return nil }); err != nil {
+			if _, err := n.Ensure(testCall("ensure"), w, func(*Workspace) error { return nil }); err != nil {
 				t.Error(err)
 			}
 		},
@@ -205,7 +205,7 @@ func TestNothingTakesTheDoubtAway(t *testing.T) {
 			n = powerCut(t, n, "second")
 			c := testCall("forgotten")
 			c.Epoch = 3
-			if e, attached, err := n.Start(t.Context(), c, 0, Spec{Argv: []string{"x"}}); err != nil || !attached || e.Outcome().Reason != Lost {
+			if e, attached, err := n.Start(t.Context(), c, Spec{Argv: []string{"x"}}); err != nil || !attached || e.Outcome().Reason != Lost {
 				t.Errorf("attached: %v, %v", attached, err)
 			}
 			var m meta
@@ -252,7 +252,7 @@ func TestInDoubtACancellationWaitsForAChange(t *testing.T) {
 	began, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = n.Mutate(testCall("change"), 0, Change{Method: "write", Do: func(*Workspace, func([]byte) error) ([]byte, error) {
+		_, _ = n.Mutate(testCall("change"), Change{Method: "write", Do: func(*Workspace, func([]byte) error) ([]byte, error) {
 			close(began)
 			<-goOn
 			return nil, nil
@@ -426,7 +426,7 @@ func TestAfterAFailedSyncNothingStarts(t *testing.T) {
 	_ = n.journal.fail(unix.EIO)
 	n.journal.mu.Unlock()
 	for _, first := range []bool{true, false} {
-		if _, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}, First: first}); !errors.Is(err, unix.EIO) {
+		if _, _, err := n.Start(t.Context(), testCall("a"), Spec{Argv: []string{"x"}, First: first}); !errors.Is(err, unix.EIO) {
 			t.Errorf("first: %v: %v", first, err)
 		}
 	}
@@ -444,7 +444,7 @@ func TestToRememberAWordTakesNoPlace(t *testing.T) {
 	o.MaxExecs = 1
 	n := openNode(t, o)
 	ensure(t, n, Key{"t", "s"})
-	e, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}, First: true})
+	e, _, err := n.Start(t.Context(), testCall("a"), Spec{Argv: []string{"x"}, First: true})
 	if err != nil {
 		t.Fatal(err)
 	}

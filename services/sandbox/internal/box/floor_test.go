@@ -68,7 +68,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 			for _, session := range []string{"a", "b", "c"} {
 				k := Key{"t", session}
 				ensure(t, n, k)
-				e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, 0, Spec{Argv: []string{session}})
+				e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, Spec{Argv: []string{session}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 func TestTheGrowthOfAWorkspaceIsWritten(t *testing.T) {
 	n := openNode(t, options(t, &hold{}))
 	ensure(t, n, Key{"t", "s"})
-	e, _, err := n.Start(t.Context(), testCall("x"), 0, Spec{Argv: []string{"x"}})
+	e, _, err := n.Start(t.Context(), testCall("x"), Spec{Argv: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,17 +46,17 @@ func TestCommandsWithANetworkAloneAreFollowed(t *testing.T) {
 	o.Network = followed
 	n := openNode(t, o)
 	network := "some"
-	if _, err := n.Ensure(testCall("ensure"), 0, Want{Network: &network}, func(*Workspace) error { return nil }); err != nil {
+	if _, err := n.Ensure(testCall("ensure"), Want{Network: &network}, func(*Workspace) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if out := finish(t, n, "a"); len(out.Network) != 1 || out.Network[0].Host != "a" {
 		t.Errorf("it did %v", out.Network)
 	}
-	if _, err := n.RunInside(t.Context(), testCall("inside"), 0, Task{Argv: []string{"git"}}); err != nil {
+	if _, err := n.RunInside(t.Context(), testCall("inside"), Task{Argv: []string{"git"}}); err != nil {
 		t.Error(err)
 	}
 	for _, way := range []OperatorNetwork{"", "operator's"} {
-		b, err := n.Beside(t.Context(), testCall("beside"), 0, way, false)
+		b, err := n.Beside(t.Context(), testCall("beside"), way, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestCommandsWithANetworkAloneAreFollowed(t *testing.T) {
 		b.Close()
 	}
 	runner.err = errors.New("there is no sandbox")
-	if _, _, err := n.Start(t.Context(), testCall("b"), 0, Spec{Argv: []string{"x"}}); err == nil {
+	if _, _, err := n.Start(t.Context(), testCall("b"), Spec{Argv: []string{"x"}}); err == nil {
 		t.Error("it started")
 	}
 	n.execs.Wait()

@@ -15,7 +15,9 @@ func TestAnImportedWorkspaceOutlivesACrashOfTheMachine(t *testing.T) {
 	o := options(t, &fake{})
 	o.Dir = filepath.Join(disk, "data")
 	n := openNode(t, o)
-	_, err := n.Import(testCall("import"), 2, func(w *Workspace) error {
+	c := testCall("import")
+	c.Generation = 2
+	_, err := n.Import(c, func(w *Workspace) error {
 		return os.WriteFile(filepath.Join(w.Dir, "f"), []byte("content"), 0o600)
 	})
 	if err != nil {

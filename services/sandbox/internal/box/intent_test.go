@@ -36,7 +36,7 @@ func (r *recovering) change(then func() error) Change {
 }
 
 func (r *recovering) mutate(n *Node, id string) (string, error) {
-	got, err := n.Mutate(testCall(id), 0, r.change(func() error { return nil }))
+	got, err := n.Mutate(testCall(id), r.change(func() error { return nil }))
 	return string(got), err
 }
 
@@ -106,7 +106,7 @@ func TestWhatHasAnEndIsNotFoundOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("no rename")
-	if _, err := n.Mutate(testCall("failed"), 0, r.change(func() error { return failed })); !errors.Is(err, failed) {
+	if _, err := n.Mutate(testCall("failed"), r.change(func() error { return failed })); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	n = r.crash(t, n)
@@ -165,7 +165,7 @@ func TestACommandThatBeganBeforeAChangeIsNoLaterOne(t *testing.T) {
 		finish(t, n, "other")
 		return do(w, intend)
 	}
-	if _, err := n.Mutate(testCall("a"), 0, ch); err != nil {
+	if _, err := n.Mutate(testCall("a"), ch); err != nil {
 		t.Fatal(err)
 	}
 	n = r.crash(t, n, "a")
@@ -178,7 +178,7 @@ func TestTheJournalKeepsAChangeThatTakesLong(t *testing.T) {
 	r := newRecovering(t, Done)
 	n := openNode(t, r.o)
 	ensure(t, n, Key{"t", "s"})
-	_, err := n.Mutate(testCall("a"), 0, r.change(func() error {
+	_, err := n.Mutate(testCall("a"), r.change(func() error {
 		for range 2 { // both files are written anew
 			n.journal.mu.Lock()
 			err := n.journal.turn()
@@ -284,7 +284,7 @@ func TestAChangeThatBrokeOffIsNotMadeAgain(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = n.Mutate(testCall("a"), 0, r.change(func() error { panic("a fault of ours") }))
+		_, _ = n.Mutate(testCall("a"), r.change(func() error { panic("a fault of ours") }))
 	}()
 	if _, err := r.mutate(n, "a"); !errors.Is(err, ErrOutcomeUnknown) || r.done != 1 {
 		t.Errorf("%v, made %d times", err, r.done)
@@ -296,7 +296,7 @@ func TestAChangeThatBrokeOffIsNotMadeAgain(t *testing.T) {
 	if _, err := r.mutate(n, "b"); !errors.Is(err, ErrOutcomeUnknown) || r.done != 1 {
 		t.Errorf("%v, made %d times", err, r.done)
 	}
-	if _, err := n.Mutate(testCall("b"), 0, Change{Method: "m", Request: []byte("another")}); !errors.Is(err, ErrCallIDReused) {
+	if _, err := n.Mutate(testCall("b"), Change{Method: "m", Request: []byte("another")}); !errors.Is(err, ErrCallIDReused) {
 		t.Errorf("%v", err)
 	}
 }

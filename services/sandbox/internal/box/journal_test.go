@@ -34,12 +34,12 @@ func TestAStartThatTheDiskForgotIsLost(t *testing.T) {
 	}
 	n = openNode(t, o)
 	for id, want := range map[string]Reason{"kept": Exited, "gone": Lost, "torn": Lost} {
-		e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+		e, attached, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}})
 		if err != nil || !attached || e.Outcome().Reason != want {
 			t.Errorf("%s: attached %v, %v", id, attached, err)
 		}
 	}
-	if _, _, err := n.Start(t.Context(), testCall("settled"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
+	if _, _, err := n.Start(t.Context(), testCall("settled"), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
 		t.Errorf("settled: %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAnEndIsInTheJournalUntilItIsRecorded(t *testing.T) {
 	}
 	n.journal.mu.Unlock()
 	long := strings.Repeat("x", longEnd)
-	e, _, err := n.Start(t.Context(), testCall("long"), 0, Spec{Argv: []string{long}})
+	e, _, err := n.Start(t.Context(), testCall("long"), Spec{Argv: []string{long}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,20 +116,20 @@ func TestAnEndThatTheServiceCouldNotRecordIsKept(t *testing.T) {
 	}
 	n = openNode(t, o)
 	for _, id := range []string{"forgotten", "torn"} {
-		e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+		e, attached, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}})
 		if err != nil || !attached || e.Outcome().Reason != Exited || e.Argv()[0] != "x" {
 			t.Errorf("%s: attached %v, %v", id, attached, err)
 		}
 	}
 	for _, id := range []string{"cancelled", "marked"} {
-		if _, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
+		if _, _, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrCancelled) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 	if e, err := n.Find(testCall("cancelled")); err != nil || e.Outcome() == nil || e.Outcome().Reason != Exited {
 		t.Errorf("the end of a cancelled command is forgotten: %v", err)
 	}
-	if _, _, err := n.Start(t.Context(), testCall("settled"), 0, Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
+	if _, _, err := n.Start(t.Context(), testCall("settled"), Spec{Argv: []string{"x"}}); !errors.Is(err, ErrAcknowledged) {
 		t.Errorf("settled: %v", err)
 	}
 }
@@ -211,7 +211,7 @@ func TestAnAcknowledgedCommandLeavesNoFolder(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	for i := range 50 { // its end is being recorded meanwhile
 		id := "a" + strconv.Itoa(i)
-		e, _, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+		e, _, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestAnEndThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := Spec{Argv: []string{strings.Repeat("x", longEnd)}} // which the journal does not take
-	e, _, err := n.Start(t.Context(), testCall("a"), 0, spec)
+	e, _, err := n.Start(t.Context(), testCall("a"), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestAnEndThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	}
 	n.tidy()
 	n = restart(t, n)
-	e, attached, err := n.Start(t.Context(), testCall("a"), 0, spec)
+	e, attached, err := n.Start(t.Context(), testCall("a"), spec)
 	if err != nil || !attached || f.starts != 1 || e.Outcome().Reason != Exited {
 		t.Errorf("attached %v after %d starts, %v", attached, f.starts, err)
 	}
@@ -310,7 +310,7 @@ func TestADamagedRecordStandsForALostCommand(t *testing.T) {
 	for range 2 { // what it found is remembered
 		n = restart(t, n)
 		for id, want := range map[string]Reason{"known": Exited, "torn": Lost} {
-			e, attached, err := n.Start(t.Context(), testCall(id), 0, Spec{Argv: []string{"x"}})
+			e, attached, err := n.Start(t.Context(), testCall(id), Spec{Argv: []string{"x"}})
 			if err != nil || !attached || f.starts != 2 || e.Outcome().Reason != want {
 				t.Fatalf("%s: attached %v after %d starts, %v", id, attached, f.starts, err)
 			}
@@ -344,7 +344,7 @@ func TestARecordIsWholeOrNotThere(t *testing.T) {
 func TestTheJournalKnowsWhichStartsItHolds(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
 	ensure(t, n, Key{"t", "s"})
-	e, _, err := n.Start(t.Context(), testCall("a"), 0, Spec{Argv: []string{"x"}})
+	e, _, err := n.Start(t.Context(), testCall("a"), Spec{Argv: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type Call struct {
 	Operation bool
 	// Node is the name of the intended node; empty means any.
 	Node string
-	// Generation is the intended generation of the place, for calls that name none themselves; 0 means any.
+	// Generation is the intended generation of the place; 0 means any.
 	Generation int64
 }
 

@@ -121,7 +121,7 @@ type FailedBeforeError struct{ Failure []byte }
 func (*FailedBeforeError) Error() string { return "the change failed before" }
 
 // Mutate makes a change, or returns its first answer. Changes of a session run one after the other.
-func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
+func (n *Node) Mutate(c Call, ch Change) ([]byte, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, err
@@ -132,17 +132,17 @@ func (n *Node) Mutate(c Call, generation int64, ch Change) ([]byte, error) {
 	}
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
-	w, err := s.begin(c, generation)
+	w, err := s.begin(c)
 	if err != nil {
 		return nil, err
 	}
 	return s.mutations.once(c, ch, w)
 }
 
-func (s *session) begin(c Call, generation int64) (*Workspace, error) {
+func (s *session) begin(c Call) (*Workspace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admitCall(c, generation); err != nil {
+	if err := s.admitCall(c); err != nil {
 		return nil, err
 	}
 	if err := s.fence(c.Epoch); err != nil {
@@ -278,7 +278,7 @@ func readAnswer(place string, known *answer) error {
 }
 
 // Answered returns the answer of a change if it was made for this call before.
-func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done bool, err error) {
+func (n *Node) Answered(c Call, ch Change) (got []byte, done bool, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, false, err
@@ -289,7 +289,7 @@ func (n *Node) Answered(c Call, generation int64, ch Change) (got []byte, done b
 	}
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
-	if _, err := s.begin(c, generation); err != nil {
+	if _, err := s.begin(c); err != nil {
 		return nil, false, err
 	}
 	known, err := s.mutations.recall(ch, s.mutations.place(ch.Method, c.ID))

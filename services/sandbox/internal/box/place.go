@@ -10,13 +10,6 @@ import (
 // commands that run in it. It refuses calls that name another generation. It deletes the copy when a call
 // deletes the workspace or names a later generation.
 
-func (c Call) generation(asked int64) int64 {
-	if asked != 0 {
-		return asked
-	}
-	return c.Generation
-}
-
 // meant refuses a call for another node.
 func (n *Node) meant(c Call) error {
 	if c.Node != "" && c.Node != n.o.Name {
@@ -26,20 +19,20 @@ func (n *Node) meant(c Call) error {
 }
 
 // admitCall refuses a call for another node or another generation. mu is held.
-func (s *session) admitCall(c Call, generation int64) error {
+func (s *session) admitCall(c Call) error {
 	if err := s.node.meant(c); err != nil {
 		return err
 	}
-	return s.admit(c.generation(generation))
+	return s.admit(c.Generation)
 }
 
 // replace removes a copy of a lower generation than requested: the workspace was moved away and comes back.
-func (s *session) replace(c Call, generation int64) error {
+func (s *session) replace(c Call) error {
 	if err := s.node.meant(c); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	old := s.meta != nil && s.meta.Generation < generation
+	old := s.meta != nil && s.meta.Generation < c.Generation
 	s.mu.Unlock()
 	if !old {
 		return nil
@@ -47,7 +40,7 @@ func (s *session) replace(c Call, generation int64) error {
 	defer s.tasks.clear(ErrNoWorkspace, always)()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
-	return s.remove(generation-1, "the workspace was moved away from here")
+	return s.remove(c.Generation-1, "the workspace was moved away from here")
 }
 
 // Fence refuses holders of the session with a lower epoch from now on. The generation does not matter: the

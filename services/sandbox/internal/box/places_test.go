@@ -81,11 +81,11 @@ func TestATaskTakesAPlaceOfItsSession(t *testing.T) {
 	n := openNode(t, o)
 	ensure(t, n, testCall("").Key)
 	for i := range 3 {
-		if _, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), 0, Spec{Argv: []string{"x"}}); err != nil {
+		if _, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), Spec{Argv: []string{"x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := n.RunInside(t.Context(), testCall("task"), 0, Task{Argv: []string{"x"}}); !errors.Is(err, ErrTooManyExecs) {
+	if _, err := n.RunInside(t.Context(), testCall("task"), Task{Argv: []string{"x"}}); !errors.Is(err, ErrTooManyExecs) {
 		t.Errorf("a fourth: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func TestTheFileSystemIsToldTheSizeOfAWorkspace(t *testing.T) {
 	n := openNode(t, o)
 	seed := func(*Workspace) error { return nil }
 	for _, want := range []Want{{Limits: &Lower{WorkspaceBytes: 70_000}}, {Limits: &Lower{WorkspaceBytes: 70_000}}, {}, {Limits: &Lower{WorkspaceInodes: 20}}} {
-		if _, err := n.Ensure(testCall("x"), 0, want, seed); err != nil {
+		if _, err := n.Ensure(testCall("x"), want, seed); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestTheFileSystemIsToldTheSizeOfAWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.err = errors.New("no quota")
-	if _, err := n.Ensure(testCall("x"), 0, Want{}, seed); !errors.Is(err, ErrIsolation) {
+	if _, err := n.Ensure(testCall("x"), Want{}, seed); !errors.Is(err, ErrIsolation) {
 		t.Errorf("where the file system refuses: %v", err)
 	}
 	if got := []string{

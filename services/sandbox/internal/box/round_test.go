@@ -15,7 +15,7 @@ import (
 func (r *recovering) keep(n *Node, id string) (string, error) {
 	ch := r.change(func() error { return nil })
 	ch.Method = KeptMethod
-	got, err := n.Mutate(testCall(id), 0, ch)
+	got, err := n.Mutate(testCall(id), ch)
 	return string(got), err
 }
 
@@ -26,7 +26,7 @@ func (r *recovering) kept(id string) string {
 // within makes a change of the workspace that needs nothing written down.
 func (r *recovering) within(t *testing.T, n *Node, id string, do func(*Workspace) error) {
 	t.Helper()
-	if _, err := n.Mutate(testCall(id), 0, Change{Method: "restore", Do: func(w *Workspace, _ func([]byte) error) ([]byte, error) {
+	if _, err := n.Mutate(testCall(id), Change{Method: "restore", Do: func(w *Workspace, _ func([]byte) error) ([]byte, error) {
 		return nil, do(w)
 	}}); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestAMakingThatWasTakenBackIsNotFoundOut(t *testing.T) {
 	ch.Method, ch.Failure = KeptMethod, func(error) []byte { return []byte("no") }
 	failed := (*FailedBeforeError)(nil)
 	for i := range 2 {
-		if _, err := n.Mutate(testCall("a"), 0, ch); err == nil || errors.As(err, &failed) != (i > 0) {
+		if _, err := n.Mutate(testCall("a"), ch); err == nil || errors.As(err, &failed) != (i > 0) {
 			t.Errorf("%v", err)
 		}
 		n = r.crash(t, n)

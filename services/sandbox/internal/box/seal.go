@@ -18,7 +18,7 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 		return err
 	}
 	defer leave()
-	if _, err := s.begin(c, 0); err != nil {
+	if _, err := s.begin(c); err != nil {
 		return err
 	}
 	unseals := s.tasks.unsealed()
@@ -50,7 +50,7 @@ func (n *Node) Unseal(ctx context.Context, c Call) error {
 func (s *session) setSeal(ctx context.Context, c Call, sealed bool, since int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := cmp.Or(ctx.Err(), s.admitCall(c, 0)); err != nil {
+	if err := cmp.Or(ctx.Err(), s.admitCall(c)); err != nil {
 		return err
 	}
 	if s.tasks.lifted(since) {

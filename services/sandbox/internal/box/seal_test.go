@@ -14,7 +14,7 @@ func TestASealThatWasGivenUpDoesNotComeLate(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	changed, sealed := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := n.Mutate(testCall("change"), 0, Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) {
+		_, err := n.Mutate(testCall("change"), Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) {
 			close(begun)
 			<-goOn
 			return nil, nil
@@ -32,7 +32,7 @@ func TestASealThatWasGivenUpDoesNotComeLate(t *testing.T) {
 	if err := errors.Join(<-changed, <-sealed); !errors.Is(err, context.Canceled) {
 		t.Errorf("the change and the seal: %v", err)
 	}
-	if _, err := n.Mutate(testCall("next"), 0, Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) { return nil, nil }}); err != nil {
+	if _, err := n.Mutate(testCall("next"), Change{Method: "m", Do: func(*Workspace, func([]byte) error) ([]byte, error) { return nil, nil }}); err != nil {
 		t.Errorf("the next change: %v", err)
 	}
 }
@@ -53,13 +53,13 @@ func TestASealThatWasLiftedWhileItWaitedDoesNotCome(t *testing.T) {
 		return nil, nil
 	}
 	go func() {
-		_, err := n.Mutate(testCall("change"), 0, long)
+		_, err := n.Mutate(testCall("change"), long)
 		changed <- err
 	}()
 	<-begun
 	go func() { sealed <- n.Seal(t.Context(), testCall("seal")) }()
 	task := func() error {
-		_, err := n.RunInside(t.Context(), testCall("task"), 0, Task{Argv: []string{"git"}})
+		_, err := n.RunInside(t.Context(), testCall("task"), Task{Argv: []string{"git"}})
 		return err
 	}
 	for !errors.Is(task(), ErrSealed) { // it has come in
@@ -75,7 +75,7 @@ func TestASealThatWasLiftedWhileItWaitedDoesNotCome(t *testing.T) {
 	if err := errors.Join(<-changed, <-sealed); !errors.Is(err, ErrCancelled) {
 		t.Errorf("the change and the seal: %v", err)
 	}
-	if _, err := n.Mutate(testCall("next"), 0, change); err != nil {
+	if _, err := n.Mutate(testCall("next"), change); err != nil {
 		t.Errorf("the next change: %v", err)
 	}
 	if err := n.Seal(t.Context(), testCall("again")); err != nil {

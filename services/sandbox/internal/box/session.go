@@ -173,7 +173,7 @@ func (s *session) admit(generation int64) error {
 // held.
 func (s *session) fenceCall(c Call) error {
 	if s.meta != nil {
-		if err := s.admitCall(c, 0); err != nil {
+		if err := s.admitCall(c); err != nil {
 			return err
 		}
 	}

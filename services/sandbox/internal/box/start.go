@@ -21,9 +21,9 @@ const (
 
 // Start starts a command, or returns the one that the call started before. The command does not end with
 // the context, which only bounds the start.
-func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (e *Exec, attached bool, err error) {
+func (n *Node) Start(ctx context.Context, c Call, spec Spec) (e *Exec, attached bool, err error) {
 	for patience := terminalPatience; ; patience -= terminalPause {
-		e, attached, err = n.startNow(ctx, c, generation, spec, patience > 0)
+		e, attached, err = n.startNow(ctx, c, spec, patience > 0)
 		if !errors.Is(err, ErrTerminalsTaken) {
 			return e, attached, err
 		}
@@ -36,7 +36,7 @@ func (n *Node) Start(ctx context.Context, c Call, generation int64, spec Spec) (
 }
 
 // startNow is Start without waiting for a terminal; a patient caller tries again.
-func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec, patient bool) (e *Exec, attached bool, err error) {
+func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e *Exec, attached bool, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, false, err
@@ -46,7 +46,7 @@ func (n *Node) startNow(ctx context.Context, c Call, generation int64, spec Spec
 	defer s.starts.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admitCall(c, generation); err != nil {
+	if err := s.admitCall(c); err != nil {
 		return nil, false, err
 	}
 	if err := s.fence(c.Epoch); err != nil {

@@ -70,12 +70,12 @@ func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, relea
 }
 
 // Admit returns a session's workspace to a caller that holds the session. The caller must call release.
-func (n *Node) Admit(c Call, generation int64) (w *Workspace, release func(), err error) {
+func (n *Node) Admit(c Call) (w *Workspace, release func(), err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, nil, err
 	}
-	if w, err = s.begin(c, generation); err != nil {
+	if w, err = s.begin(c); err != nil {
 		leave()
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func (f *freezer) Freeze(context.Context, string) (bool, func(), error) {
 // change makes a change in which nothing is written.
 func change(t *testing.T, n *Node, id string, do func(*Workspace) error) error {
 	t.Helper()
-	_, err := n.Mutate(testCall(id), 0, Change{
+	_, err := n.Mutate(testCall(id), Change{
 		Method: "test",
 		Do:     func(w *Workspace, _ func([]byte) error) ([]byte, error) { return nil, do(w) },
 	})
@@ -69,7 +69,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := n.Start(t.Context(), testCall("one"), 0, Spec{Argv: []string{"x"}}); err != nil {
+	if _, _, err := n.Start(t.Context(), testCall("one"), Spec{Argv: []string{"x"}}); err != nil {
 		t.Fatal(err)
 	}
 	err = change(t, n, "busy", func(w *Workspace) error {
@@ -97,7 +97,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	if !errors.Is(err, f.fail) {
 		t.Errorf("got %v", err)
 	}
-	if _, _, err := n.Start(t.Context(), testCall("three"), 0, Spec{Argv: []string{"x"}}); err != nil {
+	if _, _, err := n.Start(t.Context(), testCall("three"), Spec{Argv: []string{"x"}}); err != nil {
 		t.Errorf("after a hold that failed: %v", err)
 	}
 }

@@ -22,13 +22,13 @@ type Task struct {
 
 // RunInside runs a command of the service in the session's own sandbox, to its end. The command is no exec
 // and has no network of its own. The workspace's files can influence it. The end of ctx ends it.
-func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) (Outcome, error) {
+func (n *Node) RunInside(ctx context.Context, c Call, t Task) (Outcome, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer leave()
-	spec, room, w, err := s.inside(c, generation)
+	spec, room, w, err := s.inside(c)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -38,10 +38,10 @@ func (n *Node) RunInside(ctx context.Context, c Call, generation int64, t Task) 
 
 // inside returns the sandbox of a task in the session's own, what the workspace may hold meanwhile, and a
 // watch for that.
-func (s *session) inside(c Call, generation int64) (spec Sandbox, room Limits, w watch, err error) {
+func (s *session) inside(c Call) (spec Sandbox, room Limits, w watch, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err = errors.Join(s.admitCall(c, generation), s.meta.unsealed()); err != nil {
+	if err = errors.Join(s.admitCall(c), s.meta.unsealed()); err != nil {
 		return spec, room, nil, err
 	}
 	mounts, _, w, err := s.surroundings(c)

@@ -56,7 +56,7 @@ func TestWhatRunsInsideIsEndedWhenItTakesTooMuch(t *testing.T) {
 			n := openNode(t, options(t, &tc.filling))
 			ensure(t, n, Key{"t", "s"})
 			var out bytes.Buffer
-			o, err := n.RunInside(t.Context(), testCall("a"), 0, Task{Argv: []string{"x"}, Timeout: time.Second, Stdout: &out})
+			o, err := n.RunInside(t.Context(), testCall("a"), Task{Argv: []string{"x"}, Timeout: time.Second, Stdout: &out})
 			if err != nil || o.Reason != tc.want {
 				t.Errorf("%+v, %v", o, err)
 			}

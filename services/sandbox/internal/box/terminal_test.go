@@ -40,11 +40,11 @@ func TestACommandWaitsForATerminalAlone(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	started := make(chan error, 1)
 	go func() {
-		_, _, err := n.Start(t.Context(), testCall("one"), 0, Spec{Argv: []string{"one"}})
+		_, _, err := n.Start(t.Context(), testCall("one"), Spec{Argv: []string{"one"}})
 		started <- err
 	}()
 	<-r.asked
-	if _, _, err := n.Start(t.Context(), testCall("other"), 0, Spec{Argv: []string{"other"}}); err != nil {
+	if _, _, err := n.Start(t.Context(), testCall("other"), Spec{Argv: []string{"other"}}); err != nil {
 		t.Error(err)
 	}
 	<-r.asked // it tries again
@@ -61,7 +61,7 @@ func TestACommandWaitsForATerminalForAWhile(t *testing.T) {
 		n := openNode(t, options(t, r))
 		ensure(t, n, Key{"t", "s"})
 		begin := time.Now()
-		e, _, err := n.Start(t.Context(), testCall("one"), 0, Spec{Argv: []string{"one"}})
+		e, _, err := n.Start(t.Context(), testCall("one"), Spec{Argv: []string{"one"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestACommandWaitsForATerminalForAWhile(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), terminalPatience/2)
 		defer cancel()
-		if _, _, err := n.Start(ctx, testCall("two"), 0, Spec{Argv: []string{"two"}}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := n.Start(ctx, testCall("two"), Spec{Argv: []string{"two"}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("nobody waits any more: %v", err)
 		}
 		n.execs.Wait()

@@ -21,7 +21,7 @@ func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	n := openNode(t, o)
 	begun, goOn, imported := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := n.Import(testCall("import"), 0, func(*Workspace) error {
+		_, err := n.Import(testCall("import"), func(*Workspace) error {
 			close(begun)
 			<-goOn
 			return nil
@@ -54,7 +54,7 @@ func TestAllResultsAboveTheNumberGo(t *testing.T) {
 	ensure(t, n, testCall("").Key)
 	var last *Exec
 	for i := range 9 {
-		e, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), 0, Spec{Argv: []string{"x"}})
+		e, _, err := n.Start(t.Context(), testCall(fmt.Sprint("c", i)), Spec{Argv: []string{"x"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,41 +53,40 @@ type Want struct {
 // Ensure makes or finds a session's workspace, and records the epoch and the configuration. seed puts the
 // first files into a new one; if seed fails, no workspace is made. Running commands keep their sandbox.
 // Later commands get a new one if the configuration changed.
-func (n *Node) Ensure(c Call, generation int64, w Want, seed func(*Workspace) error) (Ensured, error) {
+func (n *Node) Ensure(c Call, w Want, seed func(*Workspace) error) (Ensured, error) {
 	if w.Limits != nil {
 		if err := n.o.Limits.check(*w.Limits); err != nil {
 			return Ensured{}, err
 		}
 	}
-	return n.ensure(c, generation, w, seed, "")
+	return n.ensure(c, w, seed, "")
 }
 
 // Import makes a session's workspace with the files that fill puts into it, atomically. It returns
 // ErrWorkspaceExists if there is one, unless the same call made it.
-func (n *Node) Import(c Call, generation int64, fill func(*Workspace) error) (Ensured, error) {
-	return n.ensure(c, generation, Want{}, fill, c.ID)
+func (n *Node) Import(c Call, fill func(*Workspace) error) (Ensured, error) {
+	return n.ensure(c, Want{}, fill, c.ID)
 }
 
 // ensure is Ensure, or Import if importID is set.
-func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace) error, importID string) (Ensured, error) {
+func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID string) (Ensured, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return Ensured{}, err
 	}
 	defer leave()
-	generation = c.generation(generation)
 	if !want.Existing {
-		if err := s.replace(c, generation); err != nil {
+		if err := s.replace(c); err != nil {
 			return Ensured{}, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if want.Existing && (s.meta == nil || s.meta.Generation < generation) {
+	if want.Existing && (s.meta == nil || s.meta.Generation < c.Generation) {
 		return Ensured{}, cmp.Or(n.meant(c), ErrNoWorkspace)
 	}
 	if s.meta != nil {
-		if err := s.admitCall(c, generation); err != nil {
+		if err := s.admitCall(c); err != nil {
 			return Ensured{}, err
 		}
 		if err := s.fence(c.Epoch); err != nil {
@@ -107,7 +106,7 @@ func (n *Node) ensure(c Call, generation int64, want Want, seed func(*Workspace)
 		}
 		return Ensured{Generation: s.meta.Generation}, nil
 	}
-	m := &meta{Generation: max(generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
+	m := &meta{Generation: max(c.Generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
 	m.want(want)
 	if err := s.create(m, c.User, seed); err != nil {
 		return Ensured{}, err

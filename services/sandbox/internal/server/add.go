@@ -46,7 +46,6 @@ func (s *repositoryServer) AddRepository(ctx context.Context, r *sandboxv1.AddRe
 // run makes Git's folder beside the workspace and then puts it in place: a repository without its remote
 // would pass for one that existed before.
 func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
-	generation := a.r.GetWorkspaceGeneration()
 	if resp, err := a.before(); err != nil || resp != nil {
 		return resp, err
 	}
@@ -54,7 +53,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.s.node.Beside(a.ctx, a.call, generation, "", false)
+	b, err := a.s.node.Beside(a.ctx, a.call, "", false)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +72,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 		return nil, err
 	}
 	change.Do = func(w *box.Workspace, intend func([]byte) error) ([]byte, error) { return a.adopt(w, b, intend) }
-	return added(a.s.node.Mutate(a.call, generation, change))
+	return added(a.s.node.Mutate(a.call, change))
 }
 
 // commands returns the commands that make it.
@@ -95,19 +94,19 @@ func (a *addition) commands() ([][]string, error) {
 
 // before returns the answer if the call was answered before, or if a repository exists; else nil.
 func (a *addition) before() (*sandboxv1.AddRepositoryResponse, error) {
-	generation, directory := a.r.GetWorkspaceGeneration(), a.r.GetDirectory()
+	directory := a.r.GetDirectory()
 	change, err := a.change()
 	if err != nil {
 		return nil, err
 	}
-	if raw, done, err := a.s.node.Answered(a.call, generation, change); err != nil || done {
+	if raw, done, err := a.s.node.Answered(a.call, change); err != nil || done {
 		return added(raw, err)
 	}
-	_, repo, err := a.s.existing(a.call.Key, generation, directory)
+	_, repo, err := a.s.existing(a.call, directory)
 	if err != nil || !repo {
 		return nil, err
 	}
-	found, err := a.s.describe(a.ctx, a.call, generation, directory)
+	found, err := a.s.describe(a.ctx, a.call, directory)
 	return &sandboxv1.AddRepositoryResponse{Repository: found}, err
 }
 

@@ -71,7 +71,7 @@ func (s *workspaceServer) ImportWorkspace(stream grpc.ClientStreamingServer[sand
 		return status(err)
 	}
 	in := &receiver{stream: stream}
-	got, err := s.node.Import(c, open.GetWorkspaceGeneration(), func(w *box.Workspace) error { return unpack(w, formats[open.GetFormat()], in) })
+	got, err := s.node.Import(c, func(w *box.Workspace) error { return unpack(w, formats[open.GetFormat()], in) })
 	if err != nil {
 		return status(err)
 	}

@@ -70,24 +70,23 @@ func (p *clone) check() (err error) {
 
 // run makes the clone beside the workspace and then puts it in place.
 func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*sandboxv1.CloneRepositoryResponse, error) {
-	generation := p.r.GetWorkspaceGeneration()
 	change, err := p.change(nil)
 	if err != nil {
 		return nil, err
 	}
-	if raw, done, err := p.s.node.Answered(p.call, generation, change); err != nil || done {
+	if raw, done, err := p.s.node.Answered(p.call, change); err != nil || done {
 		return answeredClone(raw, err)
 	}
-	if taken, _, err := p.s.existing(p.call.Key, generation, p.directory); err != nil || taken {
+	if taken, _, err := p.s.existing(p.call, p.directory); err != nil || taken {
 		return nil, errors.Join(err, exists(taken, p.directory))
 	}
-	b, err := p.s.node.Beside(stream.Context(), p.call, generation, p.network, false)
+	b, err := p.s.node.Beside(stream.Context(), p.call, p.network, false)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
 	// A repeat of the call may have run before this call's turn.
-	if raw, done, err := p.s.node.Answered(p.call, generation, change); err != nil || done {
+	if raw, done, err := p.s.node.Answered(p.call, change); err != nil || done {
 		return answeredClone(raw, err)
 	}
 	made, err := p.make(b)
@@ -97,7 +96,7 @@ func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*
 	if change, err = p.change(func(w *box.Workspace, intend func([]byte) error) ([]byte, error) { return p.adopt(w, b, made, intend) }); err != nil {
 		return nil, err
 	}
-	raw, err := p.s.node.Mutate(p.call, generation, change)
+	raw, err := p.s.node.Mutate(p.call, change)
 	return answeredClone(raw, err)
 }
 

@@ -78,7 +78,7 @@ func (s *execServer) open(ctx context.Context, first *sandboxv1.ExecRequest) (*b
 		if err != nil {
 			return nil, box.Offsets{}, false, err
 		}
-		e, attached, err := s.node.Start(ctx, c, k.Start.GetWorkspaceGeneration(), sp)
+		e, attached, err := s.node.Start(ctx, c, sp)
 		return e, box.Offsets{}, attached, err
 	case *sandboxv1.ExecRequest_Attach:
 		c, err := call(ctx, k.Attach.GetCall())

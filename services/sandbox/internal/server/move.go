@@ -38,7 +38,7 @@ func (s *snapshotServer) ExportSnapshots(ctx context.Context, r *sandboxv1.Expor
 	if err != nil {
 		return nil, status(err)
 	}
-	w, leave, err := s.node.Admit(c, r.GetWorkspaceGeneration())
+	w, leave, err := s.node.Admit(c)
 	if err != nil {
 		return nil, status(err)
 	}
@@ -112,7 +112,10 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	if err != nil {
 		return nil, status(err)
 	}
-	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return s.fetch(ctx, c.Key, w, r.GetSnapshot()) })
+	if c.Generation == 0 {
+		return nil, invalid("call.workspace_generation", "it must name the new place")
+	}
+	got, err := s.node.Import(c, func(w *box.Workspace) error { return s.fetch(ctx, c.Key, w, r.GetSnapshot()) })
 	if err != nil {
 		return nil, status(err)
 	}

@@ -34,7 +34,7 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	if err != nil {
 		return status(err)
 	}
-	w, release, err := s.node.View(c.Key, start.GetWorkspaceGeneration())
+	w, release, err := s.node.View(c.Key, c.Generation)
 	if err != nil {
 		return status(err)
 	}
@@ -94,7 +94,7 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, name string, star
 	if err != nil {
 		return nil, err
 	}
-	raw, err := s.node.Mutate(c, start.GetWorkspaceGeneration(), box.Change{
+	raw, err := s.node.Mutate(c, box.Change{
 		Method: "write", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			to := files.Target{Mode: start.GetMode(), IfEtag: start.GetIfEtag(), CreateOnly: start.GetCreateOnly()}
@@ -157,7 +157,7 @@ func (s *fileServer) EditFile(ctx context.Context, r *sandboxv1.EditFileRequest)
 			d.Discard()
 		}
 	}()
-	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+	raw, err := s.node.Mutate(c, box.Change{
 		Method: "edit", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) (got []byte, err error) {
 			d, got, err = edit(ctx, w, r, edits, intend)
@@ -222,7 +222,7 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+	_, err = s.node.Mutate(c, box.Change{
 		Method: "delete", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			t, err := openSpace(ctx, w)
@@ -250,7 +250,7 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+	raw, err := s.node.Mutate(c, box.Change{
 		Method: "move", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			t, err := openSpace(ctx, w)

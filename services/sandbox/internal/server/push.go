@@ -29,12 +29,12 @@ func (s *repositoryServer) PushRepository(ctx context.Context, r *sandboxv1.Push
 // push asks the repository for its commit in the session's own sandbox. It then pushes that commit from a
 // sandbox that reads only the repository's objects.
 func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error) {
-	generation, directory := r.GetWorkspaceGeneration(), r.GetDirectory()
+	directory := r.GetDirectory()
 	u, way, err := s.way(r.GetUrl(), repository.Push)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.need(c.Key, generation, directory); err != nil {
+	if err := s.need(c, directory); err != nil {
 		return nil, err
 	}
 	branch, commit, err := s.toPush(ctx, c, r)
@@ -45,7 +45,7 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 		return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: commit, NewCommit: commit, UpToDate: true}, err
 	}
 	c.Operation = true
-	b, err := s.node.Beside(ctx, c, generation, way, true)
+	b, err := s.node.Beside(ctx, c, way, true)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 	if _, err := s.runBeside(b, repository.PreparePush(commit), nil); err != nil {
 		return nil, err
 	}
-	if err := s.copyShallow(c.Key, generation, directory, b); err != nil {
+	if err := s.copyShallow(c, directory, b); err != nil {
 		return nil, err
 	}
 	objects := repository.Objects(box.HomePath + "/" + repositories + "/" + directory + "/.git/objects")
@@ -77,7 +77,7 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest) (branch, commit string, err error) {
 	branch = r.GetBranch()
 	if branch == "" {
-		now, err := s.describe(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory())
+		now, err := s.describe(ctx, c, r.GetDirectory())
 		if err != nil {
 			return "", "", err
 		}
@@ -88,7 +88,7 @@ func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.
 	if err := repository.CheckRef(branch); err != nil {
 		return "", "", err
 	}
-	commit, err = s.branchCommit(ctx, c, r.GetWorkspaceGeneration(), r.GetDirectory(), branch)
+	commit, err = s.branchCommit(ctx, c, r.GetDirectory(), branch)
 	if err == nil && commit == "" {
 		err = fmt.Errorf("%w: the branch %s has no commit", errGit, branch)
 	}
@@ -100,14 +100,14 @@ func (s *repositoryServer) known(ctx context.Context, c box.Call, r *sandboxv1.P
 	if !r.GetOnlyNew() {
 		return false, nil
 	}
-	out, err := s.run(ctx, c, r.GetWorkspaceGeneration(), box.WorkspacePath, repository.Containing(inside(r.GetDirectory()), commit), 1<<10)
+	out, err := s.run(ctx, c, box.WorkspacePath, repository.Containing(inside(r.GetDirectory()), commit), 1<<10)
 	return err == nil && len(out.Kept) > 0, err
 }
 
 // copyShallow tells the prepared repository where the history was cut off. It takes only commit ids from
 // the workspace.
-func (s *repositoryServer) copyShallow(k box.Key, generation int64, directory string, b *box.Beside) error {
-	w, release, err := s.node.View(k, generation)
+func (s *repositoryServer) copyShallow(c box.Call, directory string, b *box.Beside) error {
+	w, release, err := s.node.View(c.Key, c.Generation)
 	if err != nil {
 		return err
 	}

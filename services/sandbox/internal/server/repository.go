@@ -55,9 +55,9 @@ type repositoryServer struct {
 func inside(directory string) string { return box.WorkspacePath + "/" + repositories + "/" + directory }
 
 // run runs Git in the session's own sandbox and returns its output. A failure of Git is an error.
-func (s *repositoryServer) run(ctx context.Context, c box.Call, generation int64, dir string, argv []string, most int, env ...string) (*repository.Bounded, error) {
+func (s *repositoryServer) run(ctx context.Context, c box.Call, dir string, argv []string, most int, env ...string) (*repository.Bounded, error) {
 	out, tail := &repository.Bounded{Most: most}, &repository.Tail{}
-	end, err := s.node.RunInside(ctx, c, generation, box.Task{
+	end, err := s.node.RunInside(ctx, c, box.Task{
 		Argv: argv, Env: append(repository.Environment("/nonexistent"), env...), Dir: dir, Timeout: quickTimeout, Stdout: out, Stderr: tail,
 	})
 	if err != nil {
@@ -92,8 +92,8 @@ func failed(o box.Outcome, said fmt.Stringer) error {
 }
 
 // existing reports whether a repository's directory exists, and whether it is a repository.
-func (s *repositoryServer) existing(k box.Key, generation int64, directory string) (taken, repo bool, err error) {
-	w, release, err := s.node.View(k, generation)
+func (s *repositoryServer) existing(c box.Call, directory string) (taken, repo bool, err error) {
+	w, release, err := s.node.View(c.Key, c.Generation)
 	if err != nil {
 		return false, false, err
 	}
@@ -113,8 +113,8 @@ func isRepository(t *files.Tree, directory string) bool {
 	return err == nil && i.Type == files.Directory
 }
 
-func (s *repositoryServer) need(k box.Key, generation int64, directory string) error {
-	_, repo, err := s.existing(k, generation, directory)
+func (s *repositoryServer) need(c box.Call, directory string) error {
+	_, repo, err := s.existing(c, directory)
 	if err == nil && !repo {
 		err = fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, directory)
 	}
@@ -122,8 +122,8 @@ func (s *repositoryServer) need(k box.Key, generation int64, directory string) e
 }
 
 // admit refuses a caller that no longer holds the session.
-func (s *repositoryServer) admit(c box.Call, generation int64) error {
-	_, release, err := s.node.Admit(c, generation)
+func (s *repositoryServer) admit(c box.Call) error {
+	_, release, err := s.node.Admit(c)
 	if err == nil {
 		release()
 	}
@@ -139,7 +139,7 @@ func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.Re
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.node.Mutate(c, r.GetWorkspaceGeneration(), box.Change{
+	_, err = s.node.Mutate(c, box.Change{
 		Method: "remove-repository", Request: request, Failure: failure,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			t, err := openSpaceFor(c.User, w) // a link may lead into a mount
@@ -174,18 +174,17 @@ func (s *repositoryServer) CreateBranch(ctx context.Context, r *sandboxv1.Create
 }
 
 func (s *repositoryServer) branch(ctx context.Context, c box.Call, r *sandboxv1.CreateBranchRequest) (*sandboxv1.Repository, error) {
-	generation := r.GetWorkspaceGeneration()
 	if err := repository.CheckRef(r.GetBranch()); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.admit(c, generation), s.need(c.Key, generation, r.GetDirectory())); err != nil {
+	if err := errors.Join(s.admit(c), s.need(c, r.GetDirectory())); err != nil {
 		return nil, err
 	}
-	now, err := s.describe(ctx, c, generation, r.GetDirectory())
+	now, err := s.describe(ctx, c, r.GetDirectory())
 	if err != nil || now.GetBranch() == r.GetBranch() {
 		return now, err
 	}
-	commit, err := s.branchCommit(ctx, c, generation, r.GetDirectory(), r.GetBranch())
+	commit, err := s.branchCommit(ctx, c, r.GetDirectory(), r.GetBranch())
 	if err != nil {
 		return nil, err
 	}
@@ -193,15 +192,15 @@ func (s *repositoryServer) branch(ctx context.Context, c box.Call, r *sandboxv1.
 		return nil, fmt.Errorf("%w: %s", errBranchExists, r.GetBranch())
 	}
 	argv := repository.NewBranch(inside(r.GetDirectory()), r.GetBranch())
-	if _, err := s.run(ctx, c, generation, box.WorkspacePath, argv, 0); err != nil {
+	if _, err := s.run(ctx, c, box.WorkspacePath, argv, 0); err != nil {
 		return nil, err
 	}
-	return s.describe(ctx, c, generation, r.GetDirectory())
+	return s.describe(ctx, c, r.GetDirectory())
 }
 
 // branchCommit returns the commit of a branch; empty if there is no such branch.
-func (s *repositoryServer) branchCommit(ctx context.Context, c box.Call, generation int64, directory, branch string) (string, error) {
-	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.Branch(inside(directory), branch), 64<<10)
+func (s *repositoryServer) branchCommit(ctx context.Context, c box.Call, directory, branch string) (string, error) {
+	out, err := s.run(ctx, c, box.WorkspacePath, repository.Branch(inside(directory), branch), 64<<10)
 	if err != nil {
 		return "", err
 	}
@@ -213,8 +212,8 @@ func (s *repositoryServer) branchCommit(ctx context.Context, c box.Call, generat
 	return "", nil
 }
 
-func (s *repositoryServer) describe(ctx context.Context, c box.Call, generation int64, directory string) (*sandboxv1.Repository, error) {
-	all, err := s.describeAll(ctx, c, generation, []string{directory})
+func (s *repositoryServer) describe(ctx context.Context, c box.Call, directory string) (*sandboxv1.Repository, error) {
+	all, err := s.describeAll(ctx, c, []string{directory})
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, directory)
 	}
@@ -224,8 +223,8 @@ func (s *repositoryServer) describe(ctx context.Context, c box.Call, generation 
 	return all[0], nil
 }
 
-func (s *repositoryServer) describeAll(ctx context.Context, c box.Call, generation int64, directories []string) ([]*sandboxv1.Repository, error) {
-	out, err := s.run(ctx, c, generation, box.WorkspacePath+"/"+repositories, repository.Describe(directories), maxStatus)
+func (s *repositoryServer) describeAll(ctx context.Context, c box.Call, directories []string) ([]*sandboxv1.Repository, error) {
+	out, err := s.run(ctx, c, box.WorkspacePath+"/"+repositories, repository.Describe(directories), maxStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -237,28 +236,29 @@ func (s *repositoryServer) describeAll(ctx context.Context, c box.Call, generati
 }
 
 func (s *repositoryServer) ListRepositories(ctx context.Context, r *sandboxv1.ListRepositoriesRequest) (*sandboxv1.ListRepositoriesResponse, error) {
-	k, err := key(ctx, r.GetSession())
+	c, err := looker(ctx, r.GetSession(), r.GetWorkspaceGeneration())
 	if err != nil {
 		return nil, status(err)
 	}
-	names, err := s.names(ctx, k, r.GetWorkspaceGeneration())
+	names, err := s.names(ctx, c)
 	if err != nil || len(names) == 0 {
 		return &sandboxv1.ListRepositoriesResponse{}, status(err)
 	}
-	all, err := s.describeAll(ctx, looker(ctx, k), r.GetWorkspaceGeneration(), names)
+	all, err := s.describeAll(ctx, c, names)
 	return &sandboxv1.ListRepositoriesResponse{Repositories: all}, status(err)
 }
 
 // looker returns the call for an inspection of repositories. It acts as the requesting user: another user's
 // mounts would take the sandbox from the user's commands.
-func looker(ctx context.Context, k box.Key) box.Call {
+func looker(ctx context.Context, session string, generation int64) (box.Call, error) {
+	k, err := key(ctx, session)
 	p, _ := principal.From(ctx)
-	return box.Call{Key: k, ID: "repositories", User: p.User}
+	return box.Call{Key: k, ID: "repositories", Generation: generation, User: p.User}, err
 }
 
 // names returns the directories that hold repositories.
-func (s *repositoryServer) names(ctx context.Context, k box.Key, generation int64) ([]string, error) {
-	w, release, err := s.node.View(k, generation)
+func (s *repositoryServer) names(ctx context.Context, c box.Call) ([]string, error) {
+	w, release, err := s.node.View(c.Key, c.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -283,29 +283,29 @@ func (s *repositoryServer) names(ctx context.Context, k box.Key, generation int6
 }
 
 func (s *repositoryServer) GetRepositoryStatus(ctx context.Context, r *sandboxv1.GetRepositoryStatusRequest) (*sandboxv1.GetRepositoryStatusResponse, error) {
-	k, err := key(ctx, r.GetSession())
+	c, err := looker(ctx, r.GetSession(), r.GetWorkspaceGeneration())
 	if err != nil {
 		return nil, status(err)
 	}
-	resp, err := s.status(ctx, looker(ctx, k), r)
+	resp, err := s.status(ctx, c, r)
 	return resp, status(err)
 }
 
 func (s *repositoryServer) status(ctx context.Context, c box.Call, r *sandboxv1.GetRepositoryStatusRequest) (*sandboxv1.GetRepositoryStatusResponse, error) {
-	generation, directory := r.GetWorkspaceGeneration(), r.GetDirectory()
-	if err := s.need(c.Key, generation, directory); err != nil {
+	directory := r.GetDirectory()
+	if err := s.need(c, directory); err != nil {
 		return nil, err
 	}
-	repo, err := s.describe(ctx, c, generation, directory)
+	repo, err := s.describe(ctx, c, directory)
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.run(ctx, c, generation, box.WorkspacePath, repository.ConfigurationCommand(inside(directory)), maxConfiguration)
+	set, err := s.run(ctx, c, box.WorkspacePath, repository.ConfigurationCommand(inside(directory)), maxConfiguration)
 	if err != nil {
 		return nil, err
 	}
 	counts := repository.ParseConfiguration(set.Kept)
-	out, err := s.run(ctx, c, generation, box.WorkspacePath, repository.StatusCommand(inside(directory), counts), maxStatus, counts.Environment()...)
+	out, err := s.run(ctx, c, box.WorkspacePath, repository.StatusCommand(inside(directory), counts), maxStatus, counts.Environment()...)
 	if err != nil {
 		return nil, err
 	}

@@ -76,12 +76,11 @@ func (s *snapshotServer) read(ctx context.Context, session string, generation in
 
 // mutation is a change whose fate the store shows, or that is finished after a crash.
 type mutation struct {
-	method     string
-	generation int64
-	request    []any // identifies equal requests
-	durable    bool  // its answer is on disk before the caller gets it
-	aside      bool  // it changes no files, so that a seal does not refuse it
-	do         func(k *kept, intend func(any) error) (proto.Message, error)
+	method  string
+	request []any // identifies equal requests
+	durable bool  // its answer is on disk before the caller gets it
+	aside   bool  // it changes no files, so that a seal does not refuse it
+	do      func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
 // mutate makes a change once per call and decodes its answer into resp.
@@ -90,7 +89,7 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 	if err != nil {
 		return err
 	}
-	raw, err := s.node.Mutate(c, m.generation, box.Change{
+	raw, err := s.node.Mutate(c, box.Change{
 		Method: m.method, Request: request, Failure: failure, Durable: m.durable, Aside: m.aside,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			k, err := openKept(w)
@@ -127,7 +126,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 	}
 	resp := &sandboxv1.CreateSnapshotResponse{}
 	err = s.mutate(c, mutation{
-		method: "snapshot", generation: r.GetWorkspaceGeneration(), aside: true, request: []any{r.GetDescription(), r.GetParent()},
+		method: "snapshot", aside: true, request: []any{r.GetDescription(), r.GetParent()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return s.create(ctx, k, c.ID, r, intend) },
 	}, resp)
 	if err != nil {
@@ -258,7 +257,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 	resp := &sandboxv1.RestoreSnapshotResponse{}
 	var release func() time.Duration
 	err = s.mutate(c, mutation{
-		method: "restore", generation: r.GetWorkspaceGeneration(), request: []any{r.GetSnapshot()},
+		method: "restore", request: []any{r.GetSnapshot()},
 		durable: true, // otherwise a crash of the machine would make the service finish it again
 		do: func(k *kept, intend func(any) error) (_ proto.Message, err error) {
 			if release, err = k.Hold(ctx); err != nil {
@@ -344,7 +343,7 @@ func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.Delet
 	}
 	resp := &sandboxv1.DeleteSnapshotsResponse{}
 	err = s.mutate(c, mutation{
-		method: "prune", generation: r.GetWorkspaceGeneration(), aside: true, request: []any{r.GetSnapshots(), r.GetKeepLast()},
+		method: "prune", aside: true, request: []any{r.GetSnapshots(), r.GetKeepLast()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return remove(k, r, intend) },
 	}, resp)
 	if err != nil {
@@ -392,7 +391,7 @@ func (s *snapshotServer) ForkSnapshot(ctx context.Context, r *sandboxv1.ForkSnap
 		return nil, status(err)
 	}
 	defer done()
-	got, err := s.node.Import(c, r.GetWorkspaceGeneration(), func(w *box.Workspace) error { return fork(ctx, source, w, r.GetSnapshot()) })
+	got, err := s.node.Import(c, func(w *box.Workspace) error { return fork(ctx, source, w, r.GetSnapshot()) })
 	if err != nil {
 		return nil, status(err)
 	}

@@ -27,7 +27,7 @@ func (s *workspaceServer) EnsureWorkspace(ctx context.Context, r *sandboxv1.Ensu
 	if err != nil {
 		return nil, status(err)
 	}
-	got, err := s.node.Ensure(c, r.GetWorkspaceGeneration(), want, func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
+	got, err := s.node.Ensure(c, want, func(w *box.Workspace) error { return seed(w, r.GetSeedFiles()) })
 	if err != nil {
 		return nil, status(err)
 	}

@@ -46,8 +46,6 @@ func (s *Sandbox) ExportSnapshots(ctx context.Context, call *commonv1.CallRef) e
 // ImportSnapshots makes the workspace from a snapshot in the object store, or from the last one
 // if that does not exist. It returns the snapshot.
 func (s *Sandbox) ImportSnapshots(ctx context.Context, call *commonv1.CallRef, id string) (*sandboxv1.Snapshot, error) {
-	made, err := s.snapshots.ImportSnapshots(to(ctx, call), &sandboxv1.ImportSnapshotsRequest{
-		Call: call, WorkspaceGeneration: call.GetWorkspaceGeneration(), Snapshot: id,
-	})
+	made, err := s.snapshots.ImportSnapshots(to(ctx, call), &sandboxv1.ImportSnapshotsRequest{Call: call, Snapshot: id})
 	return made.GetSnapshot(), err
 }

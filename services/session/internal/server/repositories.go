@@ -205,7 +205,6 @@ func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessio
 		return err
 	}
 	want := spec.Workspace(session, call)
-	want.WorkspaceGeneration = call.WorkspaceGeneration
 	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeError(err, subject{session: session.Name})

@@ -62,7 +62,7 @@ func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []
 	if bad := badPath(file); bad != nil {
 		return bad, nil
 	}
-	req := &sandboxv1.EditFileRequest{Call: ref(c), Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration}
+	req := &sandboxv1.EditFileRequest{Call: ref(c), Path: file, ResolvedPath: c.Leads}
 	for i, e := range edits {
 		if e.OldString == e.NewString {
 			return tool.Failed(which(i, edits) + "No changes to make: old_string and new_string are exactly the same."), nil

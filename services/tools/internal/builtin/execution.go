@@ -202,12 +202,11 @@ func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
 	first := e.call.First && !e.asked
 	e.asked = true
 	return &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
-		Call:                ref(e.call),
-		Argv:                []string{"/bin/bash", "-c", e.command},
-		Timeout:             durationpb.New(e.timeout),
-		ShortenTimeout:      e.wished,
-		WorkspaceGeneration: e.call.WorkspaceGeneration,
-		FirstAttempt:        first,
+		Call:           ref(e.call),
+		Argv:           []string{"/bin/bash", "-c", e.command},
+		Timeout:        durationpb.New(e.timeout),
+		ShortenTimeout: e.wished,
+		FirstAttempt:   first,
 	}}}
 }
 

@@ -75,7 +75,7 @@ func (w write) send(ctx context.Context, c tool.Call, file, content string) (*sa
 	if err != nil {
 		return nil, err
 	}
-	start := &sandboxv1.WriteFileStart{Call: ref(c), Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration}
+	start := &sandboxv1.WriteFileStart{Call: ref(c), Path: file, ResolvedPath: c.Leads}
 	err = stream.Send(&sandboxv1.WriteFileRequest{Kind: &sandboxv1.WriteFileRequest_Start{Start: start}})
 	for err == nil && content != "" {
 		n := min(len(content), writeChunk)

@@ -151,13 +151,12 @@ func (e *Engine) Close() {
 
 // Request requests a call.
 type Request struct {
-	Ref                 store.Ref
-	Tool                string
-	Arguments           string
-	Profile             string
-	Allowed             []string
-	Approval            *toolsv1.Approval
-	WorkspaceGeneration int64
+	Ref       store.Ref
+	Tool      string
+	Arguments string
+	Profile   string
+	Allowed   []string
+	Approval  *toolsv1.Approval
 	// Forwarded says that the request comes from another replica, which takes
 	// this one for the call's owner. It is not forwarded again.
 	Forwarded bool

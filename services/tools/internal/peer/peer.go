@@ -44,7 +44,7 @@ func (p *Peers) Call(ctx context.Context, address string, q call.Request, send c
 	return p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
 		stream, err := calls.CallTool(ctx, &toolsv1.CallToolRequest{
 			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Profile, AllowedTools: q.Allowed,
-			Approval: q.Approval, WorkspaceGeneration: q.WorkspaceGeneration,
+			Approval: q.Approval,
 		})
 		if err != nil {
 			return err

@@ -43,7 +43,7 @@ func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	}
 	err = s.engine.Call(ctx, call.Request{
 		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Profile: q.GetProfile(), Allowed: q.GetAllowedTools(),
-		Approval: q.GetApproval(), WorkspaceGeneration: q.GetWorkspaceGeneration(), Forwarded: peer.Forwarded(ctx),
+		Approval: q.GetApproval(), Forwarded: peer.Forwarded(ctx),
 	}, stream.Send)
 	return outward(err, ref.CallID)
 }

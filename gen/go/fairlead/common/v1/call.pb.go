@@ -44,8 +44,7 @@ type CallRef struct {
 	// The generation of the workspace's place, which grows each time the workspace is
 	// moved to another node. A node whose copy is of another one refuses the request
 	// with FAILED_PRECONDITION and reason STALE_GENERATION; tools takes a call that
-	// was started under a lower one for lost. 0: any. A request's own
-	// `workspace_generation` goes before this one.
+	// was started under a lower one for lost. 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache

@@ -346,8 +346,6 @@ type ExecStart struct {
 	Terminal *TerminalSize `protobuf:"bytes,7,opt,name=terminal,proto3" json:"terminal,omitempty"`
 	// Whether standard input will be sent. Otherwise it is empty.
 	Stdin bool `protobuf:"varint,8,opt,name=stdin,proto3" json:"stdin,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,9,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
 	// The caller has journaled on its own disk that this is its first attempt of the
@@ -448,13 +446,6 @@ func (x *ExecStart) GetStdin() bool {
 		return x.Stdin
 	}
 	return false
-}
-
-func (x *ExecStart) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *ExecStart) GetShortenTimeout() bool {
@@ -1772,7 +1763,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xf9\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xe2\x04\n" +
 	"\tExecStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1f\n" +
 	"\x04argv\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80 R\x04argv\x12p\n" +
@@ -1781,14 +1772,14 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\atimeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\atimeout\x127\n" +
 	"\x06limits\x18\x06 \x01(\v2\x1f.fairlead.sandbox.v1.ExecLimitsR\x06limits\x12=\n" +
 	"\bterminal\x18\a \x01(\v2!.fairlead.sandbox.v1.TerminalSizeR\bterminal\x12\x14\n" +
-	"\x05stdin\x18\b \x01(\bR\x05stdin\x121\n" +
-	"\x14workspace_generation\x18\t \x01(\x03R\x13workspaceGeneration\x12'\n" +
+	"\x05stdin\x18\b \x01(\bR\x05stdin\x12'\n" +
 	"\x0fshorten_timeout\x18\n" +
 	" \x01(\bR\x0eshortenTimeout\x12#\n" +
 	"\rfirst_attempt\x18\v \x01(\bR\ffirstAttempt\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\t\x10\n" +
+	"R\x14workspace_generation\"\x93\x03\n" +
 	"\n" +
 	"ExecLimits\x12*\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +

@@ -1224,8 +1224,6 @@ type WriteFileStart struct {
 	IfEtag string `protobuf:"bytes,4,opt,name=if_etag,json=ifEtag,proto3" json:"if_etag,omitempty"`
 	// Writes only if there is no such file; otherwise ALREADY_EXISTS.
 	CreateOnly bool `protobuf:"varint,5,opt,name=create_only,json=createOnly,proto3" json:"create_only,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,6,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The answer of ResolvePath for the path; empty follows symbolic links. The file
 	// is opened there and through no symbolic link: one that is there by now is
 	// FAILED_PRECONDITION with reason PATH_CHANGED.
@@ -1299,13 +1297,6 @@ func (x *WriteFileStart) GetCreateOnly() bool {
 	return false
 }
 
-func (x *WriteFileStart) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
-}
-
 func (x *WriteFileStart) GetResolvedPath() string {
 	if x != nil {
 		return x.ResolvedPath
@@ -1377,8 +1368,6 @@ type EditFileRequest struct {
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// The replacements, each made on the result of the one before.
 	Edits []*Edit `protobuf:"bytes,3,rep,name=edits,proto3" json:"edits,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,4,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The answer of ResolvePath for the path; empty follows symbolic links. The file
 	// is opened there and through no symbolic link: one that is there by now is
 	// FAILED_PRECONDITION with reason PATH_CHANGED.
@@ -1436,13 +1425,6 @@ func (x *EditFileRequest) GetEdits() []*Edit {
 		return x.Edits
 	}
 	return nil
-}
-
-func (x *EditFileRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *EditFileRequest) GetResolvedPath() string {
@@ -1606,11 +1588,9 @@ type DeleteFileRequest struct {
 	// The path.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// Removes a directory with everything in it.
-	Recursive bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,4,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	Recursive     bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteFileRequest) Reset() {
@@ -1664,13 +1644,6 @@ func (x *DeleteFileRequest) GetRecursive() bool {
 	return false
 }
 
-func (x *DeleteFileRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
-}
-
 // DeleteFileResponse says that the file is gone.
 type DeleteFileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1720,11 +1693,9 @@ type MoveFileRequest struct {
 	NewPath string `protobuf:"bytes,3,opt,name=new_path,json=newPath,proto3" json:"new_path,omitempty"`
 	// Replaces a file that is there already, or an empty directory by a directory. Where
 	// both are names of one file (hard links) the old one is removed.
-	Overwrite bool `protobuf:"varint,4,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	Overwrite     bool `protobuf:"varint,4,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MoveFileRequest) Reset() {
@@ -1783,13 +1754,6 @@ func (x *MoveFileRequest) GetOverwrite() bool {
 		return x.Overwrite
 	}
 	return false
-}
-
-func (x *MoveFileRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 // MoveFileResponse describes the file under its new name.
@@ -2546,7 +2510,7 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x10WriteFileRequest\x12;\n" +
 	"\x05start\x18\x01 \x01(\v2#.fairlead.sandbox.v1.WriteFileStartH\x00R\x05start\x12\x1f\n" +
 	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xad\x02\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x96\x02\n" +
 	"\x0eWriteFileStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
@@ -2554,19 +2518,17 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x04mode\x18\x03 \x01(\rB\b\xbaH\x05*\x03\x18\xff\x03R\x04mode\x12!\n" +
 	"\aif_etag\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06ifEtag\x12\x1f\n" +
 	"\vcreate_only\x18\x05 \x01(\bR\n" +
-	"createOnly\x121\n" +
-	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\x12-\n" +
-	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\"`\n" +
+	"createOnly\x12-\n" +
+	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPathJ\x04\b\x06\x10\aR\x14workspace_generation\"`\n" +
 	"\x11WriteFileResponse\x121\n" +
 	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\x8a\x02\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xf3\x01\n" +
 	"\x0fEditFileRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12<\n" +
-	"\x05edits\x18\x03 \x03(\v2\x19.fairlead.sandbox.v1.EditB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\x05edits\x121\n" +
-	"\x14workspace_generation\x18\x04 \x01(\x03R\x13workspaceGeneration\x12-\n" +
-	"\rresolved_path\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\"u\n" +
+	"\x05edits\x18\x03 \x03(\v2\x19.fairlead.sandbox.v1.EditB\v\xbaH\b\x92\x01\x05\b\x01\x10\xe8\aR\x05edits\x12-\n" +
+	"\rresolved_path\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPathJ\x04\b\x04\x10\x05R\x14workspace_generation\"u\n" +
 	"\x04Edit\x12%\n" +
 	"\bold_text\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05(\x80\x80\x80\x04R\aoldText\x12%\n" +
@@ -2578,22 +2540,20 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\x12\"\n" +
 	"\freplacements\x18\x02 \x03(\x05R\freplacements\x12\x18\n" +
 	"\asnippet\x18\x03 \x01(\tR\asnippet\x12,\n" +
-	"\x12snippet_first_line\x18\x04 \x01(\x03R\x10snippetFirstLine\"\xbd\x01\n" +
+	"\x12snippet_first_line\x18\x04 \x01(\x03R\x10snippetFirstLine\"\xa6\x01\n" +
 	"\x11DeleteFileRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12\x1c\n" +
-	"\trecursive\x18\x03 \x01(\bR\trecursive\x121\n" +
-	"\x14workspace_generation\x18\x04 \x01(\x03R\x13workspaceGeneration\"\x14\n" +
-	"\x12DeleteFileResponse\"\xe2\x01\n" +
+	"\trecursive\x18\x03 \x01(\bR\trecursiveJ\x04\b\x04\x10\x05R\x14workspace_generation\"\x14\n" +
+	"\x12DeleteFileResponse\"\xcb\x01\n" +
 	"\x0fMoveFileRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12%\n" +
 	"\bnew_path\x18\x03 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80 R\anewPath\x12\x1c\n" +
-	"\toverwrite\x18\x04 \x01(\bR\toverwrite\x121\n" +
-	"\x14workspace_generation\x18\x05 \x01(\x03R\x13workspaceGeneration\"E\n" +
+	"\toverwrite\x18\x04 \x01(\bR\toverwriteJ\x04\b\x05\x10\x06R\x14workspace_generation\"E\n" +
 	"\x10MoveFileResponse\x121\n" +
 	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\"\xa9\x01\n" +
 	"\x11WatchFilesRequest\x12C\n" +

@@ -102,8 +102,6 @@ type CloneRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The remote, as `https://host/path`.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// The branch, tag or full commit id to stand on; empty: the remote's default. A
@@ -154,13 +152,6 @@ func (x *CloneRepositoryRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *CloneRepositoryRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *CloneRepositoryRequest) GetUrl() string {
@@ -346,8 +337,6 @@ type AddRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The directory below `repos/`.
 	Directory string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
 	// The remote to name `origin` in a new repository; empty: none. It must be allowed.
@@ -393,13 +382,6 @@ func (x *AddRepositoryRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *AddRepositoryRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *AddRepositoryRequest) GetDirectory() string {
@@ -483,8 +465,6 @@ type RemoveRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The directory below `repos/`.
 	Directory     string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -526,13 +506,6 @@ func (x *RemoveRepositoryRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *RemoveRepositoryRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *RemoveRepositoryRequest) GetDirectory() string {
@@ -915,8 +888,6 @@ type CreateBranchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The directory below `repos/`.
 	Directory string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
 	// The branch, such as `fairlead/work`.
@@ -960,13 +931,6 @@ func (x *CreateBranchRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *CreateBranchRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *CreateBranchRequest) GetDirectory() string {
@@ -1034,8 +998,6 @@ type PushRepositoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The directory below `repos/`.
 	Directory string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
 	// The remote, as `https://host/path`. What the repository calls its remote does not
@@ -1086,13 +1048,6 @@ func (x *PushRepositoryRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *PushRepositoryRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *PushRepositoryRequest) GetDirectory() string {
@@ -1206,16 +1161,15 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x16\n" +
 	"\x06branch\x18\x02 \x01(\tR\x06branch\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\tR\x06commit\x12\x10\n" +
-	"\x03url\x18\x04 \x01(\tR\x03url\"\xca\x02\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\"\xb3\x02\n" +
 	"\x16CloneRepositoryRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12\x1c\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1c\n" +
 	"\x03url\x18\x03 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80\x10R\x03url\x12\x1a\n" +
 	"\x03ref\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x03ref\x12I\n" +
 	"\tdirectory\x18\x05 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\x1d\n" +
 	"\x05depth\x18\x06 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\x05depth\x12 \n" +
-	"\x06branch\x18\a \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\"\xa6\x01\n" +
+	"\x06branch\x18\a \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branchJ\x04\b\x02\x10\x03R\x14workspace_generation\"\xa6\x01\n" +
 	"\x17CloneRepositoryResponse\x12@\n" +
 	"\bprogress\x18\x01 \x01(\v2\".fairlead.sandbox.v1.CloneProgressH\x00R\bprogress\x12A\n" +
 	"\n" +
@@ -1224,22 +1178,20 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\x04kind\"?\n" +
 	"\rCloneProgress\x12\x14\n" +
 	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x18\n" +
-	"\apercent\x18\x02 \x01(\x05R\apercent\"\x88\x02\n" +
+	"\apercent\x18\x02 \x01(\x05R\apercent\"\xf1\x01\n" +
 	"\x14AddRepositoryRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12F\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12F\n" +
 	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\x1a\n" +
 	"\x03url\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\x03url\x12 \n" +
-	"\x06branch\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\"r\n" +
+	"\x06branch\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branchJ\x04\b\x02\x10\x03R\x14workspace_generation\"r\n" +
 	"\x15AddRepositoryResponse\x12?\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.RepositoryR\n" +
 	"repository\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xcd\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xb6\x01\n" +
 	"\x17RemoveRepositoryRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12F\n" +
-	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\"\x1a\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12F\n" +
+	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectoryJ\x04\b\x02\x10\x03R\x14workspace_generation\"\x1a\n" +
 	"\x18RemoveRepositoryResponse\"\x91\x01\n" +
 	"\x17ListRepositoriesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
@@ -1263,25 +1215,23 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x19\n" +
 	"\bold_path\x18\x02 \x01(\tR\aoldPath\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\tR\x05index\x12\x1a\n" +
-	"\bworktree\x18\x04 \x01(\tR\bworktree\"\xed\x01\n" +
+	"\bworktree\x18\x04 \x01(\tR\bworktree\"\xd6\x01\n" +
 	"\x13CreateBranchRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12F\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12F\n" +
 	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\"\n" +
 	"\x06branch\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01(\xfa\x01R\x06branch\"W\n" +
+	"\xbaH\ar\x05\x10\x01(\xfa\x01R\x06branchJ\x04\b\x02\x10\x03R\x14workspace_generation\"W\n" +
 	"\x14CreateBranchResponse\x12?\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\v2\x1f.fairlead.sandbox.v1.RepositoryR\n" +
-	"repository\"\xa6\x02\n" +
+	"repository\"\x8f\x02\n" +
 	"\x15PushRepositoryRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12F\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12F\n" +
 	"\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\tdirectory\x12\x1c\n" +
 	"\x03url\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80\x10R\x03url\x12 \n" +
 	"\x06branch\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\x12\x19\n" +
-	"\bonly_new\x18\x06 \x01(\bR\aonlyNew\"\x86\x01\n" +
+	"\bonly_new\x18\x06 \x01(\bR\aonlyNewJ\x04\b\x02\x10\x03R\x14workspace_generation\"\x86\x01\n" +
 	"\x16PushRepositoryResponse\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1d\n" +
 	"\n" +

@@ -286,8 +286,6 @@ type CreateSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to. The snapshot's id follows from the call's.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// What it is made for, in words.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
 	// The snapshot that it follows. It is only remembered.
@@ -331,13 +329,6 @@ func (x *CreateSnapshotRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *CreateSnapshotRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *CreateSnapshotRequest) GetDescription() string {
@@ -987,8 +978,6 @@ type RestoreSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The snapshot.
 	Snapshot      string `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1030,13 +1019,6 @@ func (x *RestoreSnapshotRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *RestoreSnapshotRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *RestoreSnapshotRequest) GetSnapshot() string {
@@ -1125,8 +1107,6 @@ type DeleteSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// These snapshots.
 	Snapshots []string `protobuf:"bytes,3,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
 	// And all but so many of the last ones; 0: no others.
@@ -1170,13 +1150,6 @@ func (x *DeleteSnapshotsRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *DeleteSnapshotsRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *DeleteSnapshotsRequest) GetSnapshots() []string {
@@ -1253,8 +1226,6 @@ type ForkSnapshotRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The caller: the session that gets the workspace.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the new workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The session that has the snapshot, as `sessions/{session}`.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	// The generation of that session's workspace; 0: any.
@@ -1300,13 +1271,6 @@ func (x *ForkSnapshotRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *ForkSnapshotRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *ForkSnapshotRequest) GetSource() string {
@@ -1380,11 +1344,9 @@ func (x *ForkSnapshotResponse) GetCreated() bool {
 type ExportSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to.
-	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place; 0: any.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	Call          *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportSnapshotsRequest) Reset() {
@@ -1422,13 +1384,6 @@ func (x *ExportSnapshotsRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *ExportSnapshotsRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 // ExportSnapshotsResponse describes what was copied.
@@ -1490,10 +1445,9 @@ func (x *ExportSnapshotsResponse) GetSentBytes() int64 {
 type ImportSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to. Repeating the call by the same id changes nothing.
+	// It names the generation of the new place, above 0. Exports of a place with a higher
+	// generation do not count.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the new place; what was exported from a place with a
-	// higher one is not looked at.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The id of the snapshot to make the workspace from. Empty, or when the object
 	// store does not have it any more: the last one.
 	Snapshot      string `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
@@ -1536,13 +1490,6 @@ func (x *ImportSnapshotsRequest) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *ImportSnapshotsRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *ImportSnapshotsRequest) GetSnapshot() string {
@@ -1629,12 +1576,11 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\x0eleft_out_count\x18\v \x01(\x03R\fleftOutCount\"/\n" +
 	"\aLeftOut\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\"\xd0\x01\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"\xb9\x01\n" +
 	"\x15CreateSnapshotRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12*\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12*\n" +
 	"\vdescription\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1f\n" +
-	"\x06parent\x18\x04 \x01(\tB\a\xbaH\x04r\x02(?R\x06parent\"\x86\x01\n" +
+	"\x06parent\x18\x04 \x01(\tB\a\xbaH\x04r\x02(?R\x06parentJ\x04\b\x02\x10\x03R\x14workspace_generation\"\x86\x01\n" +
 	"\x16CreateSnapshotResponse\x129\n" +
 	"\bsnapshot\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.SnapshotR\bsnapshot\x121\n" +
 	"\x06frozen\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06frozen\"\xb3\x01\n" +
@@ -1678,44 +1624,39 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"page_token\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\"z\n" +
 	"\x15DiffSnapshotsResponse\x129\n" +
 	"\achanges\x18\x01 \x03(\v2\x1f.fairlead.sandbox.v1.FileChangeR\achanges\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x94\x01\n" +
 	"\x16RestoreSnapshotRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12%\n" +
-	"\bsnapshot\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?R\bsnapshot\"\x9a\x01\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12%\n" +
+	"\bsnapshot\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?R\bsnapshotJ\x04\b\x02\x10\x03R\x14workspace_generation\"\x9a\x01\n" +
 	"\x17RestoreSnapshotResponse\x12\x18\n" +
 	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\x03R\aremoved\x12\x18\n" +
 	"\achanged\x18\x03 \x01(\x03R\achanged\x121\n" +
-	"\x06frozen\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06frozen\"\xdb\x01\n" +
+	"\x06frozen\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06frozen\"\xc4\x01\n" +
 	"\x16DeleteSnapshotsRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12/\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12/\n" +
 	"\tsnapshots\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\xe8\a\"\x06r\x04\x10\x01(?R\tsnapshots\x12$\n" +
-	"\tkeep_last\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bkeepLast\"T\n" +
+	"\tkeep_last\x18\x04 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bkeepLastJ\x04\b\x02\x10\x03R\x14workspace_generation\"T\n" +
 	"\x17DeleteSnapshotsResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1f\n" +
 	"\vfreed_bytes\x18\x02 \x01(\x03R\n" +
-	"freedBytes\"\x98\x02\n" +
+	"freedBytes\"\x81\x02\n" +
 	"\x13ForkSnapshotRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12A\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12A\n" +
 	"\x06source\x18\x03 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06source\x12+\n" +
 	"\x11source_generation\x18\x04 \x01(\x03R\x10sourceGeneration\x12%\n" +
-	"\bsnapshot\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?R\bsnapshot\"0\n" +
+	"\bsnapshot\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?R\bsnapshotJ\x04\b\x02\x10\x03R\x14workspace_generation\"0\n" +
 	"\x14ForkSnapshotResponse\x12\x18\n" +
-	"\acreated\x18\x01 \x01(\bR\acreated\"\x84\x01\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\"m\n" +
 	"\x16ExportSnapshotsRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\"V\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04callJ\x04\b\x02\x10\x03R\x14workspace_generation\"V\n" +
 	"\x17ExportSnapshotsResponse\x12\x1c\n" +
 	"\tsnapshots\x18\x01 \x01(\x03R\tsnapshots\x12\x1d\n" +
 	"\n" +
-	"sent_bytes\x18\x02 \x01(\x03R\tsentBytes\"\xb2\x01\n" +
+	"sent_bytes\x18\x02 \x01(\x03R\tsentBytes\"\x92\x01\n" +
 	"\x16ImportSnapshotsRequest\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12:\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x13workspaceGeneration\x12#\n" +
-	"\bsnapshot\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bsnapshot\"n\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12#\n" +
+	"\bsnapshot\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bsnapshotJ\x04\b\x02\x10\x03R\x14workspace_generation\"n\n" +
 	"\x17ImportSnapshotsResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated\x129\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x1d.fairlead.sandbox.v1.SnapshotR\bsnapshot*\xbd\x01\n" +

@@ -147,14 +147,12 @@ func (ArchiveFormat) EnumDescriptor() ([]byte, []int) {
 // EnsureWorkspaceRequest asks for a workspace.
 type EnsureWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The call that the request belongs to.
+	// The call that the request belongs to. A copy of a lower generation that the node
+	// still has, from before the workspace was moved away, is ended and deleted. A new
+	// workspace takes its place.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// Files to put into a new workspace, by path.
 	SeedFiles map[string][]byte `protobuf:"bytes,2,rep,name=seed_files,json=seedFiles,proto3" json:"seed_files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The generation of the workspace's place. A copy of a lower one that the node
-	// still has, from before the workspace was moved away, is ended and deleted, and a
-	// new workspace takes its place.
-	WorkspaceGeneration int64 `protobuf:"varint,3,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// What commands may reach from now on; those that run keep what they have. Not
 	// set changes nothing; a new workspace has no network then. A policy that is not
 	// valid, or that asks for more than the operator allows, is INVALID_ARGUMENT with
@@ -228,13 +226,6 @@ func (x *EnsureWorkspaceRequest) GetSeedFiles() map[string][]byte {
 		return x.SeedFiles
 	}
 	return nil
-}
-
-func (x *EnsureWorkspaceRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *EnsureWorkspaceRequest) GetNetwork() *NetworkPolicy {
@@ -1570,8 +1561,6 @@ type ImportWorkspaceOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call that the request belongs to. Repeating the call by the same id changes nothing.
 	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The generation of the workspace's place.
-	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The archive's format; not set means TAR.
 	Format        ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1613,13 +1602,6 @@ func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
 		return x.Call
 	}
 	return nil
-}
-
-func (x *ImportWorkspaceOpen) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 func (x *ImportWorkspaceOpen) GetFormat() ArchiveFormat {
@@ -1679,12 +1661,11 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xeb\x04\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
-	"seed_files\x18\x02 \x03(\v2:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\f\x10\x80\x02\"\ar\x05\x10\x01(\x80 R\tseedFiles\x121\n" +
-	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\x12<\n" +
+	"seed_files\x18\x02 \x03(\v2:.fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntryB\x12\xbaH\x0f\x9a\x01\f\x10\x80\x02\"\ar\x05\x10\x01(\x80 R\tseedFiles\x12<\n" +
 	"\anetwork\x18\x04 \x01(\v2\".fairlead.sandbox.v1.NetworkPolicyR\anetwork\x12<\n" +
 	"\x06limits\x18\x05 \x01(\v2$.fairlead.sandbox.v1.WorkspaceLimitsR\x06limits\x12\x1d\n" +
 	"\n" +
@@ -1694,7 +1675,7 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\venvironment\x18\a \x01(\v2).fairlead.sandbox.v1.WorkspaceEnvironmentR\venvironment\x1a<\n" +
 	"\x0eSeedFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x9d\x04\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01J\x04\b\x03\x10\x04R\x14workspace_generation\"\x9d\x04\n" +
 	"\x0fWorkspaceLimits\x12*\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +
 	"\tprocesses\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\tprocesses\x12&\n" +
@@ -1778,11 +1759,10 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x16ImportWorkspaceRequest\x12>\n" +
 	"\x04open\x18\x01 \x01(\v2(.fairlead.sandbox.v1.ImportWorkspaceOpenH\x00R\x04open\x12\x1f\n" +
 	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xc7\x01\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xb0\x01\n" +
 	"\x13ImportWorkspaceOpen\x127\n" +
-	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x121\n" +
-	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +
-	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"3\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12D\n" +
+	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06formatJ\x04\b\x02\x10\x03R\x14workspace_generation\"3\n" +
 	"\x17ImportWorkspaceResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated*\x88\x01\n" +
 	"\n" +

@@ -166,11 +166,9 @@ type CallToolRequest struct {
 	// The tools that the agent may ask for. Another one is a result with an error.
 	AllowedTools []string `protobuf:"bytes,5,rep,name=allowed_tools,json=allowedTools,proto3" json:"allowed_tools,omitempty"`
 	// A person's answer to `ask`.
-	Approval *Approval `protobuf:"bytes,6,opt,name=approval,proto3" json:"approval,omitempty"`
-	// The generation of the workspace's place, to refuse a node that lost it.
-	WorkspaceGeneration int64 `protobuf:"varint,7,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	Approval      *Approval `protobuf:"bytes,6,opt,name=approval,proto3" json:"approval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallToolRequest) Reset() {
@@ -243,13 +241,6 @@ func (x *CallToolRequest) GetApproval() *Approval {
 		return x.Approval
 	}
 	return nil
-}
-
-func (x *CallToolRequest) GetWorkspaceGeneration() int64 {
-	if x != nil {
-		return x.WorkspaceGeneration
-	}
-	return 0
 }
 
 // Approval is a person's answer to `ask`.
@@ -1481,7 +1472,7 @@ var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xf1\x02\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xda\x02\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1d\n" +
 	"\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04tool\x121\n" +
@@ -1489,8 +1480,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05(\x80\x80\x80\x04R\rargumentsJson\x127\n" +
 	"\aprofile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\aprofile\x12.\n" +
 	"\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\fallowedTools\x127\n" +
-	"\bapproval\x18\x06 \x01(\v2\x1b.fairlead.tools.v1.ApprovalR\bapproval\x121\n" +
-	"\x14workspace_generation\x18\a \x01(\x03R\x13workspaceGeneration\"\x80\x01\n" +
+	"\bapproval\x18\x06 \x01(\v2\x1b.fairlead.tools.v1.ApprovalR\bapprovalJ\x04\b\a\x10\bR\x14workspace_generation\"\x80\x01\n" +
 	"\bApproval\x12\x1f\n" +
 	"\x06digest\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12#\n" +

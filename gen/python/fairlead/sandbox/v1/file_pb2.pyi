@@ -194,22 +194,20 @@ class WriteFileRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[WriteFileStart, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class WriteFileStart(_message.Message):
-    __slots__ = ("call", "path", "mode", "if_etag", "create_only", "workspace_generation", "resolved_path")
+    __slots__ = ("call", "path", "mode", "if_etag", "create_only", "resolved_path")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     IF_ETAG_FIELD_NUMBER: _ClassVar[int]
     CREATE_ONLY_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     mode: int
     if_etag: str
     create_only: bool
-    workspace_generation: int
     resolved_path: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., mode: _Optional[int] = ..., if_etag: _Optional[str] = ..., create_only: _Optional[bool] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., mode: _Optional[int] = ..., if_etag: _Optional[str] = ..., create_only: _Optional[bool] = ..., resolved_path: _Optional[str] = ...) -> None: ...
 
 class WriteFileResponse(_message.Message):
     __slots__ = ("file", "created")
@@ -220,18 +218,16 @@ class WriteFileResponse(_message.Message):
     def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ..., created: _Optional[bool] = ...) -> None: ...
 
 class EditFileRequest(_message.Message):
-    __slots__ = ("call", "path", "edits", "workspace_generation", "resolved_path")
+    __slots__ = ("call", "path", "edits", "resolved_path")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     EDITS_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     edits: _containers.RepeatedCompositeFieldContainer[Edit]
-    workspace_generation: int
     resolved_path: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., edits: _Optional[_Iterable[_Union[Edit, _Mapping]]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., edits: _Optional[_Iterable[_Union[Edit, _Mapping]]] = ..., resolved_path: _Optional[str] = ...) -> None: ...
 
 class Edit(_message.Message):
     __slots__ = ("old_text", "new_text", "replace_all")
@@ -256,34 +252,30 @@ class EditFileResponse(_message.Message):
     def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ..., replacements: _Optional[_Iterable[int]] = ..., snippet: _Optional[str] = ..., snippet_first_line: _Optional[int] = ...) -> None: ...
 
 class DeleteFileRequest(_message.Message):
-    __slots__ = ("call", "path", "recursive", "workspace_generation")
+    __slots__ = ("call", "path", "recursive")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     RECURSIVE_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     recursive: bool
-    workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., recursive: _Optional[bool] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., recursive: _Optional[bool] = ...) -> None: ...
 
 class DeleteFileResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class MoveFileRequest(_message.Message):
-    __slots__ = ("call", "path", "new_path", "overwrite", "workspace_generation")
+    __slots__ = ("call", "path", "new_path", "overwrite")
     CALL_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     NEW_PATH_FIELD_NUMBER: _ClassVar[int]
     OVERWRITE_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     path: str
     new_path: str
     overwrite: bool
-    workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., new_path: _Optional[str] = ..., overwrite: _Optional[bool] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., new_path: _Optional[str] = ..., overwrite: _Optional[bool] = ...) -> None: ...
 
 class MoveFileResponse(_message.Message):
     __slots__ = ("file",)

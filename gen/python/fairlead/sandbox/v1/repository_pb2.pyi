@@ -21,22 +21,20 @@ class Repository(_message.Message):
     def __init__(self, directory: _Optional[str] = ..., branch: _Optional[str] = ..., commit: _Optional[str] = ..., url: _Optional[str] = ...) -> None: ...
 
 class CloneRepositoryRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "url", "ref", "directory", "depth", "branch")
+    __slots__ = ("call", "url", "ref", "directory", "depth", "branch")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     REF_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     url: str
     ref: str
     directory: str
     depth: int
     branch: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., url: _Optional[str] = ..., ref: _Optional[str] = ..., directory: _Optional[str] = ..., depth: _Optional[int] = ..., branch: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., url: _Optional[str] = ..., ref: _Optional[str] = ..., directory: _Optional[str] = ..., depth: _Optional[int] = ..., branch: _Optional[str] = ...) -> None: ...
 
 class CloneRepositoryResponse(_message.Message):
     __slots__ = ("progress", "repository")
@@ -55,18 +53,16 @@ class CloneProgress(_message.Message):
     def __init__(self, phase: _Optional[str] = ..., percent: _Optional[int] = ...) -> None: ...
 
 class AddRepositoryRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "directory", "url", "branch")
+    __slots__ = ("call", "directory", "url", "branch")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     directory: str
     url: str
     branch: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
 
 class AddRepositoryResponse(_message.Message):
     __slots__ = ("repository", "created")
@@ -77,14 +73,12 @@ class AddRepositoryResponse(_message.Message):
     def __init__(self, repository: _Optional[_Union[Repository, _Mapping]] = ..., created: _Optional[bool] = ...) -> None: ...
 
 class RemoveRepositoryRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "directory")
+    __slots__ = ("call", "directory")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     directory: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., directory: _Optional[str] = ...) -> None: ...
 
 class RemoveRepositoryResponse(_message.Message):
     __slots__ = ()
@@ -143,16 +137,14 @@ class RepositoryChange(_message.Message):
     def __init__(self, path: _Optional[str] = ..., old_path: _Optional[str] = ..., index: _Optional[str] = ..., worktree: _Optional[str] = ...) -> None: ...
 
 class CreateBranchRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "directory", "branch")
+    __slots__ = ("call", "directory", "branch")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     directory: str
     branch: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., directory: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
 
 class CreateBranchResponse(_message.Message):
     __slots__ = ("repository",)
@@ -161,20 +153,18 @@ class CreateBranchResponse(_message.Message):
     def __init__(self, repository: _Optional[_Union[Repository, _Mapping]] = ...) -> None: ...
 
 class PushRepositoryRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "directory", "url", "branch", "only_new")
+    __slots__ = ("call", "directory", "url", "branch", "only_new")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     ONLY_NEW_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     directory: str
     url: str
     branch: str
     only_new: bool
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ..., only_new: _Optional[bool] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ..., only_new: _Optional[bool] = ...) -> None: ...
 
 class PushRepositoryResponse(_message.Message):
     __slots__ = ("ref", "old_commit", "new_commit", "up_to_date")

@@ -64,16 +64,14 @@ class LeftOut(_message.Message):
     def __init__(self, path: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class CreateSnapshotRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "description", "parent")
+    __slots__ = ("call", "description", "parent")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     description: str
     parent: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., description: _Optional[str] = ..., parent: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., description: _Optional[str] = ..., parent: _Optional[str] = ...) -> None: ...
 
 class CreateSnapshotResponse(_message.Message):
     __slots__ = ("snapshot", "frozen")
@@ -175,14 +173,12 @@ class DiffSnapshotsResponse(_message.Message):
     def __init__(self, changes: _Optional[_Iterable[_Union[FileChange, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class RestoreSnapshotRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "snapshot")
+    __slots__ = ("call", "snapshot")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     snapshot: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., snapshot: _Optional[str] = ...) -> None: ...
 
 class RestoreSnapshotResponse(_message.Message):
     __slots__ = ("written", "removed", "changed", "frozen")
@@ -197,16 +193,14 @@ class RestoreSnapshotResponse(_message.Message):
     def __init__(self, written: _Optional[int] = ..., removed: _Optional[int] = ..., changed: _Optional[int] = ..., frozen: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class DeleteSnapshotsRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "snapshots", "keep_last")
+    __slots__ = ("call", "snapshots", "keep_last")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     KEEP_LAST_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     snapshots: _containers.RepeatedScalarFieldContainer[str]
     keep_last: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., snapshots: _Optional[_Iterable[str]] = ..., keep_last: _Optional[int] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., snapshots: _Optional[_Iterable[str]] = ..., keep_last: _Optional[int] = ...) -> None: ...
 
 class DeleteSnapshotsResponse(_message.Message):
     __slots__ = ("deleted", "freed_bytes")
@@ -217,18 +211,16 @@ class DeleteSnapshotsResponse(_message.Message):
     def __init__(self, deleted: _Optional[int] = ..., freed_bytes: _Optional[int] = ...) -> None: ...
 
 class ForkSnapshotRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "source", "source_generation", "snapshot")
+    __slots__ = ("call", "source", "source_generation", "snapshot")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     source: str
     source_generation: int
     snapshot: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., source: _Optional[str] = ..., source_generation: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., source: _Optional[str] = ..., source_generation: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
 
 class ForkSnapshotResponse(_message.Message):
     __slots__ = ("created",)
@@ -237,12 +229,10 @@ class ForkSnapshotResponse(_message.Message):
     def __init__(self, created: _Optional[bool] = ...) -> None: ...
 
 class ExportSnapshotsRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation")
+    __slots__ = ("call",)
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ...) -> None: ...
 
 class ExportSnapshotsResponse(_message.Message):
     __slots__ = ("snapshots", "sent_bytes")
@@ -253,14 +243,12 @@ class ExportSnapshotsResponse(_message.Message):
     def __init__(self, snapshots: _Optional[int] = ..., sent_bytes: _Optional[int] = ...) -> None: ...
 
 class ImportSnapshotsRequest(_message.Message):
-    __slots__ = ("call", "workspace_generation", "snapshot")
+    __slots__ = ("call", "snapshot")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     snapshot: str
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., snapshot: _Optional[str] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., snapshot: _Optional[str] = ...) -> None: ...
 
 class ImportSnapshotsResponse(_message.Message):
     __slots__ = ("created", "snapshot")

@@ -37,7 +37,7 @@ ARCHIVE_FORMAT_ZIP: ArchiveFormat
 ARCHIVE_FORMAT_TAR_GZIP: ArchiveFormat
 
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "workspace_generation", "network", "limits", "must_exist", "warm", "mounts", "environment")
+    __slots__ = ("call", "seed_files", "network", "limits", "must_exist", "warm", "mounts", "environment")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -47,7 +47,6 @@ class EnsureWorkspaceRequest(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
     CALL_FIELD_NUMBER: _ClassVar[int]
     SEED_FILES_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     MUST_EXIST_FIELD_NUMBER: _ClassVar[int]
@@ -56,14 +55,13 @@ class EnsureWorkspaceRequest(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     seed_files: _containers.ScalarMap[str, bytes]
-    workspace_generation: int
     network: NetworkPolicy
     limits: WorkspaceLimits
     must_exist: bool
     warm: bool
     mounts: WorkspaceMounts
     environment: WorkspaceEnvironment
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., workspace_generation: _Optional[int] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., must_exist: _Optional[bool] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., must_exist: _Optional[bool] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
 
 class WorkspaceLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
@@ -255,14 +253,12 @@ class ImportWorkspaceRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[ImportWorkspaceOpen, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ImportWorkspaceOpen(_message.Message):
-    __slots__ = ("call", "workspace_generation", "format")
+    __slots__ = ("call", "format")
     CALL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
-    workspace_generation: int
     format: ArchiveFormat
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., workspace_generation: _Optional[int] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
 
 class ImportWorkspaceResponse(_message.Message):
     __slots__ = ("created",)

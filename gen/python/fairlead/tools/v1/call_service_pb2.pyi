@@ -41,22 +41,20 @@ CALL_OUTCOME_CANCELLED: CallOutcome
 CALL_OUTCOME_UNKNOWN: CallOutcome
 
 class CallToolRequest(_message.Message):
-    __slots__ = ("call", "tool", "arguments_json", "profile", "allowed_tools", "approval", "workspace_generation")
+    __slots__ = ("call", "tool", "arguments_json", "profile", "allowed_tools", "approval")
     CALL_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
-    WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     tool: str
     arguments_json: str
     profile: str
     allowed_tools: _containers.RepeatedScalarFieldContainer[str]
     approval: Approval
-    workspace_generation: int
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., approval: _Optional[_Union[Approval, _Mapping]] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., approval: _Optional[_Union[Approval, _Mapping]] = ...) -> None: ...
 
 class Approval(_message.Message):
     __slots__ = ("digest", "approved", "comment", "user")

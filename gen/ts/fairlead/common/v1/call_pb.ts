@@ -59,8 +59,7 @@ export type CallRef = Message<"fairlead.common.v1.CallRef"> & {
    * The generation of the workspace's place, which grows each time the workspace is
    * moved to another node. A node whose copy is of another one refuses the request
    * with FAILED_PRECONDITION and reason STALE_GENERATION; tools takes a call that
-   * was started under a lower one for lost. 0: any. A request's own
-   * `workspace_generation` goes before this one.
+   * was started under a lower one for lost. 0: any.
    *
    * @generated from field: int64 workspace_generation = 5;
    */

@@ -224,7 +224,7 @@ func (m *Mover) fetch(sc state.Scope, p store.Place, exported string) (*sandboxv
 	ref := sc.CallRef(fmt.Sprintf("%s.place.%d", sc.Lease.Session, p.Generation))
 	var made *sandboxv1.ImportSnapshotsResponse
 	err := sc.Patiently(sc.WarnAway("The workspace cannot be brought to its new node now"), func() (err error) {
-		made, err = m.snapshots.ImportSnapshots(sc, &sandboxv1.ImportSnapshotsRequest{Call: ref, WorkspaceGeneration: p.Generation, Snapshot: exported})
+		made, err = m.snapshots.ImportSnapshots(sc, &sandboxv1.ImportSnapshotsRequest{Call: ref, Snapshot: exported})
 		return err
 	})
 	switch apierr.Reason(err) {
