@@ -67,9 +67,8 @@ build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox, bin/s
 
 .PHONY: fairlead
 fairlead: $(INIT) ## Build bin/fairlead alone: the four services in one program, and the command line
-	@echo "building bin/fairlead; the first build also downloads its modules and takes a few minutes"
 	@mkdir -p bin
-	@go build -ldflags "$(LDFLAGS)" -o bin/ $(FAIRLEAD)
+	@deploy/build bin/fairlead "$(LDFLAGS)" $(FAIRLEAD)
 
 .PHONY: run
 run: fairlead need-bubblewrap ## Serve everything on 127.0.0.1 (REST 8080, gRPC 9090)

@@ -115,31 +115,32 @@ func (c *client) bash(t *testing.T, script string) (stdout, stderr string, exite
 	if err == nil {
 		err = stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: c.call(), Argv: []string{"bash", "-c", script}}}})
 	}
+	var out, problems strings.Builder
 	for err == nil && exited == nil {
 		var m *sandboxv1.ExecResponse
 		m, err = stream.Recv()
-		stdout += string(m.GetStdout().GetData())
-		stderr += string(m.GetStderr().GetData())
+		out.Write(m.GetStdout().GetData())
+		problems.Write(m.GetStderr().GetData())
 		exited = m.GetExited()
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", script, err)
 	}
-	return stdout, stderr, exited
+	return out.String(), problems.String(), exited
 }
 
 // wantFile checks a file through the file API.
 func (c *client) wantFile(t *testing.T, name, want string) {
 	t.Helper()
 	stream, err := sandboxv1.NewFileServiceClient(c.conn).ReadFile(t.Context(), &sandboxv1.ReadFileRequest{Session: "sessions/one", Path: name})
-	var got string
+	var got strings.Builder
 	for err == nil {
 		var m *sandboxv1.ReadFileResponse
 		m, err = stream.Recv()
-		got += string(m.GetData())
+		got.Write(m.GetData())
 	}
-	if got != want || !errors.Is(err, io.EOF) {
-		t.Errorf("%s holds %q, %v", name, got, err)
+	if got.String() != want || !errors.Is(err, io.EOF) {
+		t.Errorf("%s holds %q, %v", name, got.String(), err)
 	}
 }
 
