@@ -19,15 +19,15 @@ const AsideName = "aside"
 // would take them for the mount. Elsewhere it renames only non-folders, which would make the mount fail.
 // Such files predate the mount, or came with an import or the first files. The caller has exclusive use of
 // the session. An empty user stands for the mounts that every user gets. mu is held.
-func (s *session) setAside(user string) error {
-	if s.node.o.Mounts == nil || s.meta.unsealed() != nil {
+func (ws *workspace) setAside(user string) error {
+	if ws.node.o.Mounts == nil || ws.meta.unsealed() != nil {
 		return nil
 	}
-	all, err := s.node.o.Mounts.For(s.key.Tenant, user, nil)
+	all, err := ws.node.o.Mounts.For(ws.key.Tenant, user, nil)
 	if err != nil {
 		return err
 	}
-	dir, err := openOwn(s.path("workspace")) // before the folder is read: a command may have closed it
+	dir, err := openOwn(ws.path("workspace")) // before the folder is read: a command may have closed it
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -36,15 +36,15 @@ func (s *session) setAside(user string) error {
 	}
 	defer func() { _ = dir.Close() }()
 	for _, m := range all {
-		if m.Point() != m.Alias || m.Alias == "" || m.fits(s.path("workspace", m.Alias)) {
+		if m.Point() != m.Alias || m.Alias == "" || m.fits(ws.path("workspace", m.Alias)) {
 			continue
 		}
-		s.node.o.Runner.Stop(s.path("workspace")) // a mount would move along
+		ws.node.o.Runner.Stop(ws.path("workspace")) // a mount would move along
 		to, err := renameAside(dir, m.Alias)
 		if err != nil {
 			return fmt.Errorf("set aside %s, where mounts are to lie: %w", m.Alias, err)
 		}
-		s.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", s.key.Session, "from", m.Alias, "to", to)
+		ws.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", ws.key.Session, "from", m.Alias, "to", to)
 	}
 	return nil
 }

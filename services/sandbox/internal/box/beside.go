@@ -74,27 +74,27 @@ func (n *Node) Beside(ctx context.Context, c Call, network OperatorNetwork, with
 
 // mayBegin refuses a caller that has lost the session, unless its work outlives the session's holders.
 func (s *session) mayBegin(c Call) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.admitCall(c); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.admitCall(c); err != nil {
 		return err
 	}
-	return s.fenceCall(c)
+	return s.workspace.fenceCall(c)
 }
 
 // make makes the folders. Folders that a crash leaves are cleared with the staging folder.
 func (b *Beside) make(network OperatorNetwork, withFiles bool) (err error) {
 	s := b.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.admitCall(b.call); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.admitCall(b.call); err != nil {
 		return err
 	}
-	used, err := s.usage.get(s.limits(), s.folders()...)
+	used, err := s.workspace.usage.get(s.workspace.limits(), s.workspace.folders()...)
 	if err != nil {
 		return fmt.Errorf("count the workspace: %w", err)
 	}
-	own := s.sandbox("", "") // it shows no mounts
+	own := s.workspace.sandbox("", "") // it shows no mounts
 	if why := used.over(own.Limits); why != "" {
 		return fmt.Errorf("%w: %s: delete files first", ErrWorkspaceFull, why)
 	}

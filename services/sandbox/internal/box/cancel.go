@@ -17,9 +17,9 @@ func (n *Node) Acknowledge(c Call) error {
 		return err
 	}
 	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.fenceCall(c); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.fenceCall(c); err != nil {
 		return err
 	}
 	e, _ := s.execs.find(c.ID)
@@ -64,9 +64,9 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 
 // unstarted returns the outcome of a call without a command: nil if the command had not started.
 func (s *session) unstarted(id string) *Outcome {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, gone := s.execs.find(id); !gone && s.meta != nil && s.meta.Doubted {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if _, gone := s.execs.find(id); !gone && s.workspace.meta != nil && s.workspace.meta.Doubted {
 		return forgottenOutcome()
 	}
 	return nil
@@ -74,9 +74,9 @@ func (s *session) unstarted(id string) *Outcome {
 
 // refuse records that a call is cancelled, and returns its exec if there is one to kill.
 func (s *session) refuse(c Call) (*Exec, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.fenceCall(c); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.fenceCall(c); err != nil {
 		return nil, err
 	}
 	e, _ := s.execs.find(c.ID)

@@ -17,8 +17,8 @@ import (
 
 // vouched reports whether a command's start need not be synced: its caller vouches for it, and the disk
 // says that the workspace has such starts. mu is held.
-func (s *session) vouched(spec Spec) bool {
-	return spec.First && s.node.trusting() && s.meta.Unsynced == s.node.life.ID
+func (ws *workspace) vouched(spec Spec) bool {
+	return spec.First && ws.node.trusting() && ws.meta.Unsynced == ws.node.life.ID
 }
 
 // vouch writes to disk that starts are not synced from now on. It runs after a caller has vouched for a
@@ -29,17 +29,17 @@ func (n *Node) vouch(k Key) error {
 		return err
 	}
 	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta == nil || !n.trusting() || s.meta.Unsynced == n.life.ID {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if s.workspace.meta == nil || !n.trusting() || s.workspace.meta.Unsynced == n.life.ID {
 		return nil
 	}
-	m := *s.meta
+	m := *s.workspace.meta
 	m.Unsynced = n.life.ID
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember that starts are not synced: %w", err)
 	}
-	s.meta = &m
+	s.workspace.meta = &m
 	return nil
 }
 
@@ -49,13 +49,13 @@ func (n *Node) forgetful(m *meta) bool { return m.Unsynced != "" && m.Unsynced !
 // doubt adopts the meta file, and records whether the machine may have lost command starts. If the disk is
 // full, the next read of the workspace repeats the check instead of failing: the caller may be about to
 // make room. mu is held.
-func (s *session) doubt(m *meta) {
-	if s.meta = m; !s.node.forgetful(m) {
+func (ws *workspace) doubt(m *meta) {
+	if ws.meta = m; !ws.node.forgetful(m) {
 		return
 	}
 	m.Unsynced, m.Doubted = "", true
-	if err := save(s.path(metaFile), m); err != nil {
-		s.node.o.Log.Error("cannot note that the machine may have forgotten commands", "session", s.key.Session, "error", err)
+	if err := save(ws.path(metaFile), m); err != nil {
+		ws.node.o.Log.Error("cannot note that the machine may have forgotten commands", "session", ws.key.Session, "error", err)
 	}
 }
 

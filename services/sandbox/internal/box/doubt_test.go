@@ -452,7 +452,7 @@ func TestToRememberAWordTakesNoPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.mu.Lock() // it cannot be remembered
+	s.workspace.mu.Lock() // it cannot be remembered
 	e.stop(Outcome{Reason: Cancelled})
 	<-e.done
 	active := func() int { n.mu.Lock(); defer n.mu.Unlock(); return n.active }
@@ -462,6 +462,6 @@ func TestToRememberAWordTakesNoPlace(t *testing.T) {
 	if active() > 0 {
 		t.Error("the place is taken")
 	}
-	s.mu.Unlock()
+	s.workspace.mu.Unlock()
 	leave()
 }

@@ -30,7 +30,7 @@ type running struct {
 // runs registers a command that runs, until the returned function is called.
 func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
 	n := s.node
-	r := &running{session: s, process: p, stop: stop, begun: n.o.Now(), size: s.usage.last()}
+	r := &running{session: s, process: p, stop: stop, begun: n.o.Now(), size: s.workspace.usage.last()}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running[r] = struct{}{}
@@ -82,7 +82,7 @@ func (n *Node) activeSessions() []*activeSession {
 // measure finds out how much the session's commands have written: what the workspace has grown by since the
 // first of them began, and what their processes have written by themselves.
 func (a *activeSession) measure() {
-	now := a.session.usage.last()
+	now := a.session.workspace.usage.last()
 	var grown, written int64
 	for _, r := range a.commands {
 		grown = max(grown, now.Bytes-r.size.Bytes+inodeBytes*(now.Inodes-r.size.Inodes))

@@ -55,5 +55,5 @@ func (s *session) clearLeft() (err error) {
 	if _, at := os.Lstat(s.path(interruptedFile)); !errors.Is(at, os.ErrNotExist) {
 		return errors.Join(err, at) // the staging folder shows what became of changes
 	}
-	return errors.Join(err, s.clearStaging())
+	return errors.Join(err, s.workspace.clearStaging())
 }

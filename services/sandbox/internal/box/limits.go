@@ -190,9 +190,9 @@ func (l Limits) BoundScratch() Limits {
 }
 
 // limits returns the limits of the session's workspace and of all that runs in it. mu is held.
-func (s *session) limits() Limits {
-	if s.meta == nil {
-		return s.node.o.Limits
+func (ws *workspace) limits() Limits {
+	if ws.meta == nil {
+		return ws.node.o.Limits
 	}
-	return s.node.o.Limits.under(s.meta.Limits)
+	return ws.node.o.Limits.under(ws.meta.Limits)
 }

@@ -132,8 +132,8 @@ func (s Sandbox) MountList() ([]Mount, error) {
 }
 
 // mounts returns the session's mounts for a user, each with its place. mu is held.
-func (s *session) mounts(user string) ([]Mount, error) {
-	return s.mountsFor(user, s.meta.Asked, true)
+func (ws *workspace) mounts(user string) ([]Mount, error) {
+	return ws.mountsFor(user, ws.meta.Asked, true)
 }
 
 // Points returns the folders of the workspace that mounts lie over; the value is true for covers, which
@@ -155,15 +155,15 @@ func (w *Workspace) Points(user string) (map[string]bool, error) {
 
 // mountsFor is mounts with the names asked for. If prepare is set, it makes the folders that mounts lie
 // over. Otherwise it leaves out mounts whose folder is missing, except covers, which need none.
-func (s *session) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
+func (ws *workspace) mountsFor(user string, asked []string, prepare bool) ([]Mount, error) {
 	var all []Mount
-	if s.node.o.Mounts != nil {
+	if ws.node.o.Mounts != nil {
 		var err error
-		if all, err = s.node.o.Mounts.For(s.key.Tenant, user, asked); err != nil {
+		if all, err = ws.node.o.Mounts.For(ws.key.Tenant, user, asked); err != nil {
 			return nil, err
 		}
 	}
-	return placed(s.path("workspace"), s.node.slots.owner(s.meta.Slot), all, prepare)
+	return placed(ws.path("workspace"), ws.node.slots.owner(ws.meta.Slot), all, prepare)
 }
 
 // placed returns the mounts that have a place in a workspace, and makes the places if prepare is set.
@@ -273,20 +273,20 @@ func (w *Workspace) MakeStandardFolders() error {
 
 // Mounts returns the user's mounts in the workspace.
 func (w *Workspace) Mounts(user string) ([]Mount, error) {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	if w.s.meta == nil {
+	w.s.workspace.mu.Lock()
+	defer w.s.workspace.mu.Unlock()
+	if w.s.workspace.meta == nil {
 		return nil, ErrNoWorkspace
 	}
 	var may []string // mounts requested for another user are left out
-	for _, name := range w.s.meta.Asked {
-		if _, err := w.s.mountsFor(user, []string{name}, false); err == nil {
+	for _, name := range w.s.workspace.meta.Asked {
+		if _, err := w.s.workspace.mountsFor(user, []string{name}, false); err == nil {
 			may = append(may, name)
 		} else if !errors.Is(err, ErrNoMount) {
 			return nil, err
 		}
 	}
-	return w.s.mountsFor(user, may, false)
+	return w.s.workspace.mountsFor(user, may, false)
 }
 
 // ReserveMount refuses a change that would exceed a mount's limits, and a file above the limit of a file.
@@ -330,32 +330,32 @@ const hitStorage = "storage"
 
 // surroundings returns the mounts and the environment of a command of the caller, and a watch of the
 // folders that it may fill. mu is held.
-func (s *session) surroundings(c Call) (mounts string, env []string, w watch, err error) {
-	all, err := s.mounts(c.User)
+func (ws *workspace) surroundings(c Call) (mounts string, env []string, w watch, err error) {
+	all, err := ws.mounts(c.User)
 	if err != nil {
 		return "", nil, nil, err
 	}
 	mounts = EncodeMounts(all)
-	if err := s.otherMounts(mounts, s.apart(c.User)); err != nil {
+	if err := ws.otherMounts(mounts, ws.apart(c.User)); err != nil {
 		return "", nil, nil, err
 	}
-	if env, err = s.environment(c.User); err != nil {
+	if env, err = ws.environment(c.User); err != nil {
 		return "", nil, nil, err
 	}
-	w, err = s.watchMounts(all)
+	w, err = ws.watchMounts(all)
 	return mounts, env, w, err
 }
 
 // watchMounts returns a watch that also covers the limited mounts. A mount that was full before the command
 // may grow by a little, so that the command can make room.
-func (s *session) watchMounts(all []Mount) (watch, error) {
+func (ws *workspace) watchMounts(all []Mount) (watch, error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(m Mount) bool { return m.Bytes == 0 })
 	if len(all) == 0 {
-		return s.watch, nil
+		return ws.watch, nil
 	}
 	bounds := make([]Limits, len(all))
 	for i, m := range all {
-		u, err := s.node.stored(m).near(m.limits(), m.Source)
+		u, err := ws.node.stored(m).near(m.limits(), m.Source)
 		if err != nil {
 			return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
 		}
@@ -369,9 +369,9 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 		}
 	}
 	return func(l Limits, quick bool) (limit, why string) {
-		limit, why = s.watch(l, quick)
+		limit, why = ws.watch(l, quick)
 		for i, m := range all {
-			if w := s.watchMount(m, bounds[i], quick); w != "" && limit == "" {
+			if w := ws.watchMount(m, bounds[i], quick); w != "" && limit == "" {
 				limit, why = hitStorage, w
 			}
 		}
@@ -379,11 +379,11 @@ func (s *session) watchMounts(all []Mount) (watch, error) {
 	}, nil
 }
 
-func (s *session) watchMount(m Mount, bound Limits, quick bool) string {
-	u, err := s.node.stored(m).look(quick, bound, m.Source)
+func (ws *workspace) watchMount(m Mount, bound Limits, quick bool) string {
+	u, err := ws.node.stored(m).look(quick, bound, m.Source)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
-			s.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
+			ws.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
 		}
 		return ""
 	}
@@ -412,13 +412,13 @@ func (e Environment) equal(o Environment) bool {
 }
 
 // environment returns the variables of the operator and the acting user; later ones win. mu is held.
-func (s *session) environment(user string) (env []string, err error) {
-	if s.node.o.Mounts != nil {
-		if env, err = s.node.o.Mounts.Environment(s.key.Tenant, user); err != nil {
+func (ws *workspace) environment(user string) (env []string, err error) {
+	if ws.node.o.Mounts != nil {
+		if env, err = ws.node.o.Mounts.Environment(ws.key.Tenant, user); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
 		}
 	}
-	if e := s.meta.Environment; e.User == user {
+	if e := ws.meta.Environment; e.User == user {
 		for k, v := range e.Variables {
 			env = append(env, k+"="+v)
 		}
@@ -428,8 +428,8 @@ func (s *session) environment(user string) (env []string, err error) {
 
 // apart returns the user that needs a sandbox of its own, or an empty string if users share sandboxes with
 // equal mounts.
-func (s *session) apart(user string) string {
-	if s.node.o.Mounts == nil || !s.node.o.Mounts.Private(s.key.Tenant) {
+func (ws *workspace) apart(user string) string {
+	if ws.node.o.Mounts == nil || !ws.node.o.Mounts.Private(ws.key.Tenant) {
 		return ""
 	}
 	return user
@@ -438,8 +438,8 @@ func (s *session) apart(user string) string {
 // otherMounts refuses a command while commands with other mounts run. Such a command could change the
 // places that this command's mounts are to lie over. If their mounts are unknown, it refuses beside any
 // command of another user. mu is held.
-func (s *session) otherMounts(mounts, user string) error {
-	for _, e := range s.execs.live() {
+func (ws *workspace) otherMounts(mounts, user string) error {
+	for _, e := range ws.execs.live() {
 		if e.mounts != mounts || e.user != user {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}

@@ -140,18 +140,18 @@ func (n *Node) Mutate(c Call, ch Change) ([]byte, error) {
 }
 
 func (s *session) begin(c Call) (*Workspace, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.admitCall(c); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.admitCall(c); err != nil {
 		return nil, err
 	}
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c.Epoch); err != nil {
 		return nil, err
 	}
 	if e, _ := s.execs.find(c.ID); e != nil && e.cancelled() {
 		return nil, ErrCancelled
 	}
-	return s.workspace(), nil
+	return s.view(), nil
 }
 
 // once makes a change unless it was made before. mu is held.
@@ -161,7 +161,7 @@ func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	if err != nil || known.Done {
 		return known.Answer, err
 	}
-	if err := w.s.unsealed(); err != nil && !ch.Aside {
+	if err := w.s.workspace.unsealed(); err != nil && !ch.Aside {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {

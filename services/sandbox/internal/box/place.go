@@ -19,11 +19,11 @@ func (n *Node) meant(c Call) error {
 }
 
 // admitCall refuses a call for another node or another generation. mu is held.
-func (s *session) admitCall(c Call) error {
-	if err := s.node.meant(c); err != nil {
+func (ws *workspace) admitCall(c Call) error {
+	if err := ws.node.meant(c); err != nil {
 		return err
 	}
-	return s.admit(c.Generation)
+	return ws.admit(c.Generation)
 }
 
 // replace removes a copy of a lower generation than requested: the workspace was moved away and comes back.
@@ -31,9 +31,9 @@ func (s *session) replace(c Call) error {
 	if err := s.node.meant(c); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	old := s.meta != nil && s.meta.Generation < c.Generation
-	s.mu.Unlock()
+	s.workspace.mu.Lock()
+	old := s.workspace.meta != nil && s.workspace.meta.Generation < c.Generation
+	s.workspace.mu.Unlock()
 	if !old {
 		return nil
 	}
@@ -54,9 +54,9 @@ func (n *Node) Fence(c Call) error {
 		return err
 	}
 	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fence(c.Epoch)
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	return s.workspace.fence(c.Epoch)
 }
 
 // Delete ends all commands in a session's workspace and deletes it, with all records of the session. A
@@ -71,9 +71,9 @@ func (n *Node) Delete(k Key, generation int64) error {
 	if generation == 0 {
 		generation = math.MaxInt64
 	}
-	s.mu.Lock()
-	nothing := s.meta == nil || s.meta.Generation > generation
-	s.mu.Unlock()
+	s.workspace.mu.Lock()
+	nothing := s.workspace.meta == nil || s.workspace.meta.Generation > generation
+	s.workspace.mu.Unlock()
 	if nothing {
 		return nil
 	}
@@ -85,26 +85,26 @@ func (n *Node) Delete(k Key, generation int64) error {
 
 // remove ends and deletes the workspace if its generation is at most most. The lock of mutations is held.
 func (s *session) remove(most int64, why string) error {
-	s.starts.Lock() // the warm-up of a sandbox must not finish after the others have ended either
-	defer s.starts.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta == nil || s.meta.Generation > most {
+	s.workspace.starts.Lock() // the warm-up of a sandbox must not finish after the others have ended either
+	defer s.workspace.starts.Unlock()
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if s.workspace.meta == nil || s.workspace.meta.Generation > most {
 		return nil
 	}
-	s.mu.Unlock()
+	s.workspace.mu.Unlock()
 	s.stopAll(why)
-	s.mu.Lock()
+	s.workspace.mu.Lock()
 	n := s.node
 	n.o.Runner.Stop(s.path("workspace"))
 	if err := n.discard(s.dir); err != nil {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}
 	n.journal.forget(s.dir)
-	n.freeSlot(s.meta.Slot)
+	n.freeSlot(s.workspace.meta.Slot)
 	s.execs.abandon()
-	s.meta = nil
-	s.usage.forget()
+	s.workspace.meta = nil
+	s.workspace.usage.forget()
 	return nil
 }
 

@@ -16,12 +16,12 @@ type Quota interface {
 // keepSize makes the file system limit the size of a workspace that is new or whose limits have changed.
 // Files are first written in a folder beside the workspace. That folder counts as well, because a file
 // cannot move between quotas.
-func (s *session) keepSize(m *meta, folders ...string) error {
-	if s.node.o.Quota == nil {
+func (ws *workspace) keepSize(m *meta, folders ...string) error {
+	if ws.node.o.Quota == nil {
 		return nil
 	}
-	l := s.node.o.Limits.under(m.Limits)
-	if err := s.node.o.Quota.Keep(m.Slot, l.WorkspaceBytes, l.WorkspaceInodes, folders...); err != nil {
+	l := ws.node.o.Limits.under(m.Limits)
+	if err := ws.node.o.Quota.Keep(m.Slot, l.WorkspaceBytes, l.WorkspaceInodes, folders...); err != nil {
 		return fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
 	return nil
@@ -39,13 +39,13 @@ func (n *Node) freeSlot(slot int) {
 
 // full returns a function that reports which limit of the workspace is used up in the file system, or an
 // empty Hit. mu is held.
-func (s *session) full() func() Hit {
-	q, slot, l := s.node.o.Quota, s.meta.Slot, s.limits()
+func (ws *workspace) full() func() Hit {
+	q, slot, l := ws.node.o.Quota, ws.meta.Slot, ws.limits()
 	return func() Hit {
 		bytes, inodes, err := q.Left(slot)
 		switch {
 		case err != nil:
-			s.node.o.Log.Error("cannot ask the file system how full a workspace is", "error", err)
+			ws.node.o.Log.Error("cannot ask the file system how full a workspace is", "error", err)
 		case inodes <= 0:
 			return Hit{hitInodes, fmt.Sprintf("the workspace is full: with the home directory it may have %d files and directories", l.WorkspaceInodes)}
 		case bytes <= 0:
@@ -70,9 +70,9 @@ func (n *Node) reserveQuota(slot int, bytes, inodes int64) error {
 
 // watchQuota makes the command's end report whether it filled the workspace, if the file system limits the
 // size: programs get that error and may print nothing. mu is held.
-func (s *session) watchQuota(e *Exec) {
-	if s.node.o.Quota != nil {
-		e.full = s.full()
+func (ws *workspace) watchQuota(e *Exec) {
+	if ws.node.o.Quota != nil {
+		e.full = ws.full()
 		e.before = e.full()
 	}
 }

@@ -81,11 +81,11 @@ func TestAFullWorkspaceIsTold(t *testing.T) {
 			k := &keeper{}
 			o := options(t, &fake{})
 			o.Quota = k
-			s := &session{location: location{node: openNode(t, o)}, meta: &meta{}}
-			e := newExec(s.node, t.TempDir(), record{})
-			e.limits = s.limits()
+			ws := &workspace{location: location{node: openNode(t, o)}, meta: &meta{}}
+			e := newExec(ws.node, t.TempDir(), record{})
+			e.limits = ws.limits()
 			*k = tt.before
-			s.watchQuota(e)
+			ws.watchQuota(e)
 			*k = tt.filled
 			e.lookAtQuota()
 			hits := e.met(Exit{}, &Outcome{Reason: Exited}, 0)

@@ -67,10 +67,10 @@ func (n *Node) occupied(k Key) bool {
 	if s == nil {
 		return false
 	}
-	if !s.mu.TryLock() {
+	if !s.workspace.mu.TryLock() {
 		return true
 	}
-	s.mu.Unlock()
+	s.workspace.mu.Unlock()
 	return false
 }
 
@@ -87,13 +87,13 @@ func (n *Node) reclaim(k Key) error {
 	defer leave()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
-	s.mu.Lock()
-	if s.meta == nil {
-		s.mu.Unlock()
+	s.workspace.mu.Lock()
+	if s.workspace.meta == nil {
+		s.workspace.mu.Unlock()
 		return ErrNoWorkspace
 	}
-	w := s.workspace()
-	s.mu.Unlock()
+	w := s.view()
+	s.workspace.mu.Unlock()
 	s.prune()
 	if n.o.Reclaim == nil {
 		return nil

@@ -25,8 +25,8 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 	defer s.tasks.clear(ErrSealed, unseals)()
 	s.mutations.mu.Lock()
 	defer s.mutations.mu.Unlock()
-	s.starts.Lock()
-	defer s.starts.Unlock()
+	s.workspace.starts.Lock()
+	defer s.workspace.starts.Unlock()
 	if err := s.setSeal(ctx, c, true, unseals); err != nil {
 		return err
 	}
@@ -48,37 +48,37 @@ func (n *Node) Unseal(ctx context.Context, c Call) error {
 // setSeal records whether the workspace is sealed. A seal may have waited for long and been lifted
 // meanwhile, as the count of unseals before it tells. If its caller no longer waits, the unseal may follow, or may already have happened.
 func (s *session) setSeal(ctx context.Context, c Call, sealed bool, since int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := cmp.Or(ctx.Err(), s.admitCall(c)); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := cmp.Or(ctx.Err(), s.workspace.admitCall(c)); err != nil {
 		return err
 	}
 	if s.tasks.lifted(since) {
 		return fmt.Errorf("%w: the workspace was unsealed while its seal waited", ErrCancelled)
 	}
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c.Epoch); err != nil {
 		return err
 	}
 	if !sealed {
 		s.tasks.unseal() // tells waiting seals; these keep tasks from starting
 	}
-	if s.meta.Sealed == sealed {
+	if s.workspace.meta.Sealed == sealed {
 		return nil
 	}
-	m := *s.meta
+	m := *s.workspace.meta
 	m.Sealed = sealed
 	if err := save(s.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember whether the workspace is sealed: %w", err)
 	}
-	s.meta = &m
+	s.workspace.meta = &m
 	return nil
 }
 
 // unsealed returns an error if the workspace is sealed.
-func (s *session) unsealed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.meta.unsealed()
+func (ws *workspace) unsealed() error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.meta.unsealed()
 }
 
 // unsealed is the same, with mu held. A missing workspace is refused elsewhere.

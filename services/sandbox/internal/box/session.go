@@ -38,7 +38,16 @@ type location struct {
 	dir  string
 }
 
-// session is one session's part of the node.
+// session is one session's part of the node: its workspace, its commands, the changes of its files and what
+// the service does for it. Each has a lock of its own. Locks are taken in this order:
+//
+//   - loading
+//   - tasks.beside, then tasks.pushes
+//   - mutations.mu
+//   - workspace.kept, then workspace.starts
+//   - workspace.mu
+//   - the others, of which none is held while a lock of a session is taken: execs.mu, tasks.mu, the tally's
+//     and the node's
 type session struct {
 	location
 
@@ -47,24 +56,20 @@ type session struct {
 	// places is how many of the node's places its commands take; guarded by the node's mu.
 	places int
 
+	workspace *workspace
 	execs     *execs
 	mutations mutations
 	tasks     *tasks
-	kept      sync.RWMutex // write-locked while snapshots are removed; taken after the lock of mutations
-	starts    sync.RWMutex // write-locked while nothing may start; taken after the lock of mutations, before mu
-	usage     tally
 
-	loading sync.Mutex // guards loaded; taken before mu
+	loading sync.Mutex // guards loaded
 	loaded  bool
-
-	mu   sync.Mutex // guards what follows
-	meta *meta      // nil when there is no workspace
 }
 
 func newSession(n *Node, k Key) *session {
 	at := location{node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session)}
+	execs := newExecs(at)
 	return &session{
-		location: at, execs: newExecs(at), mutations: mutations{location: at}, tasks: newTasks(),
+		location: at, workspace: &workspace{location: at, execs: execs}, execs: execs, mutations: mutations{location: at}, tasks: newTasks(),
 		idle: n.o.Now(),
 	}
 }
@@ -83,16 +88,16 @@ func (s *session) load() error {
 	if err := s.readAll(); err != nil {
 		return err
 	}
-	if s.meta != nil { // the session is not shared yet
-		if err := s.mutations.recover(s.workspace()); err != nil {
+	if s.workspace.meta != nil { // the session is not shared yet
+		if err := s.mutations.recover(s.view()); err != nil {
 			return err
 		}
-		if err := s.clearStaging(); err != nil {
+		if err := s.workspace.clearStaging(); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		err := s.setAside("")
-		s.mu.Unlock()
+		s.workspace.mu.Lock()
+		err := s.workspace.setAside("")
+		s.workspace.mu.Unlock()
 		if err != nil {
 			return err
 		}
@@ -102,8 +107,8 @@ func (s *session) load() error {
 }
 
 func (s *session) readAll() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
 	var m meta
 	switch err := read(s.path(metaFile), &m); {
 	case errors.Is(err, os.ErrNotExist):
@@ -114,24 +119,24 @@ func (s *session) readAll() error {
 	if err := s.execs.load(); err != nil {
 		return err
 	}
-	s.doubt(&m)
+	s.workspace.doubt(&m)
 	return nil
 }
 
 // clearStaging deletes what a crash interrupted. No write is in progress yet: a writer keeps the session in
 // memory.
-func (s *session) clearStaging() error {
-	left, err := os.ReadDir(s.path("staging"))
+func (ws *workspace) clearStaging() error {
+	left, err := os.ReadDir(ws.path("staging"))
 	if err != nil {
 		return fmt.Errorf("read the staging folder: %w", err)
 	}
 	for _, d := range left {
-		dir := s.path("staging", d.Name())
+		dir := ws.path("staging", d.Name())
 		if erase.All(dir) == nil {
 			continue
 		}
-		if err := s.node.discard(dir); err != nil { // it takes room but blocks no call
-			s.node.o.Log.Error("cannot clear the staging folder of a workspace", "session", s.key.Session, "error", err)
+		if err := ws.node.discard(dir); err != nil { // it takes room but blocks no call
+			ws.node.o.Log.Error("cannot clear the staging folder of a workspace", "session", ws.key.Session, "error", err)
 		}
 	}
 	return nil
@@ -140,8 +145,8 @@ func (s *session) clearStaging() error {
 // running returns the commands that run, or whose end is not recorded yet. It waits for a command that is
 // being started.
 func (s *session) running() []*Exec {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
 	return s.execs.running()
 }
 
@@ -151,56 +156,56 @@ func (s *session) unwritten() bool {
 	if len(s.node.journal.unanswered(s.dir)) > 0 {
 		return true
 	}
-	if !s.mu.TryLock() {
+	if !s.workspace.mu.TryLock() {
 		return true
 	}
-	defer s.mu.Unlock()
+	defer s.workspace.mu.Unlock()
 	return s.execs.unwritten()
 }
 
 // admit refuses a stale generation. mu is held.
-func (s *session) admit(generation int64) error {
-	if s.meta == nil {
+func (ws *workspace) admit(generation int64) error {
+	if ws.meta == nil {
 		return ErrNoWorkspace
 	}
-	if generation != 0 && generation != s.meta.Generation {
-		return fmt.Errorf("%w: generation %d was asked for, %d is here", ErrStaleGeneration, generation, s.meta.Generation)
+	if generation != 0 && generation != ws.meta.Generation {
+		return fmt.Errorf("%w: generation %d was asked for, %d is here", ErrStaleGeneration, generation, ws.meta.Generation)
 	}
 	return nil
 }
 
 // fenceCall is admitCall and fence, but does not refuse a lower epoch of a call for an operation. mu is
 // held.
-func (s *session) fenceCall(c Call) error {
-	if s.meta != nil {
-		if err := s.admitCall(c); err != nil {
+func (ws *workspace) fenceCall(c Call) error {
+	if ws.meta != nil {
+		if err := ws.admitCall(c); err != nil {
 			return err
 		}
 	}
-	if c.Operation && s.meta != nil && c.Epoch < s.meta.Epoch {
+	if c.Operation && ws.meta != nil && c.Epoch < ws.meta.Epoch {
 		return nil
 	}
-	return s.fence(c.Epoch)
+	return ws.fence(c.Epoch)
 }
 
 // fence refuses a caller that has lost the session. It records a new holder's epoch before any other work
 // for it. mu is held.
-func (s *session) fence(epoch int64) error {
-	if s.meta == nil {
+func (ws *workspace) fence(epoch int64) error {
+	if ws.meta == nil {
 		return ErrNoWorkspace
 	}
-	if epoch < s.meta.Epoch {
-		return fmt.Errorf("%w: epoch %d, while %d was seen", ErrStaleEpoch, epoch, s.meta.Epoch)
+	if epoch < ws.meta.Epoch {
+		return fmt.Errorf("%w: epoch %d, while %d was seen", ErrStaleEpoch, epoch, ws.meta.Epoch)
 	}
-	if epoch == s.meta.Epoch {
+	if epoch == ws.meta.Epoch {
 		return nil
 	}
-	m := *s.meta
+	m := *ws.meta
 	m.Epoch, m.Sealed = epoch, false
-	if err := save(s.path(metaFile), m); err != nil {
+	if err := save(ws.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember the epoch: %w", err)
 	}
-	s.meta = &m
+	ws.meta = &m
 	return nil
 }
 

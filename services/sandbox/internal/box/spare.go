@@ -106,11 +106,11 @@ func (n *Node) Warm(ctx context.Context, c Call) {
 // warm makes the sandbox for the caller's next command. It skips a session whose starts are blocked, for
 // example by a deletion: a wait would delay other sessions.
 func (s *session) warm(ctx context.Context, c Call) error {
-	if !s.starts.TryRLock() {
+	if !s.workspace.starts.TryRLock() {
 		return nil
 	}
-	defer s.starts.RUnlock()
-	sandbox, err := s.wanted(c)
+	defer s.workspace.starts.RUnlock()
+	sandbox, err := s.workspace.wanted(c)
 	if err != nil {
 		return err
 	}
@@ -118,17 +118,17 @@ func (s *session) warm(ctx context.Context, c Call) error {
 }
 
 // wanted returns the sandbox that a command of the caller would have.
-func (s *session) wanted(c Call) (Sandbox, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta == nil {
+func (ws *workspace) wanted(c Call) (Sandbox, error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.meta == nil {
 		return Sandbox{}, ErrNoWorkspace
 	}
-	if err := s.meta.unsealed(); err != nil {
+	if err := ws.meta.unsealed(); err != nil {
 		return Sandbox{}, err
 	}
-	mounts, _, _, err := s.surroundings(c)
-	return s.sandbox(mounts, c.User), err
+	mounts, _, _, err := ws.surroundings(c)
+	return ws.sandbox(mounts, c.User), err
 }
 
 // reserveWarm reserves the only place for a background warm-up; Close waits for it. If it is granted, the
@@ -183,16 +183,16 @@ func (n *Node) takeSpare() *spare {
 }
 
 // adopt makes a spare's folders the session's.
-func (s *session) adopt(sp *spare) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+func (ws *workspace) adopt(sp *spare) error {
+	if err := os.MkdirAll(ws.dir, 0o700); err != nil {
 		return err
 	}
-	for from, to := range map[string]string{sp.sandbox.Workspace: s.path("workspace"), sp.sandbox.Home: s.path("home")} {
+	for from, to := range map[string]string{sp.sandbox.Workspace: ws.path("workspace"), sp.sandbox.Home: ws.path("home")} {
 		if err := os.Rename(from, to); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(filepath.Join(sp.dir(), "covers"), s.path("covers")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Rename(filepath.Join(sp.dir(), "covers"), ws.path("covers")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // covers is a driver's folder beside the workspace
 	}
 	return os.Remove(sp.dir())

@@ -42,14 +42,14 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 		return nil, false, err
 	}
 	defer leave()
-	s.starts.RLock()
-	defer s.starts.RUnlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.admitCall(c); err != nil {
+	s.workspace.starts.RLock()
+	defer s.workspace.starts.RUnlock()
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.admitCall(c); err != nil {
 		return nil, false, err
 	}
-	if err := s.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c.Epoch); err != nil {
 		return nil, false, err
 	}
 	known, gone := s.execs.find(c.ID)
@@ -65,7 +65,7 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 	if gone {
 		return nil, false, ErrAcknowledged
 	}
-	if !spec.First && s.meta.Doubted {
+	if !spec.First && s.workspace.meta.Doubted {
 		e, err = s.forgotten(c.ID)
 		return e, true, err
 	}
@@ -73,23 +73,23 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 	return e, false, err
 }
 
-// start starts a command that has not been started before. mu is held.
+// start starts a command that has not been started before. The workspace's lock is held.
 func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*Exec, error) {
-	if err := s.meta.unsealed(); err != nil {
+	if err := s.workspace.meta.unsealed(); err != nil {
 		return nil, err
 	}
-	limits, err := s.limits().lowered(spec.Lower)
+	limits, err := s.workspace.limits().lowered(spec.Lower)
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(s.room(), s.node.room()); err != nil {
 		return nil, err
 	}
-	limits, err = s.allowance(limits)
+	limits, err = s.workspace.allowance(limits)
 	if err != nil {
 		return nil, err
 	}
-	shown, env, watch, err := s.surroundings(c)
+	shown, env, watch, err := s.workspace.surroundings(c)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +101,15 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		s.node.unreserve(s)
 		return nil, err
 	}
-	e.limits, e.common, e.mounts, e.user = limits, s.limits(), shown, s.apart(c.User)
-	s.watchQuota(e)
+	e.limits, e.common, e.mounts, e.user = limits, s.workspace.limits(), shown, s.workspace.apart(c.User)
+	s.workspace.watchQuota(e)
 	e.active.Store(true)
 	s.execs.add(e)
-	command := s.command(c, spec, limits, shown, env)
+	command := s.workspace.command(c, spec, limits, shown, env)
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID)
 	command.Enter, command.Patient = e.network.Enter, patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	vouched := s.vouched(spec)
+	vouched := s.workspace.vouched(spec)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
 		synced := s.node.journal.add(e.start, e, vouched)
@@ -176,7 +176,7 @@ func (e *Exec) begin(p Process) {
 	}
 }
 
-// room refuses a command beyond the session's maximum number. mu is held.
+// room refuses a command beyond the session's maximum number.
 func (s *session) room() error {
 	if n := len(s.execs.live()); n >= s.node.o.MaxSessionExecs {
 		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
@@ -205,8 +205,8 @@ func (l Limits) far() Limits {
 
 // allowance lets a command start in a workspace above its limits, because the command may make room. But
 // the command may add hardly anything. It refuses a workspace that is far above.
-func (s *session) allowance(l Limits) (Limits, error) {
-	u, err := s.usage.near(s.limits(), s.folders()...)
+func (ws *workspace) allowance(l Limits) (Limits, error) {
+	u, err := ws.usage.near(ws.limits(), ws.folders()...)
 	if err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
@@ -214,7 +214,7 @@ func (s *session) allowance(l Limits) (Limits, error) {
 		return l, nil
 	}
 	far := l.far()
-	if u, err = measure(far, s.folders()...); err != nil {
+	if u, err = measure(far, ws.folders()...); err != nil {
 		return l, fmt.Errorf("count the workspace: %w", err)
 	}
 	if why := u.over(far); why != "" {
@@ -226,11 +226,11 @@ func (s *session) allowance(l Limits) (Limits, error) {
 }
 
 // watch counts the workspace and returns which limit is exceeded, and how.
-func (s *session) watch(l Limits, quick bool) (limit, why string) {
-	u, err := s.usage.look(quick, l, s.folders()...)
+func (ws *workspace) watch(l Limits, quick bool) (limit, why string) {
+	u, err := ws.usage.look(quick, l, ws.folders()...)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
-			s.node.o.Log.Error("cannot count a workspace", "error", err)
+			ws.node.o.Log.Error("cannot count a workspace", "error", err)
 		}
 		return "", ""
 	}
@@ -241,7 +241,8 @@ func (s *session) watch(l Limits, quick bool) (limit, why string) {
 // soon.
 const longArgv = 2048
 
-// newExec makes the exec of a command, and the entry that must be journaled before it starts. mu is held.
+// newExec makes the exec of a command, and the entry that must be journaled before it starts. The
+// workspace's lock is held.
 func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	if !callID.MatchString(c.ID) {
 		return nil, fmt.Errorf("call id %q is not valid", c.ID)
@@ -249,7 +250,7 @@ func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, s.path("execs", c.ID), r)
 	e.stdin = spec.Stdin
-	e.start = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.meta.Created}
+	e.start = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.workspace.meta.Created}
 	if length(spec.Argv) < longArgv {
 		e.start.Argv = spec.Argv
 	}
@@ -263,13 +264,13 @@ func length(argv []string) (bytes int) {
 	return bytes
 }
 
-func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []string) Command {
+func (ws *workspace) command(c Call, spec Spec, l Limits, mounts string, env []string) Command {
 	env = append(env, spec.environment()...)
-	if s.meta.Network != "" { // the command's own variables win
-		env = append(s.node.o.Network.Environment(c.ID), env...)
+	if ws.meta.Network != "" { // the command's own variables win
+		env = append(ws.node.o.Network.Environment(c.ID), env...)
 	}
 	return Command{
-		Sandbox:  s.sandbox(mounts, c.User),
+		Sandbox:  ws.sandbox(mounts, c.User),
 		Argv:     spec.Argv,
 		Env:      env,
 		Dir:      path.Join(WorkspacePath, spec.Dir),
@@ -280,19 +281,19 @@ func (s *session) command(c Call, spec Spec, l Limits, mounts string, env []stri
 }
 
 // sandbox returns the sandbox of the session's workspace, with some mounts, for a user. mu is held.
-func (s *session) sandbox(mounts, user string) Sandbox {
-	id := sha256.Sum256([]byte(s.key.Tenant + "\x00" + s.key.Session))
+func (ws *workspace) sandbox(mounts, user string) Sandbox {
+	id := sha256.Sum256([]byte(ws.key.Tenant + "\x00" + ws.key.Session))
 	return Sandbox{
 		ID:        hex.EncodeToString(id[:12]),
-		Workspace: s.path("workspace"),
-		Home:      s.path("home"),
-		Owner:     s.node.slots.owner(s.meta.Slot),
-		Limits:    s.limits(),
-		Network:   s.meta.Network,
+		Workspace: ws.path("workspace"),
+		Home:      ws.path("home"),
+		Owner:     ws.node.slots.owner(ws.meta.Slot),
+		Limits:    ws.limits(),
+		Network:   ws.meta.Network,
 		Mounts:    mounts,
-		User:      s.apart(user),
-		Tenant:    s.key.Tenant,
-		Session:   s.key.Session,
+		User:      ws.apart(user),
+		Tenant:    ws.key.Tenant,
+		Session:   ws.key.Session,
 	}
 }
 
@@ -303,16 +304,16 @@ func (n *Node) Find(c Call) (*Exec, error) {
 		return nil, err
 	}
 	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.fenceCall(c); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.fenceCall(c); err != nil {
 		return nil, err
 	}
 	e, gone := s.execs.find(c.ID)
 	if gone && e == nil {
 		return nil, ErrAcknowledged
 	}
-	if e == nil && s.meta != nil && s.meta.Doubted {
+	if e == nil && s.workspace.meta != nil && s.workspace.meta.Doubted {
 		return s.forgotten(c.ID)
 	}
 	if e == nil {
@@ -331,9 +332,9 @@ func (n *Node) List(k Key) ([]*Exec, error) {
 		return nil, err
 	}
 	defer leave()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta == nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if s.workspace.meta == nil {
 		return nil, ErrNoWorkspace
 	}
 	return s.execs.list(), nil

@@ -15,11 +15,11 @@ func (w *Workspace) Busy() bool { return len(w.s.running()) > 0 }
 // release resumes them and returns how long processes were stopped, or zero if none were. release may be
 // called again. Only a Change may hold its workspace, because other changes wait for it.
 func (w *Workspace) Hold(ctx context.Context) (release func() time.Duration, err error) {
-	w.s.starts.Lock()
+	w.s.workspace.starts.Lock()
 	begin := time.Now()
 	frozen, thaw, err := w.s.node.o.Runner.Freeze(ctx, w.Dir)
 	if err != nil {
-		w.s.starts.Unlock()
+		w.s.workspace.starts.Unlock()
 		return nil, fmt.Errorf("stop the commands that run: %w", err)
 	}
 	return sync.OnceValue(func() (stopped time.Duration) {
@@ -27,21 +27,21 @@ func (w *Workspace) Hold(ctx context.Context) (release func() time.Duration, err
 		if frozen {
 			stopped = time.Since(begin)
 		}
-		w.s.starts.Unlock()
+		w.s.workspace.starts.Unlock()
 		return stopped
 	}), nil
 }
 
 // ReadSnapshots keeps others from removing snapshots until release is called.
 func (w *Workspace) ReadSnapshots() (release func()) {
-	w.s.kept.RLock()
-	return w.s.kept.RUnlock
+	w.s.workspace.kept.RLock()
+	return w.s.workspace.kept.RUnlock
 }
 
 // RemoveSnapshots waits for readers of snapshots, and keeps them out until release is called.
 func (w *Workspace) RemoveSnapshots() (release func()) {
-	w.s.kept.Lock()
-	return w.s.kept.Unlock
+	w.s.workspace.kept.Lock()
+	return w.s.workspace.kept.Unlock
 }
 
 // PushSnapshots keeps others from copying the snapshots elsewhere until release is called. The context ends
@@ -59,9 +59,9 @@ func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, relea
 		forget()
 		cancel(nil)
 	}
-	w.s.mu.Lock()
-	err = w.s.admit(w.Generation)
-	w.s.mu.Unlock()
+	w.s.workspace.mu.Lock()
+	err = w.s.workspace.admit(w.Generation)
+	w.s.workspace.mu.Unlock()
 	if err = cmp.Or(context.Cause(ctx), err); err != nil {
 		release()
 		return nil, nil, err

@@ -77,7 +77,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 		if err != nil || !w.Busy() || f.froze != 2 || f.thawn != 1 {
 			t.Errorf("with a command: %v, %+v", err, f)
 		}
-		if w.s.starts.TryRLock() {
+		if w.s.workspace.starts.TryRLock() {
 			t.Error("a command may start meanwhile")
 		}
 		first := release()

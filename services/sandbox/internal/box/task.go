@@ -39,17 +39,17 @@ func (n *Node) RunInside(ctx context.Context, c Call, t Task) (Outcome, error) {
 // inside returns the sandbox of a task in the session's own, what the workspace may hold meanwhile, and a
 // watch for that.
 func (s *session) inside(c Call) (spec Sandbox, room Limits, w watch, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err = errors.Join(s.admitCall(c), s.meta.unsealed()); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err = errors.Join(s.workspace.admitCall(c), s.workspace.meta.unsealed()); err != nil {
 		return spec, room, nil, err
 	}
-	mounts, _, w, err := s.surroundings(c)
+	mounts, _, w, err := s.workspace.surroundings(c)
 	if err != nil {
 		return spec, room, nil, err
 	}
-	spec = s.sandbox(mounts, c.User)
-	room, err = s.allowance(spec.Limits)
+	spec = s.workspace.sandbox(mounts, c.User)
+	room, err = s.workspace.allowance(spec.Limits)
 	return spec, room, w, err
 }
 
@@ -106,9 +106,9 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 
 // startTask starts a task's command unless the workspace is sealed.
 func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
-	s.starts.RLock()
-	defer s.starts.RUnlock()
-	if err := s.unsealed(); err != nil {
+	s.workspace.starts.RLock()
+	defer s.workspace.starts.RUnlock()
+	if err := s.workspace.unsealed(); err != nil {
 		return nil, err
 	}
 	return s.node.o.Runner.Start(ctx, c)
@@ -209,9 +209,9 @@ func drain(from io.Reader, to io.Writer, most int64, flood chan<- struct{}) {
 
 // addTask registers a task of a workspace that exists.
 func (s *session) addTask(cancel context.CancelCauseFunc) (forget func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta == nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if s.workspace.meta == nil {
 		return nil, ErrNoWorkspace
 	}
 	return s.tasks.add(cancel)

@@ -131,7 +131,7 @@ func (m *meter) entry(parent int, name string, depth int) error {
 
 // Reserve refuses a change that would make the workspace exceed its limits.
 func (w *Workspace) Reserve(bytes, inodes int64) error {
-	why, err := w.s.usage.reserve(w.limits, bytes, inodes, w.s.folders()...)
+	why, err := w.s.workspace.usage.reserve(w.limits, bytes, inodes, w.s.workspace.folders()...)
 	if err != nil {
 		return err
 	}
@@ -172,10 +172,10 @@ func (w *Workspace) Limits() Limits { return w.limits }
 func (w *Workspace) Room() error { return w.s.node.room() }
 
 // Changed records what a change added; negative numbers are removals.
-func (w *Workspace) Changed(bytes, inodes int64) { w.s.usage.add(bytes, inodes) }
+func (w *Workspace) Changed(bytes, inodes int64) { w.s.workspace.usage.add(bytes, inodes) }
 
 // Recount makes the workspace be counted again before the next change.
-func (w *Workspace) Recount() { w.s.usage.forget() }
+func (w *Workspace) Recount() { w.s.workspace.usage.forget() }
 
 // folders returns the folders that a workspace's limits bound together.
-func (s *session) folders() []string { return []string{s.path("workspace"), s.path("home")} }
+func (ws *workspace) folders() []string { return []string{ws.path("workspace"), ws.path("home")} }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,19 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
+
+// workspace is the state of a session's workspace: its configuration, its size, and who may use it.
+type workspace struct {
+	location
+
+	execs  *execs       // of its session
+	usage  tally        // its size
+	kept   sync.RWMutex // write-locked while snapshots are removed
+	starts sync.RWMutex // write-locked while nothing may start
+
+	mu   sync.Mutex // guards what follows
+	meta *meta      // nil when there is no workspace
+}
 
 // Workspace gives access to a session's files from outside its sandbox.
 type Workspace struct {
@@ -80,38 +94,38 @@ func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID s
 			return Ensured{}, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if want.Existing && (s.meta == nil || s.meta.Generation < c.Generation) {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if want.Existing && (s.workspace.meta == nil || s.workspace.meta.Generation < c.Generation) {
 		return Ensured{}, cmp.Or(n.meant(c), ErrNoWorkspace)
 	}
-	if s.meta != nil {
-		if err := s.admitCall(c); err != nil {
+	if s.workspace.meta != nil {
+		if err := s.workspace.admitCall(c); err != nil {
 			return Ensured{}, err
 		}
-		if err := s.fence(c.Epoch); err != nil {
+		if err := s.workspace.fence(c.Epoch); err != nil {
 			return Ensured{}, err
 		}
-		if importID != "" && importID != s.meta.Import {
+		if importID != "" && importID != s.workspace.meta.Import {
 			return Ensured{}, ErrWorkspaceExists
 		}
-		if err := s.meta.unsealed(); err != nil && importID == "" {
+		if err := s.workspace.meta.unsealed(); err != nil && importID == "" {
 			return Ensured{}, err
 		}
-		if err := s.become(want); err != nil {
+		if err := s.workspace.become(want); err != nil {
 			return Ensured{}, err
 		}
-		if _, err := s.mounts(c.User); err != nil {
+		if _, err := s.workspace.mounts(c.User); err != nil {
 			return Ensured{}, err
 		}
-		return Ensured{Generation: s.meta.Generation}, nil
+		return Ensured{Generation: s.workspace.meta.Generation}, nil
 	}
 	m := &meta{Generation: max(c.Generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
 	m.want(want)
 	if err := s.create(m, c.User, seed); err != nil {
 		return Ensured{}, err
 	}
-	return Ensured{Created: true, Generation: s.meta.Generation}, nil
+	return Ensured{Created: true, Generation: s.workspace.meta.Generation}, nil
 }
 
 // want records how the workspace is to be configured and reports whether that changed it.
@@ -139,27 +153,27 @@ func (m *meta) want(w Want) (changed bool) {
 }
 
 // become records the workspace's new configuration. mu is held.
-func (s *session) become(w Want) error {
-	m := *s.meta
+func (ws *workspace) become(w Want) error {
+	m := *ws.meta
 	if !m.want(w) {
 		return nil
 	}
-	if live := s.execs.live(); len(live) > 0 && !slices.Equal(m.Asked, s.meta.Asked) { // the places of their mounts are in use
+	if live := ws.execs.live(); len(live) > 0 && !slices.Equal(m.Asked, ws.meta.Asked) { // the places of their mounts are in use
 		return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
 	}
-	if err := s.keepSize(&m); err != nil {
+	if err := ws.keepSize(&m); err != nil {
 		return err
 	}
-	if err := save(s.path(metaFile), m); err != nil {
+	if err := save(ws.path(metaFile), m); err != nil {
 		return fmt.Errorf("remember what the workspace is to be like: %w", err)
 	}
-	s.meta = &m
-	s.usage.forget() // it was counted up to the old limits
+	ws.meta = &m
+	ws.usage.forget() // it was counted up to the old limits
 	return nil
 }
 
 // create makes the folders. The meta file comes last: without it, a workspace does not exist. It stores m
-// after it has set the slot. mu is held.
+// after it has set the slot. The workspace's lock is held.
 func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err error) {
 	if err := s.node.room(); err != nil {
 		return err
@@ -184,64 +198,64 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 				_ = erase.All(sp.dir())
 			}
 			s.node.o.Runner.Stop(s.path("workspace"))
-			s.meta = nil
-			s.usage.forget()
+			s.workspace.meta = nil
+			s.workspace.usage.forget()
 			_ = s.node.discard(s.dir)
 			s.node.freeSlot(slot)
 		}
 	}()
 	m.Slot = slot
-	if err := s.makeFolders(slot, sp); err != nil {
+	if err := s.workspace.makeFolders(slot, sp); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
-	if err := s.keepSize(m, s.path("workspace"), s.path("home"), s.path("staging")); err != nil {
+	if err := s.workspace.keepSize(m, s.path("workspace"), s.path("home"), s.path("staging")); err != nil {
 		return err
 	}
-	s.meta = m
+	s.workspace.meta = m
 	var mounts []Mount
 	if m.Import == "" {
-		if mounts, err = s.mounts(user); err != nil {
+		if mounts, err = s.workspace.mounts(user); err != nil {
 			return err
 		}
 	}
 	if sp != nil {
-		s.node.o.Runner.Move(sp.sandbox.Workspace, s.sandbox(EncodeMounts(mounts), user))
+		s.node.o.Runner.Move(sp.sandbox.Workspace, s.workspace.sandbox(EncodeMounts(mounts), user))
 	}
-	if err := seed(s.workspace()); err != nil {
+	if err := seed(s.view()); err != nil {
 		return err
 	}
-	if err := s.setAside(user); err != nil {
+	if err := s.workspace.setAside(user); err != nil {
 		return err
 	}
-	if _, err := s.mounts(user); err != nil {
+	if _, err := s.workspace.mounts(user); err != nil {
 		return err
 	}
-	return s.exists(m)
+	return s.workspace.exists(m)
 }
 
 // exists records on disk that the workspace exists.
-func (s *session) exists(m *meta) error {
+func (ws *workspace) exists(m *meta) error {
 	if m.Import != "" { // it counts from now on, and the next export removes its source
-		if err := unix.Syncfs(int(s.node.lock.Fd())); err != nil {
+		if err := unix.Syncfs(int(ws.node.lock.Fd())); err != nil {
 			return fmt.Errorf("sync the imported files: %w", err)
 		}
 	}
-	s.node.at(Call{Key: s.key, ID: m.Import}, "import", "intended")
-	if err := save(s.path(metaFile), m); err != nil {
+	ws.node.at(Call{Key: ws.key, ID: m.Import}, "import", "intended")
+	if err := save(ws.path(metaFile), m); err != nil {
 		return fmt.Errorf("make the workspace: %w", err)
 	}
-	s.node.at(Call{Key: s.key, ID: m.Import}, "import", "made")
-	return durable.SyncDir(filepath.Dir(s.dir))
+	ws.node.at(Call{Key: ws.key, ID: m.Import}, "import", "made")
+	return durable.SyncDir(filepath.Dir(ws.dir))
 }
 
-func (s *session) makeFolders(slot int, sp *spare) error {
+func (ws *workspace) makeFolders(slot int, sp *spare) error {
 	if sp != nil {
-		if err := s.adopt(sp); err != nil {
+		if err := ws.adopt(sp); err != nil {
 			return err
 		}
 	}
 	for _, dir := range []string{"execs", "mutations", "staging"} {
-		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+		if err := os.MkdirAll(ws.path(dir), 0o700); err != nil {
 			return err
 		}
 	}
@@ -249,15 +263,15 @@ func (s *session) makeFolders(slot int, sp *spare) error {
 		if sp != nil {
 			break
 		}
-		if err := makeOwned(s.path(dir), s.node.slots.owner(slot)); err != nil {
+		if err := makeOwned(ws.path(dir), ws.node.slots.owner(slot)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *session) workspace() *Workspace {
-	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.meta.Generation, Owner: s.node.slots.owner(s.meta.Slot), created: s.meta.Created, limits: s.limits(), slot: s.meta.Slot, s: s}
+func (s *session) view() *Workspace {
+	return &Workspace{Dir: s.path("workspace"), Staging: s.path("staging"), Snapshots: s.path("snapshots"), Generation: s.workspace.meta.Generation, Owner: s.node.slots.owner(s.workspace.meta.Slot), created: s.workspace.meta.Created, limits: s.workspace.limits(), slot: s.workspace.meta.Slot, s: s}
 }
 
 // View returns a session's workspace for reading. The caller must call release.
@@ -266,21 +280,21 @@ func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.admit(generation); err != nil {
+	s.workspace.mu.Lock()
+	defer s.workspace.mu.Unlock()
+	if err := s.workspace.admit(generation); err != nil {
 		leave()
 		return nil, nil, err
 	}
-	return s.workspace(), leave, nil
+	return s.view(), leave, nil
 }
 
 // Still returns ErrStaleGeneration if the workspace is no longer the one that View returned: data read
 // meanwhile may be incomplete.
 func (w *Workspace) Still() error {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	if m := w.s.meta; m == nil || m.Generation != w.Generation || !m.Created.Equal(w.created) {
+	w.s.workspace.mu.Lock()
+	defer w.s.workspace.mu.Unlock()
+	if m := w.s.workspace.meta; m == nil || m.Generation != w.Generation || !m.Created.Equal(w.created) {
 		return fmt.Errorf("%w: the workspace was deleted, or moved to another machine, while it was read", ErrStaleGeneration)
 	}
 	return nil
