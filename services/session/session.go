@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -159,11 +158,9 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
-		Store: s.store, Committer: s.committer, Resolve: s.resolve, Calls: toolsv1.NewCallServiceClient(d.Tools), Tools: toolsv1.NewToolServiceClient(d.Tools),
+		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools,
 		Workspace: workspace.Config{
-			Workspaces: sandboxv1.NewWorkspaceServiceClient(d.Sandbox), Snapshots: sandboxv1.NewSnapshotServiceClient(d.Sandbox),
-			Repositories: sandboxv1.NewRepositoryServiceClient(d.Sandbox), Branch: c.RepositoryBranch,
-			Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
+			Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 		},
 		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,

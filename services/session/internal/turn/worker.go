@@ -22,8 +22,8 @@ import (
 	"log/slog"
 	"time"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
@@ -41,14 +41,22 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
 
+// Tools is what a worker needs of the tools service.
+type Tools interface {
+	calls.Tools
+	// ListTools returns all tools.
+	ListTools(ctx context.Context) ([]*toolsv1.Tool, error)
+	// FenceSession makes the tools service refuse lower epochs than the call's.
+	FenceSession(ctx context.Context, call *commonv1.CallRef) error
+}
+
 // Deps is what a worker depends on.
 type Deps struct {
 	Store     store.Store
 	Committer *eventlog.Committer
 	// Resolve finds a model by `provider:model`; empty means the default one.
 	Resolve   func(name string) (state.Resolved, error)
-	Calls     toolsv1.CallServiceClient
-	Tools     toolsv1.ToolServiceClient
+	Tools     Tools
 	Workspace workspace.Config
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
@@ -102,10 +110,10 @@ func New(d *Deps, l store.Lease) *Worker {
 	}}
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Lines: d.BudgetLines, Telemetry: d.Telemetry})
-	w.tools = toolset.New(d.Tools)
-	w.calls = calls.New(calls.Config{Client: d.Calls, Telemetry: d.Telemetry}, w.tools)
+	w.tools = toolset.New(d.Tools.ListTools)
+	w.calls = calls.New(calls.Config{Client: d.Tools, Telemetry: d.Telemetry}, w.tools)
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
-	w.hook = &compact.Hook{Client: d.Calls, Calls: w.calls, Workspace: w.workspace}
+	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)
 	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor}
 	w.turns = &lifecycle.Turns{Telemetry: d.Telemetry, Tools: w.tools, Spend: w.spend, Workspace: w.workspace}
@@ -121,15 +129,22 @@ func (w *Worker) Wake() { w.inbox.Wake() }
 // Drain makes Run stop before the next step, with ErrHandOver if there is one.
 func (w *Worker) Drain() { w.session.Draining.Store(true) }
 
+// Stuck reports whether the session was claimed more often than allowed without
+// progress. It is called after Run, whose error says what is in the way.
+func (w *Worker) Stuck() bool { return w.session.Claims > w.deps.MaxClaims }
+
+// Abandon ends everything that the session has to do and gives the lease back. It
+// is for a session that no worker can work on.
+func (w *Worker) Abandon(ctx context.Context) error { return lifecycle.Abandon(ctx, w.session) }
+
 // Run works until nothing is left to do, and releases the lease. It returns nil
 // then; after an error, the session must be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
 	ctx = principal.With(ctx, principal.Principal{Tenant: w.session.Lease.Tenant, User: "default"})
-	ctx = node.With(ctx, w.session.NodeName)
 	if err := w.load(ctx); err != nil {
 		return err
 	}
-	ctx, stop := w.workspace.Fence(ctx, w.session, w.deps.Calls)
+	ctx, stop := w.workspace.Fence(ctx, w.session, w.deps.Tools.FenceSession)
 	defer stop()
 	err := w.work(state.Idle(ctx, w.session))
 	if errors.Is(context.Cause(ctx), store.ErrStaleEpoch) {

@@ -13,8 +13,8 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
@@ -74,7 +74,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
 			return c.ask(u, end.ask)
-		case apierr.Reason(err) == "STALE_EPOCH":
+		case errors.Is(err, remote.ErrStaleEpoch):
 			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
 		case state.MayRepeat(err):
 			if err := pause(sc, u, err, tries); err != nil {
@@ -116,13 +116,13 @@ type ended struct {
 
 // once makes the RPC and turns its pieces into events.
 func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
-	stream, err := c.calls.Client.CallTool(sc, c.request(sc, u))
+	next, err := c.calls.Client.CallTool(sc, c.request(sc, u))
 	if err != nil {
 		return ended{}, err
 	}
 	var output *replay // nil before the first piece
 	for {
-		r, err := stream.Recv()
+		r, err := next()
 		if errors.Is(err, io.EOF) {
 			return ended{}, status.Error(codes.Unavailable, "the tools service ended the call's stream early")
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
@@ -26,7 +25,7 @@ const (
 
 // Config is what all workers share.
 type Config struct {
-	Client    toolsv1.CallServiceClient
+	Client    Tools
 	Telemetry telemetry.Telemetry
 }
 

@@ -79,21 +79,21 @@ func (c *Calls) Cancel(sc state.Scope, u *sessionv1.ToolUse) { c.cancel(sc, u) }
 // replica of tools answers. When its patience ends, it releases the session with a call whose
 // outcome is unknown.
 func (c *Calls) cancel(sc state.Scope, u *sessionv1.ToolUse) ended {
-	var resp *toolsv1.CancelCallResponse
+	var result *toolsv1.CallResult
 	err := sc.Patiently(sc.WarnAway("The turn is being stopped, and "+u.Tool+" cannot be asked to stop now"), func() (err error) {
 		try, cancel := context.WithTimeout(sc, cancelTimeout)
 		defer cancel()
-		resp, err = c.Client.CancelCall(try, &toolsv1.CancelCallRequest{Call: sc.CallRef(u.CallId)})
+		result, err = c.Client.CancelCall(try, sc.CallRef(u.CallId))
 		return err
 	})
 	switch {
 	case err != nil:
 		sc.Logger.WarnContext(sc, "a call could not be cancelled", "session", sc.Lease.Session, "call", u.CallId, "error", err)
 		return ended{result: failedCall(u, status.Error(codes.Unknown, "cancel failed"))}
-	case resp.Result == nil:
+	case result == nil:
 		return ended{result: Interrupted(u, "The call was stopped.")}
 	default: // the call may have succeeded just before, and returned an operation
-		return ended{result: toolResult(u.CallId, resp.Result), reported: resp.Result}
+		return ended{result: toolResult(u.CallId, result), reported: result}
 	}
 }
 

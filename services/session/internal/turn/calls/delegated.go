@@ -29,8 +29,7 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}
 	}
-	_, err := c.calls.Client.ReportResult(sc, &toolsv1.ReportResultRequest{Call: sc.CallRef(u.CallId), Result: result})
-	if err != nil {
+	if err := c.calls.Client.ReportResult(sc, sc.CallRef(u.CallId), result); err != nil {
 		return nil, err
 	}
 	return toolResult(u.CallId, result), nil

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,15 +11,15 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // failedCall returns the result of a call that failed with an RPC error.
 func failedCall(u *sessionv1.ToolUse, err error) *sessionv1.ToolResult {
-	if apierr.Reason(err) == "CALL_CANCELLED" { // cancelled by an earlier worker; it may have had an effect
+	if errors.Is(err, remote.ErrCallCancelled) { // cancelled by an earlier worker; it may have had an effect
 		return Interrupted(u, "The call was stopped.")
 	}
 	switch status.Code(err) {

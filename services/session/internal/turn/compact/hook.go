@@ -28,7 +28,6 @@ const (
 
 // Hook is an agent's command that runs before a compaction. Its output goes into the summary.
 type Hook struct {
-	Client    toolsv1.CallServiceClient
 	Calls     *calls.Calls
 	Workspace *workspace.Workspace
 
@@ -109,14 +108,14 @@ func (h *Hook) call(sc state.Scope, callID string) (string, error) {
 	if err := h.Workspace.Make(sc, sc.CallRef(callID+".workspace")); err != nil {
 		return "", err
 	}
-	stream, err := h.Client.CallTool(sc, &toolsv1.CallToolRequest{
+	next, err := h.Calls.Client.CallTool(sc, &toolsv1.CallToolRequest{
 		Call: sc.CallRef(callID), Tool: hookTool, ArgumentsJson: string(arguments), Profile: sc.Spec.Profile, AllowedTools: []string{hookTool},
 	})
 	if err != nil {
 		return "", err
 	}
 	for {
-		r, err := stream.Recv()
+		r, err := next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return "", errors.New("the tools service ended the call's stream early")

@@ -3,6 +3,7 @@ package toolset
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,13 +21,16 @@ const AnyObject = `{"type":"object"}`
 
 // Toolset has the tools of one session.
 type Toolset struct {
-	client   toolsv1.ToolServiceClient
+	list     Lister
 	parallel map[string]bool // tools whose calls may run at the same time; nil: not listed yet
 	readOnly map[string]bool // tools that change nothing
 }
 
+// Lister lists all tools of the tools service.
+type Lister func(context.Context) ([]*toolsv1.Tool, error)
+
 // New returns the tools of a session, which are not listed yet.
-func New(client toolsv1.ToolServiceClient) *Toolset { return &Toolset{client: client} }
+func New(list Lister) *Toolset { return &Toolset{list: list} }
 
 // Listed reports whether the tools have been listed. Until then no tool is known to be read-only
 // or parallel.
@@ -43,34 +47,27 @@ func (s *Toolset) MayChange(t *state.Turn, tool string) bool {
 // List returns the tools that the model may ask for: the agent's and the client's, by name, so
 // that the beginning of each request stays the same.
 func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
+	var listed []*toolsv1.Tool
+	err := sc.Patiently(sc.WarnAway("The list of tools cannot be read now"), func() (err error) {
+		listed, err = s.list(sc)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	var tools []model.Tool
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
-	token := ""
-	for {
-		var page *toolsv1.ListToolsResponse
-		err := sc.Patiently(sc.WarnAway("The list of tools cannot be read now"), func() (err error) {
-			page, err = s.client.ListTools(sc, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
-			return err
-		})
-		if err != nil {
+	for _, t := range listed {
+		name := strings.TrimPrefix(t.Name, "tools/")
+		if !slices.Contains(sc.Spec.Tools, name) || sc.Active.Client[name] != nil {
+			continue
+		}
+		parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
+		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
 			return nil, err
-		}
-		for _, t := range page.Tools {
-			name := strings.TrimPrefix(t.Name, "tools/")
-			if !slices.Contains(sc.Spec.Tools, name) || sc.Active.Client[name] != nil {
-				continue
-			}
-			parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
-			if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
-				return nil, err
-			}
-		}
-		if token = page.NextPageToken; token == "" {
-			break
 		}
 	}
 	for name, t := range sc.Active.Client {
-		var err error
 		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
 			return nil, err
 		}

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
@@ -24,9 +24,9 @@ type CheckpointConfig struct {
 // Checkpoints makes a session's checkpoints, and goes back to them.
 type Checkpoints struct {
 	CheckpointConfig
-	snapshots sandboxv1.SnapshotServiceClient
-	place     *Mover
-	tools     *toolset.Toolset
+	sandbox Sandbox
+	place   *Mover
+	tools   *toolset.Toolset
 
 	requested []store.Command         // requests that are not done yet
 	kept      []*sessionv1.Checkpoint // the oldest first; nil: not loaded
@@ -140,12 +140,12 @@ func (k *Checkpoints) makeRoom(sc state.Scope, call string) error {
 		needed[c.Snapshot] = true
 	}
 	return sc.Patiently(nil, func() error {
-		list, err := k.snapshots.ListSnapshots(sc, &sandboxv1.ListSnapshotsRequest{Session: "sessions/" + sc.Lease.Session, PageSize: 1000})
+		list, err := k.sandbox.ListSnapshots(sc, remote.Place{Session: "sessions/" + sc.Lease.Session, Node: sc.NodeName()})
 		if err != nil {
 			return err
 		}
 		var ids []string
-		for i, s := range list.Snapshots {
+		for i, s := range list {
 			if i > 0 && !needed[s.Id] {
 				ids = append(ids, s.Id)
 			}
@@ -153,8 +153,7 @@ func (k *Checkpoints) makeRoom(sc state.Scope, call string) error {
 		if len(ids) == 0 {
 			return nil
 		}
-		_, err = k.snapshots.DeleteSnapshots(sc, &sandboxv1.DeleteSnapshotsRequest{Call: sc.CallRef(call), Snapshots: ids})
-		return err
+		return k.sandbox.DeleteSnapshots(sc, sc.CallRef(call), ids...)
 	})
 }
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,8 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -30,10 +30,9 @@ const (
 
 // copies makes the copies with which a workspace leaves its node, and seals it meanwhile.
 type copies struct {
-	snapshots  sandboxv1.SnapshotServiceClient
-	workspaces sandboxv1.WorkspaceServiceClient
-	maker      *maker
-	sealed     int64 // the generation of the place in which this worker has sealed the workspace, or may have; 0: none
+	sandbox Sandbox
+	maker   *maker
+	sealed  int64 // the generation of the place in which this worker has sealed the workspace, or may have; 0: none
 }
 
 // takeAlong copies the workspace to the object store and leaves it sealed: the copy has
@@ -84,7 +83,7 @@ func leaveRef(sc state.Scope, p store.Place, step string) *commonv1.CallRef {
 // returns the copy that exists afterwards, also with an error; "" means none.
 func (c *copies) copyOut(sc state.Scope, p store.Place, last string) (string, error) {
 	id, err := c.copyHere(sc, leaveRef(sc, p, "copy"))
-	if last != "" && apierr.Reason(err) == "TOO_MANY_SNAPSHOTS" {
+	if last != "" && errors.Is(err, remote.ErrTooManySnapshots) {
 		c.drop(sc, last, leaveRef(sc, p, "room"))
 		last = ""
 		id, err = c.copyHere(sc, leaveRef(sc, p, "again"))
@@ -95,17 +94,13 @@ func (c *copies) copyOut(sc state.Scope, p store.Place, last string) (string, er
 	if last != "" {
 		c.drop(sc, last, leaveRef(sc, p, "last"))
 	}
-	return id, c.briefly(sc, func() error {
-		_, err := c.snapshots.ExportSnapshots(sc, &sandboxv1.ExportSnapshotsRequest{Call: leaveRef(sc, p, "export")})
-		return err
-	})
+	return id, c.briefly(sc, func() error { return c.sandbox.ExportSnapshots(sc, leaveRef(sc, p, "export")) })
 }
 
 // copyHere makes a snapshot of the workspace on its node.
 func (c *copies) copyHere(sc state.Scope, call *commonv1.CallRef) (id string, err error) {
-	err = c.briefly(sc, func() error {
-		made, err := c.snapshots.CreateSnapshot(sc, &sandboxv1.CreateSnapshotRequest{Call: call, Description: "before the workspace leaves its node"})
-		id = made.GetSnapshot().GetId()
+	err = c.briefly(sc, func() (err error) {
+		id, err = c.sandbox.CreateSnapshot(sc, call, "before the workspace leaves its node")
 		return err
 	})
 	return id, err
@@ -116,10 +111,7 @@ func (c *copies) copyHere(sc state.Scope, call *commonv1.CallRef) (id string, er
 func (c *copies) seal(sc state.Scope, p store.Place) error {
 	call := sc.CallRef(fmt.Sprintf("%s.seal.%d", sc.Lease.Session, p.Generation))
 	c.sealed = p.Generation
-	err := c.briefly(sc, func() error {
-		_, err := c.workspaces.SealWorkspace(sc, &sandboxv1.SealWorkspaceRequest{Call: call})
-		return err
-	})
+	err := c.briefly(sc, func() error { return c.sandbox.SealWorkspace(sc, call) })
 	if status.Code(err) == codes.Unimplemented {
 		sc.Logger.WarnContext(sc, "a workspace cannot be sealed before it leaves its node, for that runs an older version: what is changed there in the next moment may be lost", "session", sc.Lease.Session, "node", p.Node)
 		c.sealed = 0
@@ -139,10 +131,8 @@ func (c *copies) unseal(sc state.Scope) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(sc), fenceTimeout)
 	defer cancel()
 	sc = sc.With(ctx)
-	_, err := c.workspaces.UnsealWorkspace(sc, &sandboxv1.UnsealWorkspaceRequest{
-		Call: sc.CallRef(fmt.Sprintf("%s.unseal.%d", sc.Lease.Session, p.Generation)),
-	})
-	if err != nil && apierr.Reason(err) != "WORKSPACE_NOT_FOUND" {
+	err := c.sandbox.UnsealWorkspace(sc, sc.CallRef(fmt.Sprintf("%s.unseal.%d", sc.Lease.Session, p.Generation)))
+	if err != nil && !errors.Is(err, remote.ErrNoWorkspace) {
 		sc.Logger.WarnContext(sc, "a workspace stays sealed, though it does not leave its node", "session", sc.Lease.Session, "node", p.Node, "error", err)
 		return err
 	}
@@ -167,8 +157,7 @@ func (c *copies) unsealAgain(sc state.Scope) error {
 
 // drop deletes a snapshot of a move or an export that is no longer needed.
 func (c *copies) drop(sc state.Scope, id string, call *commonv1.CallRef) {
-	_, err := c.snapshots.DeleteSnapshots(sc, &sandboxv1.DeleteSnapshotsRequest{Call: call, Snapshots: []string{id}})
-	if err != nil {
+	if err := c.sandbox.DeleteSnapshots(sc, call, id); err != nil {
 		sc.Logger.WarnContext(sc, "a snapshot that is not needed any more stays", "session", sc.Lease.Session, "snapshot", id, "error", err)
 	}
 }

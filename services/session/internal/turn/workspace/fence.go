@@ -11,9 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -28,6 +26,9 @@ const (
 	fenceBackoff = 100 * time.Millisecond
 )
 
+// FenceTools makes the tools service refuse lower epochs than the call's.
+type FenceTools func(ctx context.Context, call *commonv1.CallRef) error
+
 // Fence shuts out the previous holder of the session. A holder that was paused and wakes up is
 // refused by the database, but not by tools and the sandbox until they know the new epoch. Fence
 // returns when both know it, or after fenceWait; then it goes on in the background. A session that
@@ -35,7 +36,7 @@ const (
 //
 // The scope ends with store.ErrStaleEpoch when this holder turns out to be the stale one. The
 // caller must call stop.
-func (w *Workspace) Fence(ctx context.Context, s *state.Session, calls toolsv1.CallServiceClient) (_ context.Context, stop func()) {
+func (w *Workspace) Fence(ctx context.Context, s *state.Session, fenceTools FenceTools) (_ context.Context, stop func()) {
 	if !s.Lease.FenceDue || len(s.Spec.Tools) == 0 {
 		return ctx, func() {}
 	}
@@ -43,7 +44,7 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, calls toolsv1.C
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		if err := w.announce(ctx, s, calls); errors.Is(err, store.ErrStaleEpoch) {
+		if err := w.announce(ctx, s, fenceTools); errors.Is(err, store.ErrStaleEpoch) {
 			lose(store.ErrStaleEpoch)
 		} else if err != nil && ctx.Err() == nil {
 			s.Logger.WarnContext(ctx, "the session's next holder has to tell of its epoch again", "session", s.Lease.Session, "error", err)
@@ -65,21 +66,18 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, calls toolsv1.C
 
 // announce tells tools and the sandbox the epoch, and stores that they know it. It tries until ctx
 // ends.
-func (w *Workspace) announce(ctx context.Context, s *state.Session, calls toolsv1.CallServiceClient) error {
+func (w *Workspace) announce(ctx context.Context, s *state.Session, fenceTools FenceTools) error {
 	both, telling := errgroup.WithContext(ctx)
 	both.Go(func() error {
-		return insist(telling, func(ctx context.Context) error {
-			_, err := calls.FenceSession(ctx, &toolsv1.FenceSessionRequest{Call: fenceRef(s)})
-			return err
-		})
+		return insist(telling, func(ctx context.Context) error { return fenceTools(ctx, fenceRef(s)) })
 	})
 	both.Go(func() error {
 		return insist(telling, func(ctx context.Context) error {
 			if w.maker.nodes.Managed() && s.NodeName() == "" {
 				return nil // no workspace yet
 			}
-			_, err := w.maker.workspaces.FenceWorkspace(ctx, &sandboxv1.FenceWorkspaceRequest{Call: fenceRef(s)})
-			if apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+			err := w.maker.sandbox.FenceWorkspace(ctx, fenceRef(s))
+			if errors.Is(err, remote.ErrNoWorkspace) {
 				return nil // the workspace is made under an epoch that tools has accepted
 			}
 			return err
@@ -111,7 +109,7 @@ func insist(ctx context.Context, do func(context.Context) error) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case apierr.Reason(err) == "STALE_EPOCH":
+		case errors.Is(err, remote.ErrStaleEpoch):
 			return fmt.Errorf("tell of the takeover: %w", store.ErrStaleEpoch)
 		case status.Code(err) == codes.Unimplemented:
 			return err

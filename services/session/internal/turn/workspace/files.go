@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,9 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -41,7 +41,7 @@ func (k *Checkpoints) BeforeCalls(sc state.Scope, m *sessionv1.Message, uses []*
 	if sc.Log.Err() != nil {
 		return sc.Log.Err()
 	}
-	if inherited && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+	if inherited && errors.Is(err, remote.ErrNoWorkspace) {
 		return nil // the earlier worker began no call: the workspace is made before the first one
 	}
 	next := state.Files{Snapshot: snapshot}
@@ -107,15 +107,14 @@ func cut(text string, most int) string {
 // is its final answer, so the second attempt uses another id.
 func (k *Checkpoints) takeSnapshot(sc state.Scope, call, description string) (string, error) {
 	create := func(call string) (id string, err error) {
-		err = sc.Patiently(sc.WarnAway("The files cannot be kept now"), func() error {
-			made, err := k.snapshots.CreateSnapshot(sc, &sandboxv1.CreateSnapshotRequest{Call: sc.CallRef(call), Description: description})
-			id = made.GetSnapshot().GetId()
+		err = sc.Patiently(sc.WarnAway("The files cannot be kept now"), func() (err error) {
+			id, err = k.sandbox.CreateSnapshot(sc, sc.CallRef(call), description)
 			return err
 		})
 		return id, err
 	}
 	id, err := create(call)
-	if apierr.Reason(err) != "TOO_MANY_SNAPSHOTS" {
+	if !errors.Is(err, remote.ErrTooManySnapshots) {
 		return id, err
 	}
 	if err := k.makeRoom(sc, call+".room"); err != nil {
@@ -136,10 +135,7 @@ func (k *Checkpoints) RestoreTurn(sc state.Scope, t *state.Turn) bool {
 	err := k.place.copies.unsealAgain(sc)
 	if err == nil {
 		err = sc.Patiently(sc.WarnAway("The files cannot be brought back now"), func() error {
-			_, err := k.snapshots.RestoreSnapshot(sc, &sandboxv1.RestoreSnapshotRequest{
-				Call: sc.CallRef(t.ID + ".files.back"), Snapshot: t.Run.Files.Snapshot,
-			})
-			return err
+			return k.sandbox.RestoreSnapshot(sc, sc.CallRef(t.ID+".files.back"), t.Run.Files.Snapshot)
 		})
 	}
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
 // maker makes the workspace in its place. Concurrent work uses it.
 type maker struct {
-	nodes      *placement.Nodes
-	workspaces sandboxv1.WorkspaceServiceClient
-	lost       atomic.Int64 // the generation of a place whose node has lost the workspace
+	nodes   *placement.Nodes
+	sandbox Sandbox
+	lost    atomic.Int64 // the generation of a place whose node has lost the workspace
 }
 
 // forCommands makes the workspace for commands, with the variables of the acting user. warn may
@@ -53,8 +53,8 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err := add(r); err != nil {
 			return err
 		}
-		_, err := m.workspaces.EnsureWorkspace(sc, r)
-		if r.MustExist && apierr.Reason(err) == "WORKSPACE_NOT_FOUND" {
+		err := m.sandbox.EnsureWorkspace(sc, r)
+		if r.MustExist && errors.Is(err, remote.ErrNoWorkspace) {
 			m.lost.Store(ref.WorkspaceGeneration)
 		}
 		return err

@@ -10,8 +10,8 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -106,7 +106,7 @@ func (m *Mover) leaveAtRest(sc state.Scope, was store.Place) (bool, error) {
 		err = m.copies.takeAlong(sc, was)
 	}
 	switch {
-	case was.Made && apierr.Reason(err) == "WORKSPACE_NOT_FOUND":
+	case was.Made && errors.Is(err, remote.ErrNoWorkspace):
 		why = store.DiskLost
 	case err != nil:
 		return false, err
@@ -126,8 +126,7 @@ func (m *Mover) leaveAtRest(sc state.Scope, was store.Place) (bool, error) {
 func (m *Mover) makeAtRest(sc state.Scope, p store.Place) error {
 	ref := sc.CallRef(fmt.Sprintf("%s.leave.%d", sc.Lease.Session, p.Generation))
 	err := m.copies.briefly(sc, func() error {
-		_, err := m.maker.workspaces.EnsureWorkspace(sc, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: m.maker.wasMade(sc, ref)})
-		return err
+		return m.sandbox.EnsureWorkspace(sc, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: m.maker.wasMade(sc, ref)})
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,8 +11,8 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
@@ -26,13 +27,13 @@ import (
 
 // Mover assigns the workspace to a node, and to another one when its node is lost or drained.
 type Mover struct {
-	nodes     *placement.Nodes
-	snapshots sandboxv1.SnapshotServiceClient
-	export    bool
-	tools     *toolset.Toolset
-	maker     *maker
-	copies    *copies
-	endCalls  EndCalls
+	nodes    *placement.Nodes
+	sandbox  Sandbox
+	export   bool
+	tools    *toolset.Toolset
+	maker    *maker
+	copies   *copies
+	endCalls EndCalls
 }
 
 // Ensure gives the workspace its place before the turn goes on, or a new one when its node is
@@ -222,16 +223,15 @@ func (m *Mover) learnExport(sc state.Scope) error {
 // returns nil. Repeating it changes nothing.
 func (m *Mover) fetch(sc state.Scope, p store.Place, exported string) (*sandboxv1.Snapshot, error) {
 	ref := sc.CallRef(fmt.Sprintf("%s.place.%d", sc.Lease.Session, p.Generation))
-	var made *sandboxv1.ImportSnapshotsResponse
+	var made *sandboxv1.Snapshot
 	err := sc.Patiently(sc.WarnAway("The workspace cannot be brought to its new node now"), func() (err error) {
-		made, err = m.snapshots.ImportSnapshots(sc, &sandboxv1.ImportSnapshotsRequest{Call: ref, Snapshot: exported})
+		made, err = m.sandbox.ImportSnapshots(sc, ref, exported)
 		return err
 	})
-	switch apierr.Reason(err) {
-	case "SNAPSHOT_NOT_FOUND", "NO_OBJECT_STORE", "WORKSPACE_EXISTS": // WORKSPACE_EXISTS: an earlier attempt made it empty
-		return nil, m.maker.forCommands(sc, ref, nil)
+	if errors.Is(err, remote.ErrNoSnapshot) || errors.Is(err, remote.ErrNoObjectStore) || errors.Is(err, remote.ErrWorkspaceExists) {
+		return nil, m.maker.forCommands(sc, ref, nil) // an existing one was made empty by an earlier attempt
 	}
-	return made.GetSnapshot(), err
+	return made, err
 }
 
 // closeLost gives a result to every call of the last message that has none. None of these calls

@@ -1,22 +1,18 @@
 package workspace
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -32,8 +28,8 @@ type repositoryFailure struct{ reason, text string }
 
 // Repositories clones a session's repositories into its workspace, and has them pushed.
 type Repositories struct {
-	client sandboxv1.RepositoryServiceClient
-	branch string // the pattern of sessions' own branches
+	sandbox Sandbox
+	branch  string // the pattern of sessions' own branches
 }
 
 // SessionBranch returns the name of a session's own branch, by the operator's
@@ -49,12 +45,12 @@ func SessionBranch(pattern, session string) string {
 func (x *Repositories) clone(sc state.Scope) (failed []repositoryFailure) {
 	for _, r := range sc.Spec.Repositories {
 		err := sc.Patiently(nil, func() error { return x.cloneOne(sc, r) })
-		if apierr.Reason(err) == "REPOSITORY_EXISTS" {
+		if errors.Is(err, remote.ErrRepositoryExists) {
 			bad := sc.Patiently(nil, func() error { return x.ownBranch(sc, r) })
 			if bad == nil || sc.Err() != nil {
 				continue
 			}
-			if apierr.Reason(bad) != "REPOSITORY_NOT_FOUND" {
+			if !errors.Is(bad, remote.ErrNoRepository) {
 				sc.Logger.WarnContext(sc, "cannot put a repository of a session on its branch", "session", sc.Lease.Session, "directory", r.Name(), "error", bad)
 				failed = append(failed, repositoryFailure{branchNotMade, fmt.Sprintf("The session's own branch, %s, could not be made in repos/%s, which stays on the branch that it is on: %s",
 					SessionBranch(x.branch, sc.Lease.Session), r.Name(), state.Explain(bad))})
@@ -77,49 +73,38 @@ func (x *Repositories) cloneOne(sc state.Scope, r agent.Repository) error {
 	if r.OwnBranch() {
 		ask.Branch = SessionBranch(x.branch, sc.Lease.Session)
 	}
-	ctx, cancel := context.WithCancel(sc)
-	defer cancel()
-	stream, err := x.client.CloneRepository(ctx, ask)
-	for err == nil {
-		_, err = stream.Recv()
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
+	_, err := x.sandbox.CloneRepository(sc, ask)
 	return err
 }
 
 // ownBranch creates the session's branch, from the current commit, in a repository that the
 // session did not clone itself: that of a fork or an import is on another session's branch.
 // It leaves a repository alone that already has the branch but is on another one. A
-// directory that is not a repository is REPOSITORY_NOT_FOUND, even if no branch is wanted.
+// directory that is not a repository is remote.ErrNoRepository, even if no branch is wanted.
 func (x *Repositories) ownBranch(sc state.Scope, r agent.Repository) error {
 	if !r.OwnBranch() {
 		return x.present(sc, r)
 	}
-	_, err := x.client.CreateBranch(sc, &sandboxv1.CreateBranchRequest{
-		Call: sc.CallRef(cloneCall(r) + ".branch"), Directory: r.Name(), Branch: SessionBranch(x.branch, sc.Lease.Session),
-	})
-	if apierr.Reason(err) == "BRANCH_EXISTS" {
+	err := x.sandbox.CreateBranch(sc, sc.CallRef(cloneCall(r)+".branch"), r.Name(), SessionBranch(x.branch, sc.Lease.Session))
+	if errors.Is(err, remote.ErrBranchExists) {
 		return nil
 	}
 	return err
 }
 
-// present returns REPOSITORY_NOT_FOUND if the repository's directory is not a repository. It
+// present returns remote.ErrNoRepository if the repository's directory is not a repository. It
 // returns nil if it cannot look.
 func (x *Repositories) present(sc state.Scope, r agent.Repository) error {
-	found, err := x.client.ListRepositories(sc, &sandboxv1.ListRepositoriesRequest{
-		Session: "sessions/" + sc.Lease.Session, WorkspaceGeneration: sc.Place().Generation,
-	})
+	p := sc.Place()
+	found, err := x.sandbox.ListRepositories(sc, remote.Place{Session: "sessions/" + sc.Lease.Session, Node: p.Node, Generation: p.Generation})
 	if err != nil {
 		sc.Logger.WarnContext(sc, "cannot look at the repositories of a session", "session", sc.Lease.Session, "error", err)
 		return nil
 	}
-	if slices.ContainsFunc(found.GetRepositories(), func(f *sandboxv1.Repository) bool { return f.GetDirectory() == r.Name() }) {
+	if slices.ContainsFunc(found, func(f *sandboxv1.Repository) bool { return f.GetDirectory() == r.Name() }) {
 		return nil
 	}
-	return apierr.New(codes.NotFound, "sandbox.fairlead.dev", "REPOSITORY_NOT_FOUND", "what is there is no repository")
+	return remote.ErrNoRepository
 }
 
 // cloneCall returns the id of the call that clones a repository: the same in every

@@ -1,15 +1,14 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -39,7 +38,7 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 			"There is no such checkpoint any more, or fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
 	}
 	if err := k.restore(sc.As(c.User), c.CallID, to.Snapshot); err != nil {
-		if sc.Err() != nil || strings.HasPrefix(apierr.Reason(err), "STALE_") {
+		if sc.Err() != nil || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
 			return false, fmt.Errorf("rewind session %s: %w", sc.Lease.Session, err)
 		}
 		sc.Logger.WarnContext(sc, "cannot bring back the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
@@ -80,10 +79,7 @@ func (k *Checkpoints) restore(sc state.Scope, rewind, snapshot string) error {
 			err = k.place.maker.forFiles(sc, sc.CallRef(call+".workspace"))
 		}
 		if err == nil {
-			err = sc.Patiently(nil, func() error {
-				_, err := k.snapshots.RestoreSnapshot(sc, &sandboxv1.RestoreSnapshotRequest{Call: sc.CallRef(call), Snapshot: snapshot})
-				return err
-			})
+			err = sc.Patiently(nil, func() error { return k.sandbox.RestoreSnapshot(sc, sc.CallRef(call), snapshot) })
 		}
 		if err == nil || sc.Err() != nil || !state.MayRepeat(err) {
 			return err

@@ -9,7 +9,6 @@ import (
 	"context"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
-	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -19,13 +18,11 @@ import (
 
 // Config is what all workers share.
 type Config struct {
-	Workspaces   sandboxv1.WorkspaceServiceClient
-	Snapshots    sandboxv1.SnapshotServiceClient
-	Repositories sandboxv1.RepositoryServiceClient
-	Branch       string // the pattern of sessions' own branches
-	Nodes        *placement.Nodes
-	Export       bool // workspaces are exported after turns
-	Checkpoints  CheckpointConfig
+	Sandbox     Sandbox
+	Branch      string // the pattern of sessions' own branches
+	Nodes       *placement.Nodes
+	Export      bool // workspaces are exported after turns
+	Checkpoints CheckpointConfig
 }
 
 // EndCalls cancels the open calls of the last message, gives them a result and adds the message
@@ -44,13 +41,13 @@ type Workspace struct {
 
 // New returns the workspace of a session that has just been loaded.
 func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
-	m := &maker{nodes: c.Nodes, workspaces: c.Workspaces}
-	copies := &copies{snapshots: c.Snapshots, workspaces: c.Workspaces, maker: m}
-	p := &Mover{nodes: c.Nodes, snapshots: c.Snapshots, export: c.Export, tools: tools, maker: m, copies: copies, endCalls: endCalls}
+	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox}
+	copies := &copies{sandbox: c.Sandbox, maker: m}
+	p := &Mover{nodes: c.Nodes, sandbox: c.Sandbox, export: c.Export, tools: tools, maker: m, copies: copies, endCalls: endCalls}
 	return &Workspace{
 		Place:        p,
-		Checkpoints:  &Checkpoints{CheckpointConfig: c.Checkpoints, snapshots: c.Snapshots, place: p, tools: tools},
-		Repositories: &Repositories{client: c.Repositories, branch: c.Branch},
+		Checkpoints:  &Checkpoints{CheckpointConfig: c.Checkpoints, sandbox: c.Sandbox, place: p, tools: tools},
+		Repositories: &Repositories{sandbox: c.Sandbox, branch: c.Branch},
 		maker:        m,
 	}
 }

@@ -1,4 +1,4 @@
-package turn
+package lifecycle
 
 import (
 	"context"
@@ -10,13 +10,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
-	"github.com/fairlead/fairlead/services/session/internal/turn/lifecycle"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
-
-// Stuck reports whether the session was claimed more often than allowed without
-// progress. It is called after Run, whose error says what is in the way.
-func (w *Worker) Stuck() bool { return w.session.Claims > w.deps.MaxClaims }
 
 // Abandon ends everything that the session has to do and gives the lease back. It is for
 // a session that no worker can work on, because its stored data cannot be read or every
@@ -24,14 +19,14 @@ func (w *Worker) Stuck() bool { return w.session.Claims > w.deps.MaxClaims }
 // since the order of the queue may be lost with the state, and the inbox is emptied. The
 // conversation stays as it is. Calls without a result get one if the conversation can be
 // read, so that the next turn finds it well-formed.
-func (w *Worker) Abandon(ctx context.Context) error {
-	left, err := w.session.Store.Salvage(ctx, w.session.Lease)
+func Abandon(ctx context.Context, s *state.Session) error {
+	left, err := s.Store.Salvage(ctx, s.Lease)
 	if err != nil {
 		return err
 	}
 	none := ""
 	write := store.Write{
-		Lease: w.session.Lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
+		Lease: s.Lease, LastSeq: left.LastSeq, ActiveTurn: &none, StepCommitted: true,
 		Consume: left.Commands, Waited: left.Pending, FinishedTurns: len(left.Turns),
 	}
 	for _, id := range left.Reservations { // the state that says what was used of them may be lost
@@ -39,29 +34,29 @@ func (w *Worker) Abandon(ctx context.Context) error {
 	}
 	why := state.TurnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
 		"The session was taken up %d times, and each time it could not be worked on: what is stored of it may be damaged. Look at the server's log for what is in the way. "+
-			"Send the message again; if that ends in the same way, begin a new session.", w.session.Claims))
+			"Send the message again; if that ends in the same way, begin a new session.", s.Claims))
 	for _, t := range left.Turns {
 		t.State, t.Error, t.EndTime = sessionv1.TurnState_TURN_STATE_FAILED, why, timestamppb.Now()
 		n := left.LastSeq + int64(len(write.Events)) + 1
-		write.Events = append(write.Events, &sessionv1.Event{FirstSeq: n, Seq: n, Turn: t.Name, Body: lifecycle.FinishedBody(t)})
+		write.Events = append(write.Events, &sessionv1.Event{FirstSeq: n, Seq: n, Turn: t.Name, Body: FinishedBody(t)})
 		write.Turns = append(write.Turns, &store.TurnRow{ID: state.LastSegment(t.Name), Turn: t, Run: []byte("{}")})
 	}
-	w.answerDangling(ctx, &write)
-	errs, err := w.session.Store.Commit(ctx, []store.Write{write})
+	answerDangling(ctx, s, &write)
+	errs, err := s.Store.Commit(ctx, []store.Write{write})
 	if err == nil {
 		err = errs[0]
 	}
 	if err != nil {
-		return fmt.Errorf("end what session %s had to do: %w", w.session.Lease.Session, err)
+		return fmt.Errorf("end what session %s had to do: %w", s.Lease.Session, err)
 	}
-	_, err = w.session.Store.ReleaseIdle(ctx, w.session.Lease)
+	_, err = s.Store.ReleaseIdle(ctx, s.Lease)
 	return err
 }
 
 // answerDangling gives the calls of the last message a result, if the message can be
 // read and its turn is one that Abandon ends.
-func (w *Worker) answerDangling(ctx context.Context, write *store.Write) {
-	path, err := w.session.Store.ListMessages(ctx, w.session.Lease.Key, "", "", 0)
+func answerDangling(ctx context.Context, s *state.Session, write *store.Write) {
+	path, err := s.Store.ListMessages(ctx, s.Lease.Key, "", "", 0)
 	if err != nil || len(path) == 0 {
 		return // the messages cannot be read: the next turn reports it
 	}
@@ -74,7 +69,7 @@ func (w *Worker) answerDangling(ctx context.Context, write *store.Write) {
 		return
 	}
 	m := &sessionv1.Message{
-		Name: w.session.Name("messages", id.New()), Parent: last.Name, Role: sessionv1.Role_ROLE_USER, Blocks: blocks,
+		Name: s.Name("messages", id.New()), Parent: last.Name, Role: sessionv1.Role_ROLE_USER, Blocks: blocks,
 		Turn: last.Turn, Step: last.Step, CreateTime: state.Now(),
 	}
 	head := state.LastSegment(m.Name)
