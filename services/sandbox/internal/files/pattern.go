@@ -126,6 +126,7 @@ type needle struct {
 	text string // not empty; in lower case if fold is set
 	fold bool   // match either case of ASCII letters
 	rare int    // index of the byte that is searched first: the one that is rarest in source code
+	twin twin   // of that byte and the second rarest one
 }
 
 // findNeedle returns the longest text that every match is known to contain.
@@ -176,24 +177,59 @@ const frequent = " etnairoslcdupmfg\n\t.(),hb\"v=y_w-0:/x1{}k2;*[]'345678>9<jqz"
 
 func newNeedle(text string, fold bool) *needle {
 	n := &needle{text: text, fold: fold}
-	most := -1
-	for i := range len(text) {
-		rank := strings.IndexByte(frequent, lowerCase(text[i]))
-		if rank < 0 {
-			rank = len(frequent)
-		}
-		if rank > most {
-			n.rare, most = i, rank
-		}
-	}
+	n.rare = n.rarest(-1)
+	n.twin = newTwin(text, n.rare, n.rarest(n.rare))
 	return n
 }
 
+// rarest returns the index of the rarest byte, not counting one.
+func (n *needle) rarest(but int) (index int) {
+	most := -1
+	for i := range len(n.text) {
+		rank := strings.IndexByte(frequent, lowerCase(n.text[i]))
+		if rank < 0 {
+			rank = len(frequent)
+		}
+		if i != but && rank > most {
+			index, most = i, rank
+		}
+	}
+	return index
+}
+
+// commonByte is the average distance of a byte's occurrences below which searching for two bytes at once is
+// faster.
+const commonByte = 256
+
 // index returns where the needle first occurs in a text, or -1.
 func (n *needle) index(text []byte) int {
+	if n.fold {
+		return n.indexFold(text)
+	}
+	for at, tries := n.rare, 1; at < len(text); tries++ {
+		i := bytes.IndexByte(text[at:], n.text[n.rare])
+		if i < 0 {
+			return -1
+		}
+		start := at + i - n.rare
+		if start+len(n.text) <= len(text) && string(text[start:start+len(n.text)]) == n.text {
+			return start
+		}
+		at += i + 1
+		if tries >= 8 && tries*commonByte > at {
+			if i := n.twin.index(text[start+1:], n.text); i >= 0 {
+				return start + 1 + i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+func (n *needle) indexFold(text []byte) int {
 	lower := &cursor{b: n.text[n.rare]}
 	upper := lower
-	if n.fold && upperCase(lower.b) != lower.b {
+	if upperCase(lower.b) != lower.b {
 		upper = &cursor{b: upperCase(lower.b)}
 	}
 	for at := n.rare; at < len(text); at++ {
@@ -206,9 +242,6 @@ func (n *needle) index(text []byte) int {
 }
 
 func (n *needle) matches(text []byte) bool {
-	if !n.fold {
-		return string(text) == n.text
-	}
 	for i, b := range text {
 		if n.text[i] != b && upperCase(n.text[i]) != b {
 			return false

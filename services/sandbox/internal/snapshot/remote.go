@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -272,29 +271,4 @@ func whole(dir string) error {
 		err = s.packs.remove(s.packs.useless(live)) // else the next push would fail
 	}
 	return errors.Join(err, s.Close())
-}
-
-// Head returns the last snapshot in an object store under a prefix, which ends with a slash.
-func Head(ctx context.Context, in objectstore.Store, prefix string) (Snapshot, error) {
-	all, err := in.List(ctx, prefix+recordsDir+"/")
-	if err != nil {
-		return Snapshot{}, err
-	}
-	if len(all) == 0 {
-		return Snapshot{}, fmt.Errorf("%w in the object store", ErrNotFound)
-	}
-	last := all[len(all)-1].Key // the numbers have leading zeros
-	r, err := in.Get(ctx, last)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, 1<<20))
-	if err := errors.Join(err, r.Close()); err != nil {
-		return Snapshot{}, err
-	}
-	var head Snapshot
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return Snapshot{}, fmt.Errorf("%w: the record %s cannot be read", ErrDamaged, last)
-	}
-	return head, nil
 }
