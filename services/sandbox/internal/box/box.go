@@ -138,7 +138,6 @@ type Node struct {
 	boot    string // tells this start of the machine from others
 	life    life
 	journal *journal
-	late    lateness
 	spares  chan *spare
 	slots   *slots
 	execs   sync.WaitGroup // running commands

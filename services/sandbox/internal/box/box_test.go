@@ -57,7 +57,6 @@ func (p *ended) Resize(TerminalSize) error { return ErrNoTerminal }
 func (p *ended) Terminals() int            { return 0 }
 func (p *ended) Written() int64            { return 0 }
 func (p *ended) Kill()                     {}
-func (p *ended) Lasts() <-chan struct{}    { return nil }
 func (p *ended) Wait() Exit                { return p.exit }
 func (p *ended) Ended() <-chan struct{} {
 	c := make(chan struct{})

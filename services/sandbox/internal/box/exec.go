@@ -53,21 +53,12 @@ type Exec struct {
 	written int64         // output written, kept or not
 	unkept  bool          // some could not be stored, as on a full disk; nothing is stored since
 	changed chan struct{} // closed and recreated when there is more to see
-
-	followers int // number of followers of its output
 }
 
 // stream is one output of a command.
 type stream struct {
 	file *os.File // nil once it has ended
 	size int64
-	sent int64 // bytes sent to the fastest follower
-
-	passing sync.WaitGroup // the flushes of full windows
-
-	// reached is closed, and nil again, when awaited bytes are sent.
-	awaited int64
-	reached chan struct{}
 }
 
 // Output streams.
@@ -167,7 +158,7 @@ func (e *Exec) wake() {
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
-	if p.Stderr() != nil && e.node.late.endsSoon(p) { // and is no terminal, which buffers little
+	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which buffers little
 		exit = p.Wait()
 		e.copyRest(p)
 	} else {
@@ -191,27 +182,13 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 // one read.
 const soon = 2 * time.Millisecond
 
-func (l *lateness) endsSoon(p Process) bool {
-	lasts := p.Lasts()
-	if lasts == nil {
-		late := time.NewTimer(soon)
-		defer late.Stop()
-		select {
-		case <-p.Ended():
-			return true
-		case <-late.C:
-			return false
-		}
-	}
-	select {
-	case <-lasts:
-	case <-p.Ended():
-	case <-l.passed(): // the process did not tell in time
-	}
+func endsSoon(p Process) bool {
+	late := time.NewTimer(soon)
+	defer late.Stop()
 	select {
 	case <-p.Ended():
 		return true
-	default:
+	case <-late.C:
 		return false
 	}
 }

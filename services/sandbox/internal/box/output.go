@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // pieceSize is the largest output in one Piece. With its framing, a piece still fits into the 64 KiB
@@ -35,7 +33,6 @@ func (e *Exec) closeOutput() {
 		if s.file == nil {
 			continue
 		}
-		s.passing.Wait()
 		_ = s.file.Close()
 		s.file = nil
 	}
@@ -65,7 +62,6 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 	pooled := keepBuffers.Get().(*[keepSize]byte)
 	defer keepBuffers.Put(pooled)
 	buffer := pooled[:]
-	var pace pace
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
@@ -73,9 +69,6 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 		}
 		if err != nil {
 			return
-		}
-		if pace.quick(n) && n < keepSize/2 {
-			_ = unix.Nanosleep(&bulkPause, nil)
 		}
 	}
 }
@@ -105,7 +98,6 @@ func (e *Exec) add(i int, b []byte, l Limits) {
 		e.kept -= int64(len(b) - n)
 		e.wake()
 		e.mu.Unlock()
-		e.passWindow(i, int64(n))
 	}
 	if flood {
 		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", l.FloodBytes)))
@@ -217,13 +209,10 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 				_ = f.Close()
 			}
 		}
-		e.unfollow()
 	}()
-	e.follow()
 	var buffer []byte // most commands write little
 	for {
 		e.mu.Lock()
-		e.noteSent(from)
 		sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
 		end, changed := e.rec.Outcome, e.changed
 		e.mu.Unlock()

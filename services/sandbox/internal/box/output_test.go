@@ -2,11 +2,15 @@ package box
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +54,7 @@ func TestAFullDiskEndsWhatIsKept(t *testing.T) {
 	if err := os.WriteFile(pad, make([]byte, 512<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	written := bulk(1)[:2<<20]
+	written := numbers(2 << 20)
 	for at := 0; at < len(written); at += keepSize {
 		if at == 1<<20 {
 			if err := os.Remove(pad); err != nil { // there is room again
@@ -72,4 +76,51 @@ func TestAFullDiskEndsWhatIsKept(t *testing.T) {
 	if lines := strings.Count(log.String(), "\n"); lines != 1 {
 		t.Errorf("%d lines in the log", lines)
 	}
+}
+
+// A follower that comes late, or again, gets each byte from where it asks on once and in order.
+func TestFollowersComeAndGo(t *testing.T) {
+	const third = 5*keepSize + 1
+	e := newExec(&Node{o: Options{Now: time.Now}}, t.TempDir(), record{})
+	want := numbers(3 * third)
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			at, turns := Offsets{int64(n) * third}, 0
+			for {
+				pieces := 0
+				_, err := e.Follow(t.Context(), at, func(p Piece) error {
+					if p.Offset != at[Stdout] || !bytes.Equal(p.Data, want[p.Offset:p.Offset+int64(len(p.Data))]) {
+						t.Errorf("at %d came what is not at %d", at[Stdout], p.Offset)
+					}
+					if pieces++; pieces > 50 && turns < 5 {
+						return context.Canceled // it did not take this one
+					}
+					at[Stdout] += int64(len(p.Data))
+					return nil
+				})
+				if turns++; err == nil {
+					break
+				}
+			}
+			if at[Stdout] != int64(len(want)) {
+				t.Errorf("%d bytes of %d came", at[Stdout], len(want))
+			}
+		})
+	}
+	e.limits = Limits{OutputBytes: int64(len(want)), FloodBytes: 2 * int64(len(want))}
+	for piece := range slices.Chunk(want, keepSize) {
+		e.add(Stdout, piece, e.limits)
+	}
+	e.conclude(Exit{}, 0, false)
+	all.Wait()
+	e.closeOutput()
+}
+
+// numbers returns so many bytes of numbers, each number once.
+func numbers(bytes int) (b []byte) {
+	for n := uint32(0); len(b) < bytes; n++ {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	return b[:bytes]
 }

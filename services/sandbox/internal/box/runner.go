@@ -130,9 +130,6 @@ type Process interface {
 	Kill()
 	// Ended is closed when the command has ended; Wait is short from then on.
 	Ended() <-chan struct{}
-	// Lasts is closed once the command is known to have run for a moment, or has ended. It is nil if the
-	// runner does not tell.
-	Lasts() <-chan struct{}
 	// Wait waits until nothing of the command runs any more, and releases its limits.
 	Wait() Exit
 }

@@ -220,9 +220,6 @@ func (p *process) Kill() { _ = p.Signal(int(unix.SIGKILL)) }
 // Ended implements box.Process.
 func (p *process) Ended() <-chan struct{} { return p.ended }
 
-// Lasts implements box.Process.
-func (p *process) Lasts() <-chan struct{} { return nil }
-
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {
 	<-p.ended

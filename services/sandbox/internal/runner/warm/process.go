@@ -38,7 +38,6 @@ type process struct {
 	name   string
 	beside bool // whether another command was in the sandbox meanwhile; guarded by the sandbox's mu
 
-	told    bool          // whether init reports its start at once
 	started chan struct{} // closed when init has reported its start or its end
 	ended   chan struct{} // closed when it has ended
 
@@ -249,15 +248,6 @@ func (p *process) Signal(number int) error {
 
 // Ended implements box.Process.
 func (p *process) Ended() <-chan struct{} { return p.ended }
-
-// Lasts implements box.Process. Init reports a command's start after it has run for a moment, unless asked
-// to report at once.
-func (p *process) Lasts() <-chan struct{} {
-	if p.told {
-		return nil
-	}
-	return p.started
-}
 
 // Wait implements box.Process.
 func (p *process) Wait() box.Exit {

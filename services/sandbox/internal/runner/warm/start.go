@@ -70,8 +70,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	}
 	defer gate.close()
 	request := p.request(s.r.path, c)
-	p.told = p.group != nil || c.Terminal != nil
-	request.Gate, request.Tell = gated, p.told
+	request.Gate, request.Tell = gated, p.group != nil || c.Terminal != nil
 	err = s.sendCommand(request, append(p.child(), theirs...))
 	closeAll(theirs)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
