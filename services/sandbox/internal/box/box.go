@@ -14,8 +14,7 @@
 //
 // The node's journal is in `.starts-0` and `.starts-1`. It holds recent command starts, the outcomes of
 // quick commands, and the changes of files that are about to be made. Only the journal is synced at a
-// start, unless the caller vouches for the call. For up to a minute it is the only record of the start.
-// `.life` tells whether the machine may have lost unsynced data.
+// start. For up to a minute it is the only record of the start.
 //
 // Box promises, also across a crash:
 //
@@ -136,7 +135,6 @@ type Node struct {
 	o       Options
 	lock    *os.File
 	boot    string // tells this start of the machine from others
-	life    life
 	journal *journal
 	spares  chan *spare
 	slots   *slots
@@ -185,17 +183,11 @@ func Open(o Options) (*Node, error) {
 	if err := n.clearPassing(); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove what an earlier start left: %w", err), lock.Close())
 	}
-	if n.life, err = readLife(filepath.Join(o.Dir, lifeFile), n.boot); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
 	if err := n.survey(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := n.recall(); err != nil {
 		return nil, errors.Join(err, lock.Close())
-	}
-	if err := n.live(); err != nil { // the disk may be full
-		o.Log.Error("no caller's word is taken for the start of a command: each is synced", "error", err)
 	}
 	n.clearLeft()
 	return n, nil
@@ -239,11 +231,7 @@ func (n *Node) Close() error {
 	n.execs.Wait()
 	n.endGuard()
 	n.guard.Wait()
-	err := errors.Join(n.journal.settle(), n.journal.close())
-	if err == nil {
-		err = n.endLife()
-	}
-	return errors.Join(err, n.lock.Close())
+	return errors.Join(n.journal.settle(), n.journal.close(), n.lock.Close())
 }
 
 // at is a point at which a test may kill the service.

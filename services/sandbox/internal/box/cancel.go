@@ -51,7 +51,7 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	if e == nil {
 		s.mutations.mu.Lock() // a running change of a file ends first
 		defer s.mutations.mu.Unlock()
-		return s.unstarted(c.ID), nil
+		return nil, nil
 	}
 	e.stop(Outcome{Reason: Cancelled, Message: "the command was cancelled"})
 	select {
@@ -60,16 +60,6 @@ func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// unstarted returns the outcome of a call without a command: nil if the command had not started.
-func (s *session) unstarted(id string) *Outcome {
-	s.workspace.mu.Lock()
-	defer s.workspace.mu.Unlock()
-	if _, gone := s.execs.find(id); !gone && s.workspace.meta != nil && s.workspace.meta.Doubted {
-		return forgottenOutcome()
-	}
-	return nil
 }
 
 // refuse records that a call is cancelled, and returns its exec if there is one to kill.

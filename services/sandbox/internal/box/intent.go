@@ -168,18 +168,14 @@ func (n *Node) recallChanges(all []startEntry) error {
 			last[e.Key] = e.Started
 		}
 	}
-	open, forgetful := map[Key][]startEntry{}, map[Key]bool{}
+	open := map[Key][]startEntry{}
 	for _, e := range all {
 		if e.Change == nil || over[e.attempt()] {
 			continue
 		}
 		over[e.attempt()] = true
 		if newSession(n, e.Key).mutations.lacksAnswer(e) {
-			if _, known := forgetful[e.Key]; !known {
-				var m meta
-				forgetful[e.Key] = read(newSession(n, e.Key).path(metaFile), &m) != nil || n.forgetful(&m)
-			}
-			e.Change.Last = !e.Started.Before(last[e.Key]) && !forgetful[e.Key]
+			e.Change.Last = !e.Started.Before(last[e.Key])
 			open[e.Key] = append(open[e.Key], e)
 		}
 	}

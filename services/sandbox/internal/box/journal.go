@@ -23,7 +23,7 @@ const journalSize = 512 << 10
 
 // journal writes a start to disk before the command runs, with one synced write into reserved space.
 // Without it a crash of the machine could lose a start, because all other records are written later and
-// unsynced. So a command waits for one sync, or for none if its caller vouches for it (vouched).
+// unsynced. So a command waits for one sync, which commands that start at once share.
 //
 // The journal also holds the end of a quick command before it is published. A crash of the service does not
 // lose the end, and the next sync writes it to disk. Its record is written when the journal is turned over,
@@ -122,20 +122,13 @@ func empty(f *os.File) error {
 }
 
 // add writes the start of a command and begins to flush it. The returned function waits until it is on
-// disk. It is nil for a start that the caller vouches for, which a crash of the machine may lose.
-func (j *journal) add(e startEntry, of *Exec, vouched bool) (synced func() error) {
+// disk.
+func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	packet, err := e.encode()
 	if err != nil {
 		return func() error { return err }
 	}
-	noted := func() { j.alone[of], of.turn = struct{}{}, j.turns }
-	if !vouched {
-		return j.begin(packet, noted)
-	}
-	if _, _, err := j.write(packet, noted); err != nil {
-		return func() error { return err }
-	}
-	return nil
+	return j.begin(packet, func() { j.alone[of], of.turn = struct{}{}, j.turns })
 }
 
 // begin is add, for any entry. It calls noted with mu held.
@@ -334,7 +327,7 @@ func (j *journal) close() error {
 	faults := []error{err, j.failed}
 	for _, f := range j.files {
 		if f != nil {
-			faults = append(faults, f.Sync(), f.Close()) // syncs starts that callers vouched for
+			faults = append(faults, f.Sync(), f.Close())
 		}
 	}
 	return errors.Join(faults...)

@@ -165,7 +165,7 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	// Its workspace is being deleted, and nobody has said so to its commands yet.
 	deleted := newExec(n, filepath.Join(o.Dir, "t", "deleted", "execs", "deleted"), record{CallID: "deleted", Digest: []byte("x"), Started: time.Now()})
 	for _, x := range []*Exec{e, gone, deleted} {
-		if err := n.journal.add(startEntry{CallID: x.rec.CallID}, x, false)(); err != nil {
+		if err := n.journal.add(startEntry{CallID: x.rec.CallID}, x)(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -375,14 +375,14 @@ func TestAJournalGoesRound(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 40 { // four times what one file holds, in all
-				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, nobody, false)(); err != nil {
+				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, nobody)(); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}, nobody, false)(); err != nil {
+	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}, nobody)(); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.close(); err != nil {

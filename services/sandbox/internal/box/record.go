@@ -72,9 +72,6 @@ type Spec struct {
 	Stdin    bool
 	Terminal *TerminalSize
 	Lower    Lower
-	// First means that the caller makes this call for the first time, and vouches never to repeat it with
-	// First set. It is not part of the command.
-	First bool
 }
 
 // digest identifies a command. It leaves out limits, because a repeated call has less time left.
@@ -105,7 +102,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	var r record
 	err := read(filepath.Join(dir, recordFile), &r)
 	if st, bad := os.Stat(filepath.Join(dir, recordFile)); bad == nil && st.Size() == 0 {
-		err = os.ErrNotExist // a crash of the machine: had the command started, the journal would know it, or the workspace would be in doubt
+		err = os.ErrNotExist // a crash of the machine: had the command started, the journal would know it
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, os.RemoveAll(dir)

@@ -24,11 +24,6 @@ type meta struct {
 	// Environment is a user's variables for the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // limits below the operator's; nil: none
-	// Unsynced is the node's life in which commands were started unsynced, so that a crash of the machine
-	// may lose the starts; empty: none.
-	Unsynced string `json:"unsynced,omitempty"`
-	// Doubted means that the machine may have lost some.
-	Doubted bool `json:"doubted,omitempty"`
 }
 
 // location is where a session's data are.
@@ -119,7 +114,7 @@ func (s *session) readAll() error {
 	if err := s.execs.load(); err != nil {
 		return err
 	}
-	s.workspace.doubt(&m)
+	s.workspace.meta = &m
 	return nil
 }
 

@@ -65,10 +65,6 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 	if gone {
 		return nil, false, ErrAcknowledged
 	}
-	if !spec.First && s.workspace.meta.Doubted {
-		e, err = s.forgotten(c.ID)
-		return e, true, err
-	}
 	e, err = s.start(ctx, c, spec, patient)
 	return e, false, err
 }
@@ -109,13 +105,9 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.network = s.node.follow(ctx, command.Sandbox, c.ID)
 	command.Enter, command.Patient = e.network.Enter, patient
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
-	vouched := s.workspace.vouched(spec)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
-		synced := s.node.journal.add(e.start, e, vouched)
-		if synced == nil {
-			return nil
-		}
+		synced := s.node.journal.add(e.start, e)
 		return func() error { unrecorded = synced(); return unrecorded }
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
@@ -142,11 +134,6 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		e.network.Forget()
 		ended(*e.Outcome())
 		s.node.leavePlace(s)
-		if spec.First && !vouched {
-			if err := s.node.vouch(s.key); err != nil { // the next one is synced as well
-				s.node.o.Log.Error("starts are synced", "error", err)
-			}
-		}
 	}()
 	return e, nil
 }
@@ -312,9 +299,6 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	e, gone := s.execs.find(c.ID)
 	if gone && e == nil {
 		return nil, ErrAcknowledged
-	}
-	if e == nil && s.workspace.meta != nil && s.workspace.meta.Doubted {
-		return s.forgotten(c.ID)
 	}
 	if e == nil {
 		return nil, fmt.Errorf("%w: call %s", ErrNoExec, c.ID)

@@ -119,7 +119,7 @@ func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
 	}
 	return box.Spec{
 		Argv: slices.Clone(s.GetArgv()), Env: s.GetEnv(), Dir: dir, Stdin: s.GetStdin(), Terminal: terminal(s.GetTerminal()),
-		Lower: lower(s), First: s.GetFirstAttempt(),
+		Lower: lower(s),
 	}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,30 +188,22 @@ func TestAResumedCommandThatIsGoneIsStartedOnlyWhileItsCallIsOpen(t *testing.T) 
 	}
 }
 
-// Only who asks for a call that nobody can have asked for says so, and only once.
-func TestACallIsForTheFirstTimeOnce(t *testing.T) {
+// A request that the sandbox refuses, or whose stream breaks, is repeated, and the command starts once.
+func TestACallIsAskedForAgain(t *testing.T) {
 	w := newWorld(t)
 	args, err := w.tools["Bash"].Arguments(`{"command":"out a"}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone := apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "gone")
-	for name, tc := range map[string]struct {
-		call   tool.Call
-		faults []error
-		want   []bool
-	}{
-		"new":         {tool.Call{First: true}, nil, []bool{true}},
-		"again":       {tool.Call{}, nil, []bool{false}},
-		"resumed":     {tool.Call{Resumed: true}, nil, []bool{false}},
-		"refused":     {tool.Call{First: true}, []error{gone, gone}, []bool{true, true, true}},
-		"interrupted": {tool.Call{First: true}, []error{sandboxtest.ErrBroken, gone}, []bool{true, false, false}},
+	for name, faults := range map[string][]error{
+		"refused":     {gone, gone},
+		"interrupted": {sandboxtest.ErrBroken, gone},
 	} {
-		c := tc.call
-		c.Session, c.Epoch, c.ID, c.Arguments = session, 1, name, args.Raw
-		w.sandbox.Fail(tc.faults...)
-		if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); err != nil || tool.Text(r) != "a" || !slices.Equal(w.sandbox.Asked(name), tc.want) {
-			t.Errorf("%s: asked %v, got %v, %v", name, w.sandbox.Asked(name), r, err)
+		w.sandbox.Fail(faults...)
+		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, ID: name, Arguments: args.Raw}, &sink{})
+		if err != nil || tool.Text(r) != "a" || w.sandbox.Starts(name) != 1 {
+			t.Errorf("%s: got %v, %v, and %d starts", name, r, err, w.sandbox.Starts(name))
 		}
 	}
 }

@@ -38,7 +38,6 @@ type execution struct {
 	wished bool
 
 	output  output
-	asked   bool  // the sandbox may have been asked to start it, and did not refuse
 	started bool  // the sandbox reported that it runs
 	stdout  int64 // bytes seen
 	stderr  int64
@@ -98,11 +97,8 @@ func (e *execution) follow(ctx context.Context) (*sandboxv1.ExecExited, error) {
 	attach, wait := e.call.Resumed, reattachWait
 	var down time.Time // since when the sandbox cannot be reached
 	for {
-		seen, asked := e.stdout+e.stderr, e.asked
+		seen := e.stdout + e.stderr
 		exited, err := e.once(ctx, attach)
-		if !e.started && refused(err) {
-			e.asked = asked
-		}
 		switch {
 		case err == nil:
 			return exited, nil
@@ -143,12 +139,6 @@ func (e *execution) open(ctx context.Context) error {
 		return nil
 	}
 	return e.call.Open(ctx)
-}
-
-// refused reports whether the sandbox itself gives the reason why it has not begun the
-// request.
-func refused(err error) bool {
-	return err != nil && apierr.Reason(err) != "" && apierr.Code(err) != codes.Internal
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -199,14 +189,11 @@ func (e *execution) first(attach bool) *sandboxv1.ExecRequest {
 			Call: ref(e.call), StdoutOffset: e.stdout, StderrOffset: e.stderr,
 		}}}
 	}
-	first := e.call.First && !e.asked
-	e.asked = true
 	return &sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
 		Call:           ref(e.call),
 		Argv:           []string{"/bin/bash", "-c", e.command},
 		Timeout:        durationpb.New(e.timeout),
 		ShortenTimeout: e.wished,
-		FirstAttempt:   first,
 	}}}
 }
 

@@ -142,7 +142,7 @@ func TestARunThatCannotBeRecordedIsTakenUpAgain(t *testing.T) {
 	if err != nil || tool.Text(got) != "done" {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	if runs := w.runner.runs; len(runs) != 2 || runs[0].Resumed || !runs[0].First || !runs[1].Resumed || runs[1].First {
+	if runs := w.runner.runs; len(runs) != 2 || runs[0].Resumed || !runs[1].Resumed {
 		t.Errorf("runs: %+v", w.runner.runs)
 	}
 }
@@ -194,7 +194,7 @@ func TestATakeoverHandsTheNewEpochToARunningCall(t *testing.T) {
 	if err != nil || tool.Text(got) != "under the new epoch" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if runs := w.runner.runs; len(runs) != 2 || !runs[0].First || runs[1].First {
+	if runs := w.runner.runs; len(runs) != 2 {
 		t.Errorf("runs: %+v", runs)
 	}
 }

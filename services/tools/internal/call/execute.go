@@ -56,9 +56,9 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
 	ctx, cancel := context.WithTimeout(there(ctx, r.call.Node), e.Limits.Duration)
 	defer cancel()
-	for first, again := !r.call.Resumed, false; ; first = false {
+	for again := false; ; {
 		c := r.call
-		c.Epoch, c.First = r.epoch.Load(), first
+		c.Epoch = r.epoch.Load()
 		result, err := e.guarded(ctx, r, c)
 		switch {
 		case errors.Is(err, tool.ErrStaleEpoch) && r.epoch.Load() > c.Epoch:

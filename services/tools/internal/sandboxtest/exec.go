@@ -141,9 +141,6 @@ func (s *Sandbox) open(ctx context.Context, q *sandboxv1.ExecRequest) (e *exec, 
 	if q.GetAttach() != nil {
 		c = q.GetAttach().GetCall()
 	}
-	if start := q.GetStart(); start != nil {
-		s.asked[c.GetCallId()] = append(s.asked[c.GetCallId()], start.GetFirstAttempt())
-	}
 	tenant, err := s.enterFor(ctx, c, q.GetAttach().GetOperation())
 	if err != nil {
 		return nil, false, err

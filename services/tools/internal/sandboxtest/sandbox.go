@@ -34,7 +34,6 @@ type Sandbox struct {
 	settled  map[string]bool // acknowledged
 	gates    map[string]chan struct{}
 	starts   map[string]int
-	asked    map[string][]bool
 	changes  map[string]int
 	acked    []string
 	failures []error
@@ -47,7 +46,7 @@ func New(t testing.TB) (*Sandbox, *grpc.ClientConn) {
 	t.Helper()
 	s := &Sandbox{
 		files: map[string][]byte{}, done: map[string]any{}, epochs: map[string]int64{}, execs: map[string]*exec{}, marks: map[string]bool{}, settled: map[string]bool{},
-		gates: map[string]chan struct{}{}, starts: map[string]int{}, asked: map[string][]bool{}, changes: map[string]int{}, started: make(chan string, 1000),
+		gates: map[string]chan struct{}{}, starts: map[string]int{}, changes: map[string]int{}, started: make(chan string, 1000),
 	}
 	t.Cleanup(s.close)
 	conn := rpctest.Dial(t, func(r grpc.ServiceRegistrar) {
@@ -99,13 +98,6 @@ func (s *Sandbox) Starts(callID string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starts[callID]
-}
-
-// Asked returns, for each request to start a call's command, whether it claimed to be the first.
-func (s *Sandbox) Asked(callID string) []bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asked[callID]
 }
 
 // Changes counts the actual changes of files for a call.

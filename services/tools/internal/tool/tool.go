@@ -88,9 +88,6 @@ type Call struct {
 	// Resumed says that the call was started before, perhaps by a dead process:
 	// its command may still run, or have ended.
 	Resumed bool
-	// First says that this is the first request to the sandbox for the call. The journal
-	// ensures that no later request for the call sets it.
-	First bool
 	// Begun says that the sandbox was seen to have the call's command: if it no
 	// longer has it, the call's end is not known.
 	Begun bool

@@ -348,18 +348,8 @@ type ExecStart struct {
 	Stdin bool `protobuf:"varint,8,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
-	// The caller has journaled on its own disk that this is its first attempt of the
-	// call, so the node starts it without waiting for its own disk. The caller sets
-	// this field once per call; it may set it again only after the node has refused
-	// the start with an error that has a reason.
-	//
-	// A machine failure may make the node forget such a start. After that, a call of
-	// the workspace that the node does not know counts as lost (EXIT_REASON_LOST):
-	// it may have run. This holds for requests that start it without this field,
-	// attach to it or cancel it.
-	FirstAttempt  bool `protobuf:"varint,11,opt,name=first_attempt,json=firstAttempt,proto3" json:"first_attempt,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExecStart) Reset() {
@@ -451,13 +441,6 @@ func (x *ExecStart) GetStdin() bool {
 func (x *ExecStart) GetShortenTimeout() bool {
 	if x != nil {
 		return x.ShortenTimeout
-	}
-	return false
-}
-
-func (x *ExecStart) GetFirstAttempt() bool {
-	if x != nil {
-		return x.FirstAttempt
 	}
 	return false
 }
@@ -1707,9 +1690,7 @@ func (x *CancelExecRequest) GetOperation() bool {
 // CancelExecResponse says that nothing of the exec runs any more.
 type CancelExecResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How it ended; not set when it had not been started. Lost where the machine
-	// may have forgotten it (ExecStart.first_attempt), also for another call than
-	// one of Exec.
+	// How it ended; not set when it had not been started.
 	Exited        *ExecExited `protobuf:"bytes,1,opt,name=exited,proto3" json:"exited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1763,7 +1744,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xe2\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xc3\x04\n" +
 	"\tExecStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1f\n" +
 	"\x04argv\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80 R\x04argv\x12p\n" +
@@ -1774,12 +1755,11 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\bterminal\x18\a \x01(\v2!.fairlead.sandbox.v1.TerminalSizeR\bterminal\x12\x14\n" +
 	"\x05stdin\x18\b \x01(\bR\x05stdin\x12'\n" +
 	"\x0fshorten_timeout\x18\n" +
-	" \x01(\bR\x0eshortenTimeout\x12#\n" +
-	"\rfirst_attempt\x18\v \x01(\bR\ffirstAttempt\x1a6\n" +
+	" \x01(\bR\x0eshortenTimeout\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\t\x10\n" +
-	"R\x14workspace_generation\"\x93\x03\n" +
+	"J\x04\b\v\x10\fR\x14workspace_generation\"\x93\x03\n" +
 	"\n" +
 	"ExecLimits\x12*\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vmemoryBytes\x12%\n" +
