@@ -14,11 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a Runner whose commands end at once, with the status that their argument
 // says, or fail to start with err.

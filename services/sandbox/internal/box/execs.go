@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
@@ -18,7 +17,7 @@ import (
 type execs struct {
 	location
 
-	mu      sync.Mutex // guards what follows
+	mu      mutex // guards what follows
 	all     map[string]*Exec
 	started []*Exec // the execs that started here; ended ones stay until the next call of live
 	// settled maps the calls of acknowledged execs to their time, so that a late repeat does not start them
@@ -27,7 +26,7 @@ type execs struct {
 }
 
 func newExecs(l location) *execs {
-	return &execs{location: l, all: map[string]*Exec{}, settled: map[string]time.Time{}}
+	return &execs{location: l, mu: mutex{rank: rankInner}, all: map[string]*Exec{}, settled: map[string]time.Time{}}
 }
 
 // load reads the execs from disk.

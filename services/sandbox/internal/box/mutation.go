@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -38,7 +37,7 @@ func (a answer) ends(round int) bool { return a.Done && (!a.Void || round <= a.R
 type mutations struct {
 	location
 
-	mu sync.Mutex // held while a change is made, because changes happen one after the other
+	mu mutex // held while a change is made, because changes happen one after the other
 }
 
 // KeptMethod is the method whose changes are remembered as long as the workspace exists: a repeat a month

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
@@ -34,15 +33,7 @@ type location struct {
 }
 
 // session is one session's part of the node: its workspace, its commands, the changes of its files and what
-// the service does for it. Each has a lock of its own. Locks are taken in this order:
-//
-//   - loading
-//   - tasks.beside, then tasks.pushes
-//   - mutations.mu
-//   - workspace.kept, then workspace.starts
-//   - workspace.mu
-//   - the others, of which none is held while a lock of a session is taken: execs.mu, tasks.mu, the tally's
-//     and the node's
+// the service does for it. Each has a lock of its own; rank is the order in which they are taken.
 type session struct {
 	location
 
@@ -56,7 +47,7 @@ type session struct {
 	mutations mutations
 	tasks     *tasks
 
-	loading sync.Mutex // guards loaded
+	loading mutex // guards loaded
 	loaded  bool
 }
 
@@ -64,8 +55,12 @@ func newSession(n *Node, k Key) *session {
 	at := location{node: n, key: k, dir: filepath.Join(n.o.Dir, k.folder(), k.Session)}
 	execs := newExecs(at)
 	return &session{
-		location: at, workspace: &workspace{location: at, execs: execs}, execs: execs, mutations: mutations{location: at}, tasks: newTasks(),
-		idle: n.o.Now(),
+		location: at, execs: execs, tasks: newTasks(), mutations: mutations{location: at, mu: mutex{rank: rankMutations}},
+		workspace: &workspace{
+			location: at, execs: execs,
+			kept: rwMutex{rank: rankKept}, starts: rwMutex{rank: rankStarts}, mu: mutex{rank: rankWorkspace},
+		},
+		loading: mutex{rank: rankLoading}, idle: n.o.Now(),
 	}
 }
 

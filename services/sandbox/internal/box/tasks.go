@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 )
 
 // tasks are what the service itself does for a session: commands of its own, and copies of snapshots. A
 // session's end stops them.
 type tasks struct {
 	beside chan struct{} // holds a token while there is a sandbox beside the session's own
-	pushes sync.Mutex    // held while snapshots are copied elsewhere
+	pushes mutex         // held while snapshots are copied elsewhere
 
-	mu       sync.Mutex                        // guards what follows
+	mu       mutex                             // guards what follows
 	cancels  map[int64]context.CancelCauseFunc // of those that run
 	last     int64
 	commands int   // those that run
@@ -22,7 +21,7 @@ type tasks struct {
 }
 
 func newTasks() *tasks {
-	return &tasks{beside: make(chan struct{}, 1), cancels: map[int64]context.CancelCauseFunc{}}
+	return &tasks{beside: make(chan struct{}, 1), pushes: mutex{rank: rankPushes}, mu: mutex{rank: rankInner}, cancels: map[int64]context.CancelCauseFunc{}}
 }
 
 // add registers a task that is about to run, so that the session's end can stop it.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,13 +18,13 @@ import (
 type workspace struct {
 	location
 
-	execs  *execs       // of its session
-	usage  tally        // its size
-	kept   sync.RWMutex // write-locked while snapshots are removed
-	starts sync.RWMutex // write-locked while nothing may start
+	execs  *execs  // of its session
+	usage  tally   // its size
+	kept   rwMutex // write-locked while snapshots are removed
+	starts rwMutex // write-locked while nothing may start
 
-	mu   sync.Mutex // guards what follows
-	meta *meta      // nil when there is no workspace
+	mu   mutex // guards what follows
+	meta *meta // nil when there is no workspace
 }
 
 // Workspace gives access to a session's files from outside its sandbox.
