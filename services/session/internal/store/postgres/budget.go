@@ -6,20 +6,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
-
-const accountColumns = `b.tenant, b.scope, b.subject, b.window_start, b.session,
-	b.used_tokens, b.used_cost_nano_usd, b.used_wall_micros, b.reserved_tokens, b.reserved_cost_nano_usd, b.reserved_wall_micros`
-
-func scanAccount(r pgx.CollectableRow) (a backend.Account, err error) {
-	var micros, reserved int64
-	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
-		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD, &reserved)
-	a.Used.WallTime, a.Reserved.WallTime = time.Duration(micros)*time.Microsecond, time.Duration(reserved)*time.Microsecond
-	return a, err
-}
 
 // queueBudgetNeeds locks the ledgers of the tenants that the writes name, until
 // the transaction ends, and reads what decides. Each tenant has one lock,
@@ -33,26 +25,18 @@ func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFact
 	b.Queue(`select pg_advisory_xact_lock(k) from (
 		select distinct hashtextextended('fairlead budgets of ' || t, 0) k from unnest($1::text[]) t order by 1) keys`, locked)
 	tenants, sessions, ids := splitIDs(n.Reservations)
-	b.Queue(`select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros from reservations
-		where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
-		tenants, sessions, ids).Query(func(rows pgx.Rows) error {
-		var err error
-		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (out backend.Reservation, err error) {
-			var micros int64
-			err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD, &micros)
-			out.AccountID.Tenant, out.Amount.WallTime = out.ID.Tenant, time.Duration(micros)*time.Microsecond
-			return out, err
-		})
+	b.Queue(tables.SelectReservations+` where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
+		tenants, sessions, ids).Query(func(rows pgx.Rows) (err error) {
+		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (backend.Reservation, error) { return tables.ScanReservation(pg.Row(r)) })
 		return err
 	})
 	owners, scopes, subjects := splitBudgets(n.Budgets)
-	b.Queue("select "+accountColumns+` from budgets b where (tenant, scope, subject) in (
+	b.Queue(tables.SelectAccounts+` where (tenant, scope, subject) in (
 			select * from unnest($1::text[], $2::text[], $3::text[])
 			union select tenant, scope, subject from reservations
 				where (tenant, session, id) in (select * from unnest($4::text[], $5::text[], $6::text[])))`,
-		owners, scopes, subjects, tenants, sessions, ids).Query(func(rows pgx.Rows) error {
-		var err error
-		f.Accounts, err = pgx.CollectRows(rows, scanAccount)
+		owners, scopes, subjects, tenants, sessions, ids).Query(func(rows pgx.Rows) (err error) {
+		f.Accounts, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (backend.Account, error) { return tables.ScanAccount(pg.Row(r)) })
 		return err
 	})
 }
@@ -133,14 +117,13 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
 	var rows []backend.Account
 	var now time.Time
-	err := s.db.read(ctx, "read budgets", func(tx pgx.Tx) error {
-		var err error
-		if now, err = dbNow(ctx, tx); err != nil {
+	err := s.db.Read(ctx, "read budgets", func(q sqldb.Queryer) (err error) {
+		if now, err = sqldb.Value[time.Time](q.QueryRow(ctx, "select clock_timestamp()")); err != nil {
 			return err
 		}
 		tenants, scopes, subjects := splitBudgets(backend.BudgetIDs(tenant, bounds))
-		rows, err = collect(ctx, tx, scanAccount, "select "+accountColumns+` from budgets b
-			where (tenant, scope, subject) in (select * from unnest($1::text[], $2::text[], $3::text[]))`, tenants, scopes, subjects)
+		rows, err = sqldb.Collect(ctx, q, tables.ScanAccount, tables.SelectAccounts+` where (tenant, scope, subject) in
+			(select * from unnest($1::text[], $2::text[], $3::text[]))`, tenants, scopes, subjects)
 		return err
 	})
 	if err != nil {

@@ -3,37 +3,18 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"time"
 
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
-const selectAccounts = `select tenant, scope, subject, window_start, session,
-	used_tokens, used_cost_nano_usd, used_wall_micros, reserved_tokens, reserved_cost_nano_usd, reserved_wall_micros
-	from budgets where tenant = ? and scope = ? and subject = ?`
-
-func scanAccount(r *sql.Rows) (a backend.Account, err error) {
-	var micros, reserved int64
-	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
-		&a.Used.Tokens, &a.Used.CostNanoUSD, &micros, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD, &reserved)
-	a.Used.WallTime, a.Reserved.WallTime = time.Duration(micros)*time.Microsecond, time.Duration(reserved)*time.Microsecond
-	return a, err
-}
-
-func scanReservation(r *sql.Rows) (out backend.Reservation, err error) {
-	var micros int64
-	err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD, &micros)
-	out.AccountID.Tenant, out.Amount.WallTime = out.ID.Tenant, time.Duration(micros)*time.Microsecond
-	return out, err
-}
-
 // budgetFacts reads what decides about reservations.
-func budgetFacts(ctx context.Context, tx *sql.Tx, n backend.BudgetNeeds) (f backend.BudgetFacts, err error) {
+func budgetFacts(ctx context.Context, q sqldb.Queryer, n backend.BudgetNeeds) (f backend.BudgetFacts, err error) {
 	budgets := n.Budgets
 	for _, id := range n.Reservations {
-		open, err := collect(ctx, tx, scanReservation, `select tenant, session, id, scope, subject, window_start, tokens, cost_nano_usd, wall_micros
-			from reservations where tenant = ? and session = ? and id = ?`, id.Tenant, id.Session, id.ID)
+		open, err := sqldb.Collect(ctx, q, tables.ScanReservation, tables.SelectReservations+" where tenant = $1 and session = $2 and id = $3", id.Tenant, id.Session, id.ID)
 		if err != nil {
 			return f, err
 		}
@@ -42,12 +23,12 @@ func budgetFacts(ctx context.Context, tx *sql.Tx, n backend.BudgetNeeds) (f back
 			budgets = append(budgets, r.BudgetID)
 		}
 	}
-	f.Accounts, err = accounts(ctx, tx, budgets)
+	f.Accounts, err = accounts(ctx, q, budgets)
 	return f, err
 }
 
 // accounts reads all windows of budgets.
-func accounts(ctx context.Context, q queryer, budgets []backend.BudgetID) ([]backend.Account, error) {
+func accounts(ctx context.Context, q sqldb.Queryer, budgets []backend.BudgetID) ([]backend.Account, error) {
 	var all []backend.Account
 	seen := map[backend.BudgetID]bool{}
 	for _, id := range budgets {
@@ -55,7 +36,7 @@ func accounts(ctx context.Context, q queryer, budgets []backend.BudgetID) ([]bac
 			continue
 		}
 		seen[id] = true
-		rows, err := collect(ctx, q, scanAccount, selectAccounts, id.Tenant, id.Scope, id.Subject)
+		rows, err := sqldb.Collect(ctx, q, tables.ScanAccount, tables.SelectAccounts+" where tenant = $1 and scope = $2 and subject = $3", id.Tenant, id.Scope, id.Subject)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +82,7 @@ func applyBudgets(ctx context.Context, tx *sql.Tx, c backend.BudgetChange) error
 
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
-	rows, err := accounts(ctx, s.db.R, backend.BudgetIDs(tenant, bounds))
+	rows, err := accounts(ctx, s.db.Reader(), backend.BudgetIDs(tenant, bounds))
 	if err != nil {
 		return nil, s.db.Fail("read budgets", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
@@ -87,9 +88,10 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 		}
 		f.Sessions[k] = row
 	}
+	q := s.sql(tx)
 	for _, id := range n.Turns {
-		found, err := collect(ctx, tx, scanNumber,
-			"select number from turns where tenant = ? and session = ? and turn = ?", id.Tenant, id.Session, id.ID)
+		found, err := sqldb.Collect(ctx, q, sqldb.Value[int64],
+			"select number from turns where tenant = $1 and session = $2 and turn = $3", id.Tenant, id.Session, id.ID)
 		if err != nil {
 			return f, err
 		}
@@ -98,8 +100,8 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 		}
 	}
 	for _, id := range n.Messages {
-		found, err := collect(ctx, tx, scanNumber,
-			"select depth from messages where tenant = ? and session = ? and message = ?", id.Tenant, id.Session, id.ID)
+		found, err := sqldb.Collect(ctx, q, sqldb.Value[int64],
+			"select depth from messages where tenant = $1 and session = $2 and message = $3", id.Tenant, id.Session, id.ID)
 		if err != nil {
 			return f, err
 		}
@@ -108,11 +110,9 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 		}
 	}
 	var err error
-	f.Budgets, err = budgetFacts(ctx, tx, n.Budgets)
+	f.Budgets, err = budgetFacts(ctx, q, n.Budgets)
 	return f, err
 }
-
-func scanNumber(r *sql.Rows) (n int64, err error) { return n, r.Scan(&n) }
 
 // apply writes a planned commit.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -14,21 +15,21 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 	var jobs []store.Job
 	err := s.db.write(ctx, "claim jobs", func(tx *sql.Tx) (_ []store.Wake, err error) {
 		now := s.db.clock()
-		query := `select tenant, kind, job, session, body, due, attempt from jobs
-			where due <= ?1 and (lease_until is null or lease_until <= ?1)`
-		args := []any{micros(now)}
+		query, args := "due <= $1", []any{now}
 		if c.ID != "" {
-			query = strings.Replace(query, "due <= ?1", "tenant = ?2 and job = ?3", 1)
-			args = append(args, c.Tenant, c.ID)
+			query, args = "tenant = $2 and job = $3", append(args, c.Tenant, c.ID)
 		}
+		query = "select tenant, kind, job, session, body, due, attempt from jobs where (lease_until is null or lease_until <= $1) and " + query
 		if len(c.Kinds) > 0 {
 			query += " and kind in (?" + strings.Repeat(", ?", len(c.Kinds)-1) + ")"
 		}
 		for _, k := range c.Kinds {
-			args = append(args, string(k))
+			args = append(args, k)
 		}
 		query += " order by row_number() over (partition by tenant order by due, kind, job), due, tenant, kind, job limit ?"
-		if jobs, err = collect(ctx, tx, scanJob, query, append(args, limit(c.Limit))...); err != nil {
+		if jobs, err = sqldb.Collect(ctx, s.sql(tx), func(r sqldb.Row) (j store.Job, err error) {
+			return j, r.Scan(&j.Tenant, &j.Kind, &j.ID, &j.Session, &j.Body, &j.Due, &j.Attempt)
+		}, query, append(args, sqldb.Limit(c.Limit))...); err != nil {
 			return nil, err
 		}
 		claim := id.New()
@@ -45,11 +46,4 @@ func (s *Store) ClaimJobs(ctx context.Context, c store.JobClaim) ([]store.Job, e
 		return nil, err
 	}
 	return jobs, nil
-}
-
-func scanJob(r *sql.Rows) (j store.Job, err error) {
-	var due int64
-	err = r.Scan(&j.Tenant, &j.Kind, &j.ID, &j.Session, &j.Body, &due, &j.Attempt)
-	j.Due = fromMicros(due)
-	return j, err
 }

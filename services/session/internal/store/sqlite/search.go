@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/backend"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
@@ -18,8 +19,8 @@ func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, 
 		if err := tables.SessionExists(ctx, s.sql(tx), k); err != nil {
 			return nil, err
 		}
-		bodies, err := collect(ctx, tx, scanBody,
-			"select body from messages where tenant = ? and session = ? and indexed = 0 limit ?", k.Tenant, k.Session, limit(most))
+		bodies, err := sqldb.Collect(ctx, s.sql(tx), sqldb.Value[[]byte],
+			"select body from messages where tenant = $1 and session = $2 and indexed = 0 limit $3", k.Tenant, k.Session, sqldb.Limit(most))
 		if err != nil {
 			return nil, err
 		}
@@ -57,9 +58,10 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 	}
 	if m.AfterMessage != "" {
 		query += " and (i.create_time, i.session, i.message) < (?, ?, ?)"
-		args = append(args, micros(m.AfterTime), m.AfterSession, m.AfterMessage)
+		args = append(args, m.AfterTime, m.AfterSession, m.AfterMessage)
 	}
-	bodies, err := collect(ctx, s.db.R, scanBody, query+" order by i.create_time desc, i.session desc, i.message desc limit ?", append(args, limit(m.Limit))...)
+	bodies, err := sqldb.Collect(ctx, s.db.Reader(), sqldb.Value[[]byte],
+		query+" order by i.create_time desc, i.session desc, i.message desc limit ?", append(args, sqldb.Limit(m.Limit))...)
 	if err != nil {
 		return nil, s.db.Fail("search messages", err)
 	}

@@ -7,7 +7,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -88,39 +87,3 @@ func (s *Store) Listen(ctx context.Context) (<-chan store.Wake, error) {
 }
 
 func micros(t time.Time) int64 { return t.UnixMicro() }
-
-func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
-
-// limit converts 0, which means no limit, for SQLite.
-func limit(n int) int {
-	if n <= 0 {
-		return -1
-	}
-	return n
-}
-
-// queryer is a transaction or a pool.
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// collect reads all rows of a query.
-func collect[T any](ctx context.Context, q queryer, scan func(*sql.Rows) (T, error), query string, args ...any) (_ []T, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	var out []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, rows.Err()
-}
-
-func scanBody(rows *sql.Rows) (b []byte, err error) { return b, rows.Scan(&b) }
