@@ -99,7 +99,7 @@ func handBack(c tool.Call, what string, out tool.Sink) *tool.Result {
 
 // Finished lets the sandbox forget the command.
 func (b bash) Finished(ctx context.Context, c tool.Call) error {
-	_, err := b.execs.AcknowledgeExec(ctx, &sandboxv1.AcknowledgeExecRequest{Call: ref(c)})
+	_, err := b.execs.AcknowledgeExec(to(ctx, c), &sandboxv1.AcknowledgeExecRequest{Call: ref(c)})
 	if apierr.Code(err) == codes.NotFound {
 		return nil // never started, or acknowledged before
 	}

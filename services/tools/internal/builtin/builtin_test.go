@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
+	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -33,7 +36,7 @@ type sink struct {
 func (s *sink) Progress(m string)              { s.progress = append(s.progress, m) }
 func (s *sink) Output(stream string, b []byte) { s.output.WriteString(stream + ":" + string(b)) }
 
-// world is the built-in tools on a sandbox in memory.
+// world is the built-in tools on a sandbox in memory, which is not the first of the nodes.
 type world struct {
 	t       testing.TB
 	sandbox *sandboxtest.Sandbox
@@ -44,7 +47,17 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s, conn := sandboxtest.New(t)
-	all, err := All(conn, time.Hour)
+	nodes, err := node.Dial([]string{"away=127.0.0.1:1", "here=x"}, func(address string) (*grpc.ClientConn, error) {
+		if address == "x" {
+			return conn, nil
+		}
+		return rpc.Dial(address)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nodes.Close() })
+	all, err := All(nodes, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +78,7 @@ func (w *world) run(name, arguments string) (*tool.Result, error) {
 	if err != nil {
 		return tool.Failed(err.Error()), nil
 	}
-	c := tool.Call{Session: session, Epoch: 1, ID: "c" + string(rune('a'+w.calls%26)) + strings.Repeat("x", w.calls/26), Arguments: args.Raw}
+	c := tool.Call{Session: session, Epoch: 1, Node: "here", ID: "c" + string(rune('a'+w.calls%26)) + strings.Repeat("x", w.calls/26), Arguments: args.Raw}
 	return w.tools[name].Runner.Run(w.ctx(), c, &sink{})
 }
 
@@ -136,7 +149,7 @@ func TestACommandStoppedAsItIsHandedBackIsNoOperation(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancelCause(w.ctx())
 	c := tool.Call{
-		Session: session, Epoch: 1, ID: "c1", Arguments: []byte(`{"command":"wait never","run_in_background":true}`),
+		Session: session, Epoch: 1, Node: "here", ID: "c1", Arguments: []byte(`{"command":"wait never","run_in_background":true}`),
 		Seen: func() { cancel(tool.ErrCancelled) },
 	}
 	r, err := w.tools["Bash"].Runner.Run(ctx, c, &sink{})
@@ -156,7 +169,7 @@ func TestBashStreamsOutputAndHidesWhatWasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := tool.Call{Session: session, Epoch: 1, ID: "c1", Arguments: args.Raw}
+	c := tool.Call{Session: session, Epoch: 1, Node: "here", ID: "c1", Arguments: args.Raw}
 	for i := range 2 {
 		c.Resumed = i == 1
 		if _, err := w.tools["Bash"].Runner.Run(w.ctx(), c, out); err != nil {
@@ -178,7 +191,7 @@ func TestAResumedCommandThatIsGoneIsStartedOnlyWhileItsCallIsOpen(t *testing.T) 
 		t.Fatal(err)
 	}
 	settled := errors.New("settled")
-	c := tool.Call{Session: session, Epoch: 1, ID: "c1", Arguments: args.Raw, Resumed: true, Open: func(context.Context) error { return settled }}
+	c := tool.Call{Session: session, Epoch: 1, Node: "here", ID: "c1", Arguments: args.Raw, Resumed: true, Open: func(context.Context) error { return settled }}
 	if r, err := w.tools["Bash"].Runner.Run(w.ctx(), c, &sink{}); !errors.Is(err, settled) || w.sandbox.Starts("c1") != 0 {
 		t.Errorf("a settled call: got %v, %v, and %d starts", r, err, w.sandbox.Starts("c1"))
 	}
@@ -201,7 +214,7 @@ func TestACallIsAskedForAgain(t *testing.T) {
 		"interrupted": {sandboxtest.ErrBroken, gone},
 	} {
 		w.sandbox.Fail(faults...)
-		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, ID: name, Arguments: args.Raw}, &sink{})
+		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, Node: "here", ID: name, Arguments: args.Raw}, &sink{})
 		if err != nil || tool.Text(r) != "a" || w.sandbox.Starts(name) != 1 {
 			t.Errorf("%s: got %v, %v, and %d starts", name, r, err, w.sandbox.Starts(name))
 		}
@@ -216,7 +229,7 @@ func TestALostCommandIsUnknown(t *testing.T) {
 	}
 	ended := make(chan *tool.Result, 1)
 	go func() {
-		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, ID: "c1", Arguments: args.Raw}, &sink{})
+		r, err := w.tools["Bash"].Runner.Run(w.ctx(), tool.Call{Session: session, Epoch: 1, Node: "here", ID: "c1", Arguments: args.Raw}, &sink{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -343,7 +356,7 @@ func TestACancelledChangeIsNotMadeLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.sandbox.Put(session, "a", "old")
-			c := tool.Call{Session: session, Epoch: 1, ID: "c", Arguments: []byte(arguments)}
+			c := tool.Call{Session: session, Epoch: 1, Node: "here", ID: "c", Arguments: []byte(arguments)}
 			stops, can := w.tools[name].Runner.(tool.Canceller)
 			if !can {
 				t.Fatal("nobody can stop it")

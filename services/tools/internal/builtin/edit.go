@@ -74,7 +74,7 @@ func (s *sandbox) change(ctx context.Context, c tool.Call, file string, edits []
 	}
 	change, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTimeout)
 	defer cancel()
-	done, err := s.files.EditFile(change, req)
+	done, err := s.files.EditFile(to(change, c), req)
 	if err != nil {
 		return editTexts(edits).failure(change, err, file)
 	}

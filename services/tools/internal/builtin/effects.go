@@ -16,7 +16,7 @@ type effects struct{ *sandbox }
 // Cancel kills the call's command with its children, waits for a running change of
 // a file, and makes the sandbox refuse the call from then on.
 func (e effects) Cancel(ctx context.Context, c tool.Call) error {
-	_, err := e.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(c)})
+	_, err := e.execs.CancelExec(to(ctx, c), &sandboxv1.CancelExecRequest{Call: ref(c)})
 	if err == nil || apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_EXEC_NOT_FOUND) {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (e *execution) run(ctx context.Context) (*sandboxv1.ExecExited, error) {
 func (e *execution) kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	_, err := e.execs.CancelExec(ctx, &sandboxv1.CancelExecRequest{Call: ref(e.call)})
+	_, err := e.execs.CancelExec(to(ctx, e.call), &sandboxv1.CancelExecRequest{Call: ref(e.call)})
 	return err
 }
 
@@ -154,7 +154,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // once opens one stream and reads it to its end.
 func (e *execution) once(ctx context.Context, attach bool) (*sandboxv1.ExecExited, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(to(ctx, e.call))
 	defer cancel()
 	stream, err := e.execs.Exec(ctx)
 	if err != nil {

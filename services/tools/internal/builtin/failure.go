@@ -35,6 +35,9 @@ func ref(c tool.Call) *commonv1.CallRef {
 	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
 }
 
+// to directs a request to the node of a call.
+func to(ctx context.Context, c tool.Call) context.Context { return node.At(ctx, c.Node) }
+
 // texts are the model's texts for refusals of a file.
 type texts map[sandboxv1.ErrorReason]func(err error, file string) string
 

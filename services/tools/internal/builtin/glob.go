@@ -46,7 +46,7 @@ func (g glob) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if bad != nil {
 		return bad, nil
 	}
-	found, err := g.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{
+	found, err := g.files.GlobFiles(to(ctx, c), &sandboxv1.GlobFilesRequest{
 		Session: c.Session, Pattern: pattern, Path: p.Path, WorkspaceGeneration: c.WorkspaceGeneration,
 		ResolvedPath: c.Leads, Denied: c.Withheld,
 	})

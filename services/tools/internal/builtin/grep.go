@@ -85,7 +85,7 @@ func (g grep) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 	if bad != nil {
 		return bad, nil
 	}
-	found, err := g.search(ctx, req, filter)
+	found, err := g.search(to(ctx, c), req, filter)
 	if err != nil {
 		return failure(ctx, err, p.Path)
 	}

@@ -111,7 +111,7 @@ func (l ls) list(ctx context.Context, c tool.Call, t *tree, dir string, ignore [
 	if c.Leads != "" {
 		q.Path, q.ResolvedPath = path.Join(t.given, t.beneath(dir)), dir
 	}
-	page, err := l.files.ListFiles(ctx, q)
+	page, err := l.files.ListFiles(to(ctx, c), q)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 		First: p.Offset.Within(1, maxLineNo), Count: p.Limit.Within(1, maxLineNo),
 		MaxLineBytes: 4 * (readLineChars + 1), MaxBytes: readMaxBytes,
 	}
-	data, end, err := r.read(ctx, &sandboxv1.ReadFileRequest{
+	data, end, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
 		Session: c.Session, Path: p.FilePath, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Lines{Lines: lines},
 	}, readMaxBytes+1)
@@ -83,7 +83,7 @@ func (r read) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result, 
 }
 
 func (r read) image(ctx context.Context, c tool.Call, file string) (*tool.Result, error) {
-	data, _, err := r.read(ctx, &sandboxv1.ReadFileRequest{
+	data, _, err := r.read(to(ctx, c), &sandboxv1.ReadFileRequest{
 		Session: c.Session, Path: file, ResolvedPath: c.Leads, WorkspaceGeneration: c.WorkspaceGeneration,
 		Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Limit: media.MaxBytes + 1}},
 	}, media.MaxBytes+1)

@@ -12,9 +12,9 @@ func (s *sandbox) Resolve(ctx context.Context, c tool.Call, path string) (leads,
 	if bad := badPath(path); bad != nil {
 		return "", tool.Text(bad), nil
 	}
-	to, err := s.files.ResolvePath(ctx, &sandboxv1.ResolvePathRequest{Session: c.Session, Path: path, WorkspaceGeneration: c.WorkspaceGeneration})
+	found, err := s.files.ResolvePath(to(ctx, c), &sandboxv1.ResolvePathRequest{Session: c.Session, Path: path, WorkspaceGeneration: c.WorkspaceGeneration})
 	if err == nil {
-		return to.GetPath(), "", nil
+		return found.GetPath(), "", nil
 	}
 	told, err := failure(ctx, err, path)
 	return "", tool.Text(told), err

@@ -71,7 +71,7 @@ func (w write) Run(ctx context.Context, c tool.Call, _ tool.Sink) (*tool.Result,
 var writeTexts = texts{sandboxv1.ErrorReason_ERROR_REASON_WRONG_FILE_TYPE: cannot("written")}
 
 func (w write) send(ctx context.Context, c tool.Call, file, content string) (*sandboxv1.WriteFileResponse, error) {
-	stream, err := w.files.WriteFile(ctx)
+	stream, err := w.files.WriteFile(to(ctx, c))
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *to
 	refused := a.Approval != nil && !a.Approval.GetApproved()
 	if r, ok := t.Runner.(tool.Resolver); ok && !refused && profile.AsksWhereItLeads(a.Tool) {
 		var err error
-		if q.Leads, q.Doubt, err = r.Resolve(there(ctx, a.Ref.Node), a.call(args), q.Path); err != nil {
+		if q.Leads, q.Doubt, err = r.Resolve(ctx, a.call(args), q.Path); err != nil {
 			return permission.Decision{}, err
 		}
 		a.leads, a.withheld = q.Leads, profile.Withheld(q)

@@ -54,7 +54,7 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 // perform runs the tool, and again under a newer epoch when the session was
 // taken over meanwhile.
 func (e *Engine) perform(ctx context.Context, r *run) (*tool.Result, error) {
-	ctx, cancel := context.WithTimeout(there(ctx, r.call.Node), e.Limits.Duration)
+	ctx, cancel := context.WithTimeout(ctx, e.Limits.Duration)
 	defer cancel()
 	for again := false; ; {
 		c := r.call
@@ -144,7 +144,7 @@ func (e *Engine) finished(ctx context.Context, r *run, result *tool.Result) {
 	if !ok || result.GetOutcome() == toolsv1.CallOutcome_CALL_OUTCOME_CANCELLED {
 		return
 	}
-	ctx, cancel := context.WithTimeout(there(context.WithoutCancel(ctx), r.call.Node), finishedTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishedTimeout)
 	defer cancel()
 	c := r.call
 	c.Epoch = r.epoch.Load()

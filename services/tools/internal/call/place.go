@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -37,14 +36,6 @@ func (e *Engine) dropLost(ctx context.Context, ref store.Ref) (ran bool, err err
 	r.raise(ref.Epoch)
 	r.cancel(tool.ErrPlaceLost)
 	return true, r.wait(ctx)
-}
-
-// there directs a tool's requests for a call to the call's node.
-func there(ctx context.Context, name string) context.Context {
-	if name == "" {
-		return ctx
-	}
-	return node.At(ctx, name)
 }
 
 // lost ends a call whose place is lost.

@@ -128,7 +128,7 @@ func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) erro
 	if !ok {
 		return nil
 	}
-	return c.Cancel(there(ctx, rec.Node), tool.Call{
+	return c.Cancel(ctx, tool.Call{
 		Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID, Node: rec.Node, WorkspaceGeneration: rec.Generation,
 	})
 }

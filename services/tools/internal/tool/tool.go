@@ -79,8 +79,7 @@ type Call struct {
 	// ID is the call's id: the idempotency key of all its requests.
 	ID string
 	// WorkspaceGeneration and Node, the name of the call's node, are passed on to the
-	// sandbox. The context of a Runner's method directs requests to that node
-	// (kit/node).
+	// sandbox. A Runner sends its requests to that node.
 	WorkspaceGeneration int64
 	Node                string
 	// Arguments are valid against the tool's schema, without duplicate names.
