@@ -85,7 +85,6 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	d.Sandbox, d.Tools = remote.Conn(d.Sandbox), remote.Conn(d.Tools)
 	models, err := catalog.New(c.Models, os.Getenv)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)

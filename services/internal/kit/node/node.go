@@ -19,22 +19,16 @@ import (
 
 type nameKey struct{}
 
-// With directs calls through a Set to the node that name returns when they are
-// made. An empty name means the first node.
-func With(ctx context.Context, name func() string) context.Context {
+// At directs calls through a Set to a node. An empty name means the first one. Packages that
+// make requests call it beside the request, which names the node; no other code puts a node
+// into a context.
+func At(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, nameKey{}, name)
 }
 
-// At directs calls through a Set to this node.
-func At(ctx context.Context, name string) context.Context {
-	return With(ctx, func() string { return name })
-}
-
 func of(ctx context.Context) string {
-	if name, ok := ctx.Value(nameKey{}).(func() string); ok {
-		return name()
-	}
-	return ""
+	name, _ := ctx.Value(nameKey{}).(string)
+	return name
 }
 
 // Set has the connections to nodes. It is a grpc.ClientConnInterface and safe

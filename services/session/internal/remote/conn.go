@@ -6,14 +6,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Conn returns a connection whose errors went through Error.
-func Conn(c grpc.ClientConnInterface) grpc.ClientConnInterface {
-	if _, ok := c.(conn); ok {
-		return c
-	}
-	return conn{c}
-}
-
+// conn is a connection whose errors went through Error.
 type conn struct{ grpc.ClientConnInterface }
 
 func (c conn) Invoke(ctx context.Context, method string, request, response any, opts ...grpc.CallOption) error {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -61,21 +62,20 @@ func (r refusing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.C
 	return r, nil
 }
 
+func (r refusing) SendMsg(any) error { return nil }
+func (r refusing) CloseSend() error  { return nil }
+
 func (r refusing) RecvMsg(any) error {
 	return refused(sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND)
 }
 
-func TestClientsOfAConnectionGetTheErrors(t *testing.T) {
+func TestThePeersReturnTheErrors(t *testing.T) {
 	t.Parallel()
-	conn := remote.Conn(refusing{})
-	if err := conn.Invoke(t.Context(), "/a/B", nil, nil); !errors.Is(err, remote.ErrNoWorkspace) {
+	sandbox := remote.NewSandbox(refusing{})
+	if err := sandbox.FenceWorkspace(t.Context(), &commonv1.CallRef{}); !errors.Is(err, remote.ErrNoWorkspace) {
 		t.Errorf("a call: %v", err)
 	}
-	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{}, "/a/C")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.RecvMsg(nil); !errors.Is(err, remote.ErrNoWorkspace) {
+	if _, err := sandbox.ExportWorkspace(t.Context(), remote.Place{}); !errors.Is(err, remote.ErrNoWorkspace) {
 		t.Errorf("a stream: %v", err)
 	}
 }

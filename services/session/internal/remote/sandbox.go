@@ -21,8 +21,8 @@ type Sandbox struct {
 }
 
 // NewSandbox returns the sandbox service behind a connection.
-func NewSandbox(c grpc.ClientConnInterface) *Sandbox {
-	c = Conn(c)
+func NewSandbox(to grpc.ClientConnInterface) *Sandbox {
+	c := conn{to}
 	return &Sandbox{
 		health: healthpb.NewHealthClient(c), workspaces: sandboxv1.NewWorkspaceServiceClient(c),
 		snapshots: sandboxv1.NewSnapshotServiceClient(c), repositories: sandboxv1.NewRepositoryServiceClient(c),

@@ -17,8 +17,8 @@ type Tools struct {
 }
 
 // NewTools returns the tools service behind a connection.
-func NewTools(c grpc.ClientConnInterface) *Tools {
-	c = Conn(c)
+func NewTools(to grpc.ClientConnInterface) *Tools {
+	c := conn{to}
 	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c)}
 }
 

@@ -71,7 +71,7 @@ func TurnError(reason sessionv1.ErrorReason, message string) *sessionv1.TurnErro
 
 // ReasonName returns a reason's name in the log.
 func ReasonName(r sessionv1.ErrorReason) string {
-	return strings.TrimPrefix(r.String(), "ERROR_REASON_")
+	return apierr.Name(r)
 }
 
 // Explain returns an error's text for people, ending in a full stop.
