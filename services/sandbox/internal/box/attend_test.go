@@ -13,7 +13,7 @@ import (
 // its time; and says for which reason it was ended, if it was.
 var whyEnded = map[string]func(p *endless, limit time.Duration, look func()) Reason{
 	"a command": func(p *endless, limit time.Duration, look func()) Reason {
-		e := newExec(nil, "", record{})
+		e := newExec(&Node{}, "", record{})
 		e.process, e.limits.Timeout = p, limit
 		e.attend(p, look)
 		if e.stopped == nil {

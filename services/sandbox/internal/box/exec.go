@@ -22,9 +22,10 @@ type Exec struct {
 	dir    string
 	done   chan struct{} // closed when nothing of it runs, and its end is recorded
 	input  chan struct{} // holds one token: the holder may write standard input
-	limits Limits        // only of one that was started here
-	common Limits        // of all in its sandbox together; only of one that was started here
-	active atomic.Bool   // it is being started, or runs
+	output *output
+	limits Limits      // only of one that was started here
+	common Limits      // of all in its sandbox together; only of one that was started here
+	active atomic.Bool // it is being started, or runs
 	// recorded is set when its record with its end is on disk, or when none is needed.
 	recorded atomic.Bool
 	start    startEntry // what the journal has of its start
@@ -48,17 +49,6 @@ type Exec struct {
 	user    string   // the user that owns its sandbox; empty: no user
 	process Process  // nil when it does not run
 	stopped *Outcome
-	streams [2]stream
-	kept    int64         // output kept, both streams
-	written int64         // output written, kept or not
-	unkept  bool          // some could not be stored, as on a full disk; nothing is stored since
-	changed chan struct{} // closed and recreated when there is more to see
-}
-
-// stream is one output of a command.
-type stream struct {
-	file *os.File // nil once it has ended
-	size int64
 }
 
 // Output streams.
@@ -72,7 +62,11 @@ var streamFiles = [2]string{"stdout", "stderr"}
 func newExec(n *Node, dir string, r record) *Exec {
 	e := &Exec{
 		node: n, dir: dir, rec: r, network: unfollowed{},
-		done: make(chan struct{}), input: make(chan struct{}, 1), changed: make(chan struct{}),
+		done: make(chan struct{}), input: make(chan struct{}, 1),
+		output: &output{dir: dir, call: r.CallID, log: n.o.Log, changed: make(chan struct{})},
+	}
+	e.output.flood = func(most int64) {
+		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", most)))
 	}
 	e.input <- struct{}{}
 	return e
@@ -121,20 +115,6 @@ func (e *Exec) cancelled() bool {
 	return e.rec.Cancelled
 }
 
-// findOutput reads how much output of an earlier run is on disk.
-func (e *Exec) findOutput() error {
-	for i, name := range streamFiles {
-		st, err := os.Stat(filepath.Join(e.dir, name))
-		switch {
-		case err == nil:
-			e.streams[i].size = st.Size()
-		case !errors.Is(err, os.ErrNotExist):
-			return err
-		}
-	}
-	return nil
-}
-
 // stop kills the command for a reason. Only the first reason before its end counts.
 func (e *Exec) stop(why Outcome) {
 	e.mu.Lock()
@@ -148,28 +128,22 @@ func (e *Exec) stop(why Outcome) {
 	}
 }
 
-// wake wakes all waiters: there is more to see. mu is held.
-func (e *Exec) wake() {
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
 // run follows a process to its end. It owns the process.
 func (e *Exec) run(p Process, started time.Time, watch watch) {
 	var exit Exit
 	looked := false
 	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which buffers little
 		exit = p.Wait()
-		e.copyRest(p)
+		e.output.copyRest(p, e.limits)
 	} else {
-		copied := e.copyOutput(p, e.limits)
+		copied := e.output.copy(p, e.limits)
 		exit = e.attend(p, func() {
 			e.remember()
 			e.lookAtTerminals(p.Terminals())
 			e.look(watch(e.limits, false))
 			looked = true
 		})
-		e.awaitOutput(p, copied)
+		e.output.await(p, copied)
 	}
 	if in := p.Stdin(); in != nil {
 		_ = in.Close()
@@ -207,26 +181,6 @@ func (e *Exec) look(limit, why string) {
 	default:
 		e.stop(overLimit(WorkspaceLimit, limit, "the command was ended because the workspace is too large: "+why+". Delete files that are not needed"))
 	}
-}
-
-// MaxTerminals is how many pseudo-terminals a sandbox may have open. The machine has a fixed number, some
-// thousands, for all sandboxes.
-const MaxTerminals = 64
-
-// lookAtTerminals ends the command if its sandbox has too many terminals. That is possible only where
-// nothing limits them.
-func (e *Exec) lookAtTerminals(n int) {
-	if why := tooManyTerminals(n); why != "" {
-		e.stop(overLimit(TerminalLimit, hitTerminals, "the command was ended because "+why))
-	}
-}
-
-// tooManyTerminals returns why the number is too large, or an empty string.
-func tooManyTerminals(n int) string {
-	if n <= MaxTerminals {
-		return ""
-	}
-	return fmt.Sprintf("more than %d pseudo-terminals were open in its sandbox. Have fewer programs on terminals of their own", MaxTerminals)
 }
 
 // attend waits for the end and enforces the time limit. It checks the workspace from time to time.
@@ -321,7 +275,7 @@ func (e *Exec) keepRecord(write func(path string, value any) error) error {
 		r.Cancelled = e.rec.Cancelled
 	}
 	e.mu.Unlock()
-	switch err := e.makeFolder(); {
+	switch err := makeFolder(e.dir); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil // the workspace has just been moved away for deletion, with this record
 	case err != nil:
@@ -358,9 +312,9 @@ func (e *Exec) note(path string, value any) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// makeFolder makes the folder of the exec's files.
-func (e *Exec) makeFolder() error {
-	if err := os.Mkdir(e.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+// makeFolder makes the folder of an exec's files.
+func makeFolder(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
@@ -385,7 +339,8 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	o.Throttled = max(exit.Throttled, e.heldBack(exit, wall))
 	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
-	o.Truncated = e.written > e.kept
+	kept, written, _ := e.output.counts()
+	o.Truncated = written > kept
 	end := e.rec
 	end.Outcome, end.Ended = &o, e.node.o.Now().UTC()
 	e.end = &end
@@ -397,7 +352,7 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	defer e.mu.Unlock()
 	e.active.Store(false)
 	e.rec.Outcome, e.rec.Ended, e.process = end.Outcome, end.Ended, nil
-	e.wake()
+	e.output.wake()
 	return journaled
 }
 

@@ -71,11 +71,11 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if e.filled.Limit != "" {
 		hit(e.filled.Limit, "%s", e.filled.Message)
 	}
-	switch {
-	case e.unkept:
-		hit(hitOutput, "%d bytes of its output were thrown away, for the node's disk kept no more", e.written-e.kept)
-	case e.written > e.kept:
-		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", e.written-e.kept, l.OutputBytes)
+	switch kept, written, full := e.output.counts(); {
+	case full:
+		hit(hitOutput, "%d bytes of its output were thrown away, for the node's disk kept no more", written-kept)
+	case written > kept:
+		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", written-kept, l.OutputBytes)
 	}
 	return hits
 }
@@ -99,3 +99,23 @@ func (e *Exec) heldBack(exit Exit, wall time.Duration) time.Duration {
 
 // sigxfszStatus is the exit status of a shell whose last command exceeded the size of a file.
 const sigxfszStatus = 128 + 25
+
+// MaxTerminals is how many pseudo-terminals a sandbox may have open. The machine has a fixed number, some
+// thousands, for all sandboxes.
+const MaxTerminals = 64
+
+// lookAtTerminals ends the command if its sandbox has too many terminals. That is possible only where
+// nothing limits them.
+func (e *Exec) lookAtTerminals(n int) {
+	if why := tooManyTerminals(n); why != "" {
+		e.stop(overLimit(TerminalLimit, hitTerminals, "the command was ended because "+why))
+	}
+}
+
+// tooManyTerminals returns why the number is too large, or an empty string.
+func tooManyTerminals(n int) string {
+	if n <= MaxTerminals {
+		return ""
+	}
+	return fmt.Sprintf("more than %d pseudo-terminals were open in its sandbox. Have fewer programs on terminals of their own", MaxTerminals)
+}

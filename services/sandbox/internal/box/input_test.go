@@ -61,7 +61,7 @@ func TestAWriterThatGoesAwayLeavesTheInputOpen(t *testing.T) {
 	}
 	defer func() { _, _ = r.Close(), w.Close() }()
 	in := &slowDeadline{File: w, begun: make(chan struct{}), goOn: make(chan struct{}), set: make(chan struct{})}
-	e := newExec(nil, "", record{})
+	e := newExec(&Node{}, "", record{})
 	e.stdin, e.process = true, &reading{in: in}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -91,7 +91,7 @@ func TestTheEndOfATerminalsInputWaitsNoLongerThanItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := os.NewFile(uintptr(master), "terminal")
-	e := newExec(nil, "", record{})
+	e := newExec(&Node{}, "", record{})
 	e.stdin, e.process = true, &reading{in: &terminal.Input{File: f}}
 	for _, end := range []bool{false, true} {
 		data := bytes.Repeat([]byte("line\n"), 1<<16)

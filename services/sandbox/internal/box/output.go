@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,11 +26,80 @@ type Piece struct {
 	Data   []byte // valid until send returns
 }
 
-// closeOutput closes the stream files after the last write. It may wait for the disk, so the caller must
+// output is what a command has written, as far as it is kept. It is safe for concurrent use.
+type output struct {
+	dir   string
+	call  string // the command's id, for the log
+	log   *slog.Logger
+	flood func(most int64) // called when a command has written more than the most
+
+	mu      sync.Mutex // guards what follows
+	streams [2]stream
+	kept    int64         // both streams
+	written int64         // kept or not
+	unkept  bool          // some could not be stored, as on a full disk; nothing is stored since
+	changed chan struct{} // closed and recreated when there is more to see
+}
+
+// stream is one output of a command.
+type stream struct {
+	file *os.File // nil once it has ended
+	size int64
+}
+
+// find reads how much output of an earlier run is on disk.
+func (o *output) find() error {
+	for i, name := range streamFiles {
+		st, err := os.Stat(filepath.Join(o.dir, name))
+		switch {
+		case err == nil:
+			o.streams[i].size = st.Size()
+		case !errors.Is(err, os.ErrNotExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// counts returns how many bytes are kept, and how many were written. full means that the disk kept no more.
+func (o *output) counts() (kept, written int64, full bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept, o.written, o.unkept
+}
+
+// sizes returns how much of each stream is kept.
+func (o *output) sizes() Offsets {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return Offsets{o.streams[Stdout].size, o.streams[Stderr].size}
+}
+
+// more returns a channel that is closed when there is more to see.
+func (o *output) more() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.changed
+}
+
+// wake wakes all waiters: there is more to see.
+func (o *output) wake() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tell()
+}
+
+// tell is wake, with mu held.
+func (o *output) tell() {
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// close closes the stream files after the last write. It may wait for the disk, so the caller must
 // hold no lock.
-func (e *Exec) closeOutput() {
-	for i := range e.streams {
-		s := &e.streams[i]
+func (o *output) close() {
+	for i := range o.streams {
+		s := &o.streams[i]
 		if s.file == nil {
 			continue
 		}
@@ -38,14 +108,14 @@ func (e *Exec) closeOutput() {
 	}
 }
 
-// copyOutput stores the output of a process. It closes the channel at the end.
-func (e *Exec) copyOutput(p Process, l Limits) <-chan struct{} {
+// copy stores the output of a process. It closes the channel at the end.
+func (o *output) copy(p Process, l Limits) <-chan struct{} {
 	var wg sync.WaitGroup
 	for i, r := range [2]io.Reader{p.Stdout(), p.Stderr()} {
 		if i == Stderr && p.Stderr() == nil {
 			continue
 		}
-		wg.Go(func() { e.keep(i, r, l) })
+		wg.Go(func() { o.keep(i, r, l) })
 	}
 	copied := make(chan struct{})
 	go func() { wg.Wait(); close(copied) }()
@@ -58,14 +128,14 @@ const keepSize = 128 << 10
 var keepBuffers = sync.Pool{New: func() any { return new([keepSize]byte) }}
 
 // keep always reads to the end, so that a command never hangs when its output is no longer stored.
-func (e *Exec) keep(i int, from io.Reader, l Limits) {
+func (o *output) keep(i int, from io.Reader, l Limits) {
 	pooled := keepBuffers.Get().(*[keepSize]byte)
 	defer keepBuffers.Put(pooled)
 	buffer := pooled[:]
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			e.add(i, buffer[:n], l)
+			o.add(i, buffer[:n], l)
 		}
 		if err != nil {
 			return
@@ -75,44 +145,44 @@ func (e *Exec) keep(i int, from io.Reader, l Limits) {
 
 // add stores output of a stream; calls for one stream do not overlap. After output that could not be
 // stored, nothing more is stored: a reader could not see the gap.
-func (e *Exec) add(i int, b []byte, l Limits) {
-	e.mu.Lock()
-	e.written += int64(len(b))
-	flood := e.written > l.FloodBytes
-	if room := l.OutputBytes - e.kept; int64(len(b)) > room {
+func (o *output) add(i int, b []byte, l Limits) {
+	o.mu.Lock()
+	o.written += int64(len(b))
+	flood := o.written > l.FloodBytes
+	if room := l.OutputBytes - o.kept; int64(len(b)) > room {
 		b = b[:max(room, 0)]
 	}
-	if e.unkept {
+	if o.unkept {
 		b = nil
 	}
-	e.kept += int64(len(b))
-	e.mu.Unlock()
+	o.kept += int64(len(b))
+	o.mu.Unlock()
 	if len(b) > 0 {
-		n, err := e.write(i, b)
-		e.mu.Lock()
-		if err != nil && !e.unkept {
-			e.unkept = true
-			e.node.o.Log.Error("cannot keep the output of a command", "call_id", e.rec.CallID, "error", err)
+		n, err := o.write(i, b)
+		o.mu.Lock()
+		if err != nil && !o.unkept {
+			o.unkept = true
+			o.log.Error("cannot keep the output of a command", "call_id", o.call, "error", err)
 		}
-		e.streams[i].size += int64(n)
-		e.kept -= int64(len(b) - n)
-		e.wake()
-		e.mu.Unlock()
+		o.streams[i].size += int64(n)
+		o.kept -= int64(len(b) - n)
+		o.tell()
+		o.mu.Unlock()
 	}
 	if flood {
-		e.stop(overLimit(OutputLimit, hitFlood, fmt.Sprintf("the command was ended because it wrote more than %d bytes of output. Write to a file instead", l.FloodBytes)))
+		o.flood(l.FloodBytes)
 	}
 }
 
 // write appends to the file of a stream. It makes the file for the first byte: most commands write to one
 // stream at most.
-func (e *Exec) write(i int, b []byte) (n int, err error) {
-	s := &e.streams[i]
+func (o *output) write(i int, b []byte) (n int, err error) {
+	s := &o.streams[i]
 	if s.file == nil {
-		if err := e.makeFolder(); err != nil {
+		if err := makeFolder(o.dir); err != nil {
 			return 0, err
 		}
-		s.file, err = os.OpenFile(filepath.Join(e.dir, streamFiles[i]), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		s.file, err = os.OpenFile(filepath.Join(o.dir, streamFiles[i]), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if err != nil {
 			return 0, err
 		}
@@ -124,42 +194,42 @@ func (e *Exec) write(i int, b []byte) (n int, err error) {
 // limit guards against a kernel that does not report the end.
 const outputTimeout = 5 * time.Second
 
-// awaitOutput waits until all output of an ended command is stored.
-func (e *Exec) awaitOutput(p Process, copied <-chan struct{}) {
-	defer e.boundOutput(p)()
+// await waits until all output of an ended command is stored.
+func (o *output) await(p Process, copied <-chan struct{}) {
+	defer o.bound(p)()
 	<-copied
 }
 
 // copyRest stores all output of an ended command. It reads both streams at once, so that one without an end
 // does not block the other.
-func (e *Exec) copyRest(p Process) {
-	if e.keepNow(Stdout, p.Stdout()) && e.keepNow(Stderr, p.Stderr()) {
-		e.endOutput(p)
+func (o *output) copyRest(p Process, l Limits) {
+	if o.keepNow(Stdout, p.Stdout(), l) && o.keepNow(Stderr, p.Stderr(), l) {
+		o.end(p)
 		return
 	}
-	defer e.boundOutput(p)()
+	defer o.bound(p)()
 	var other sync.WaitGroup
-	other.Go(func() { e.keep(Stderr, p.Stderr(), e.limits) })
-	e.keep(Stdout, p.Stdout(), e.limits)
+	other.Go(func() { o.keep(Stderr, p.Stderr(), l) })
+	o.keep(Stdout, p.Stdout(), l)
 	other.Wait()
 }
 
-// boundOutput limits the time of reading. The caller calls the returned function when all is read.
-func (e *Exec) boundOutput(p Process) (read func()) {
+// bound limits the time of reading. The caller calls the returned function when all is read.
+func (o *output) bound(p Process) (read func()) {
 	late := time.AfterFunc(outputTimeout, func() {
-		e.node.o.Log.Error("the output of an ended command does not end", "call_id", e.rec.CallID)
+		o.log.Error("the output of an ended command does not end", "call_id", o.call)
 		closeOutputs(p)
 	})
 	return func() {
 		late.Stop()
-		e.endOutput(p)
+		o.end(p)
 	}
 }
 
-// endOutput closes the pipes and the files of the streams.
-func (e *Exec) endOutput(p Process) {
+// end closes the pipes and the files of the streams.
+func (o *output) end(p Process) {
 	closeOutputs(p)
-	e.closeOutput()
+	o.close()
 }
 
 // prompt is an output that reports when there is nothing to read yet.
@@ -172,7 +242,7 @@ type prompt interface {
 const promptReads = 8
 
 // keepNow stores the available output of a stream and reports whether the stream is at its end.
-func (e *Exec) keepNow(i int, from io.Reader) bool {
+func (o *output) keepNow(i int, from io.Reader, l Limits) bool {
 	f, ok := from.(prompt)
 	if !ok {
 		return false
@@ -182,7 +252,7 @@ func (e *Exec) keepNow(i int, from io.Reader) bool {
 	for range promptReads {
 		n, wait, err := f.ReadNow(pooled[:])
 		if n > 0 {
-			e.add(i, pooled[:n], e.limits)
+			o.add(i, pooled[:n], l)
 		}
 		if wait || err != nil {
 			return err != nil
@@ -212,17 +282,16 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 	}()
 	var buffer []byte // most commands write little
 	for {
-		e.mu.Lock()
-		sizes := Offsets{e.streams[Stdout].size, e.streams[Stderr].size}
-		end, changed := e.rec.Outcome, e.changed
-		e.mu.Unlock()
+		more := e.output.more()
+		end := e.Outcome() // before the sizes: it is published once all output is kept
+		sizes := e.output.sizes()
 		sent := false
 		for i := range files {
 			if from[i] >= sizes[i] {
 				continue
 			}
 			if files[i] == nil {
-				f, err := e.openOutput(i)
+				f, err := e.output.open(i)
 				if err != nil {
 					return Outcome{}, err
 				}
@@ -248,16 +317,16 @@ func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error)
 			return *end, nil
 		}
 		select {
-		case <-changed:
+		case <-more:
 		case <-ctx.Done():
 			return Outcome{}, ctx.Err()
 		}
 	}
 }
 
-// openOutput opens the file of a stream.
-func (e *Exec) openOutput(i int) (*os.File, error) {
-	f, err := os.Open(filepath.Join(e.dir, streamFiles[i]))
+// open opens the file of a stream.
+func (o *output) open(i int) (*os.File, error) {
+	f, err := os.Open(filepath.Join(o.dir, streamFiles[i]))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrAcknowledged // by a concurrent call
 	}

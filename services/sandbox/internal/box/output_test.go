@@ -33,10 +33,10 @@ func TestOneOutputThatDoesNotEndLosesNothingOfTheOther(t *testing.T) {
 			if i == Stdout {
 				p.out, p.err = p.err, p.out
 			}
-			e.copyRest(p)
+			e.output.copyRest(p, e.limits)
 			_ = left.Close()
 			synctest.Wait()
-			if got := e.streams[i].size; got != int64(len("kept")) {
+			if got := e.output.streams[i].size; got != int64(len("kept")) {
 				t.Errorf("%d bytes of %s are kept", got, name)
 			}
 		}
@@ -61,13 +61,13 @@ func TestAFullDiskEndsWhatIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e.add(Stdout, written[at:at+keepSize], e.limits)
+		e.output.add(Stdout, written[at:at+keepSize], e.limits)
 	}
-	e.closeOutput()
+	e.output.close()
 	e.conclude(Exit{}, 0, false)
 	kept, err := os.ReadFile(filepath.Join(dir, "exec", streamFiles[Stdout]))
-	if err != nil || len(kept) == 0 || int64(len(kept)) != e.streams[Stdout].size || !bytes.HasPrefix(written, kept) {
-		t.Errorf("%d bytes are kept, %d are said to be, %v", len(kept), e.streams[Stdout].size, err)
+	if err != nil || len(kept) == 0 || int64(len(kept)) != e.output.streams[Stdout].size || !bytes.HasPrefix(written, kept) {
+		t.Errorf("%d bytes are kept, %d are said to be, %v", len(kept), e.output.streams[Stdout].size, err)
 	}
 	o := e.Outcome()
 	if !o.Truncated || len(o.Hits) != 1 || !strings.Contains(o.Hits[0].Message, "disk") {
@@ -110,11 +110,11 @@ func TestFollowersComeAndGo(t *testing.T) {
 	}
 	e.limits = Limits{OutputBytes: int64(len(want)), FloodBytes: 2 * int64(len(want))}
 	for piece := range slices.Chunk(want, keepSize) {
-		e.add(Stdout, piece, e.limits)
+		e.output.add(Stdout, piece, e.limits)
 	}
 	e.conclude(Exit{}, 0, false)
 	all.Wait()
-	e.closeOutput()
+	e.output.close()
 }
 
 // numbers returns so many bytes of numbers, each number once.

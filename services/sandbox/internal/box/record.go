@@ -122,7 +122,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 		}
 	}
 	e := newExec(n, dir, r)
-	if err := e.findOutput(); err != nil {
+	if err := e.output.find(); err != nil {
 		return nil, err
 	}
 	e.recorded.Store(true)
