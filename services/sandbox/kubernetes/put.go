@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // putFiles puts the files that all pods are shown on the volume: init and the trusted certificates.
 func (m *maker) putFiles() error {
-	raw, err := program.Load(m.o.Init)
+	raw, err := warm.LoadInit(m.o.Init)
 	if err != nil {
 		return err
 	}

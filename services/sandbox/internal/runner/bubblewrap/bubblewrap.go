@@ -22,7 +22,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
@@ -113,7 +112,7 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 	if o.Trust != "" {
 		l.Extra = append(l.Extra, rootfs.Bind{Path: warm.TrustPath, Source: o.Trust})
 	}
-	image, err := program.Open(o.Init)
+	image, err := warm.OpenInit(o.Init)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
-	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
@@ -158,7 +157,7 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 	if o.Trust != "" {
 		m.layout.Extra = append(m.layout.Extra, rootfs.Bind{Path: warm.TrustPath, Source: o.Trust})
 	}
-	if m.image, err = program.Open(o.Init); err != nil {
+	if m.image, err = warm.OpenInit(o.Init); err != nil {
 		return err
 	}
 	// A container's root user passes through here.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/initd/program"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
@@ -93,7 +92,7 @@ func TestConformsOverPlainPipes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			image, err := program.Open("")
+			image, err := warm.OpenInit("")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,4 @@
-// Package program embeds the program that is the first process of every sandbox, built from the parent
-// folder.
-package program
+package warm
 
 import (
 	"embed"
@@ -11,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The folder is empty in a fresh clone, so that it compiles; `make` fills it.
+// bin holds the program that is the first process of every sandbox, built from package initd. The folder is
+// empty in a fresh clone, so that it compiles; `make` fills it.
 //
 //go:embed all:bin
 var bin embed.FS
 
-// Load returns the program: the file at path or, if path is empty, the embedded one.
-func Load(path string) ([]byte, error) {
+// LoadInit returns the first process of sandboxes: the file at path or, if path is empty, the embedded one.
+func LoadInit(path string) ([]byte, error) {
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -32,10 +31,10 @@ func Load(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Open copies the program into sealed memory, which cannot be changed through any descriptor. The caller
+// OpenInit copies that program into sealed memory, which cannot be changed through any descriptor. The caller
 // closes the file.
-func Open(path string) (*os.File, error) {
-	raw, err := Load(path)
+func OpenInit(path string) (*os.File, error) {
+	raw, err := LoadInit(path)
 	if err != nil {
 		return nil, err
 	}
