@@ -10,7 +10,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
-	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
@@ -131,7 +130,7 @@ func (p *pair) refusesTheFirst(t *testing.T, session string) {
 	if err := exec.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{Call: ref, Argv: []string{"sh", "-c", "echo late >> effects"}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := exec.Recv(); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
+	if _, err := exec.Recv(); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("the sandbox answers a late command with %v", err)
 	}
 	tools, err := rpc.Dial(p.options.addrs["tools-peer"])
@@ -139,7 +138,7 @@ func (p *pair) refusesTheFirst(t *testing.T, session string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tools.Close() }()
-	if _, err := toolsv1.NewCallServiceClient(tools).CancelCall(ctx, &toolsv1.CancelCallRequest{Call: ref}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
+	if _, err := toolsv1.NewCallServiceClient(tools).CancelCall(ctx, &toolsv1.CancelCallRequest{Call: ref}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("tools answers a late cancel with %v", err)
 	}
 }
