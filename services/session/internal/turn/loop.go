@@ -95,7 +95,7 @@ func (w *Worker) advance(sc state.Scope) (state.Outcome, error) {
 	switch {
 	case sc.Active.Stopped:
 		return state.Interrupted(store.Write{}, errInterrupted), nil
-	case sc.Err() != nil:
+	case sc.Ended():
 		return state.Interrupted(store.Write{}, context.Cause(sc)), nil
 	}
 	moved, out, err := w.workspace.Place.Ensure(sc)
@@ -146,7 +146,7 @@ func (w *Worker) makeCalls(sc state.Scope, m *sessionv1.Message) (state.Outcome,
 	}
 	w.calls.AddNotes(notes)
 	if !w.tools.Listed() { // a successor has not read the list of tools yet
-		if _, err := w.tools.List(here); err != nil && here.Err() == nil {
+		if _, err := w.tools.List(here); err != nil && !here.Ended() {
 			sc.Logger.WarnContext(here, "cannot list the tools; calls run one after the other", "session", sc.Lease.Session, "error", err)
 		}
 	}

@@ -146,7 +146,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	ctx, stop := w.workspace.Fence(ctx, w.session, w.deps.Tools.FenceSession)
 	defer stop()
-	err := w.work(state.Idle(ctx, w.session))
+	err := w.work(state.Idle(ctx, w.session)) //nolint:contextcheck // a scope has its context
 	if errors.Is(context.Cause(ctx), store.ErrStaleEpoch) {
 		return store.ErrStaleEpoch
 	}

@@ -67,7 +67,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			return sc.WorkerErr()
 		case errors.Is(context.Cause(sc), placement.ErrLost):
 			return nil // the call is reported when the workspace has another place
-		case sc.Err() != nil:
+		case sc.Ended():
 			return c.record(u, c.calls.cancel(sc.Outlasting(), u), begun)
 		case err == nil && end.result != nil:
 			telemetry.EndCall(span, end.result)
@@ -94,7 +94,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 func pause(sc state.Scope, u *sessionv1.ToolUse, err error, tries int) error {
 	if tries == 0 {
 		e := sc.StepEvent(state.Warning("TOOLS_RETRY", fmt.Sprintf("%s cannot be called now: %s Trying again.", u.Tool, state.Explain(err))))
-		if err := sc.Emit(store.Write{Events: []*sessionv1.Event{e}}); err != nil && sc.Err() == nil {
+		if err := sc.Emit(store.Write{Events: []*sessionv1.Event{e}}); err != nil && !sc.Ended() {
 			return err
 		}
 	}

@@ -71,15 +71,15 @@ func (c *Calls) Make(sc state.Scope, m *sessionv1.Message, before func([]*sessio
 		if err := before(wave); err != nil {
 			return state.Outcome{}, err
 		}
-		if sc.Err() != nil {
-			return state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+		if sc.Ended() {
+			return state.Stopped(), nil // the loop finds the cause
 		}
 		run.wave(wave)
 		if err := run.failure(); err != nil {
 			return state.Outcome{}, err
 		}
-		if sc.Err() != nil {
-			return state.Stopped(), nil //nolint:nilerr // the end of the turn gives the other calls a result
+		if sc.Ended() {
+			return state.Stopped(), nil // the end of the turn gives the other calls a result
 		}
 	}
 	return state.Outcome{}, nil

@@ -50,11 +50,11 @@ func (h *Hook) run(sc state.Scope, callID string) string {
 	ctx, cancel := context.WithTimeout(sc, hookTime+10*time.Second) // longer than the limit that tools enforces
 	defer cancel()
 	out, err := h.call(sc.With(ctx), callID)
-	if err != nil && sc.Err() != nil && sc.WorkerErr() == nil {
+	if err != nil && sc.Ended() && sc.WorkerErr() == nil {
 		// The turn stops with all its work. A repeated request finds that the call was cancelled.
 		h.cancel(sc.Outlasting(), callID)
 	}
-	if err == nil || sc.Err() != nil {
+	if err == nil || sc.Ended() {
 		return out
 	}
 	sc.Logger.WarnContext(sc, "the pre-compaction command failed", "session", sc.Lease.Session, "call", callID, "error", err)

@@ -44,7 +44,7 @@ func (c *Compactor) shorten(sc state.Scope, r state.Resolved, s shortening) (boo
 		}
 		method = methodSummary
 	}
-	if sc.Err() != nil || sc.Log.Err() != nil {
+	if sc.Ended() || sc.Log.Err() != nil {
 		return false, state.Stopped(), sc.Log.Err()
 	}
 	if text == "" {

@@ -76,8 +76,8 @@ func (s *Spend) Reserve(sc state.Scope, r state.Resolved, req model.Request) (in
 	}
 	if d := ask.Answer.Denied; d != nil {
 		t.Run.Budget.Open = ""
-		if sc.Err() != nil {
-			return 0, state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+		if sc.Ended() {
+			return 0, state.Stopped(), nil // the loop finds the cause
 		}
 		s.Telemetry.Denied(sc.Outlasting(), d)
 		if d.Soft {

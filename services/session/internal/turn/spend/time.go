@@ -63,7 +63,7 @@ func (s *Spend) Hold(sc state.Scope) (state.Outcome, error) {
 	}
 	if d := ask.Answer.Denied; d != nil {
 		t.Run.Budget.Time = false
-		if sc.Err() != nil {
+		if sc.Ended() {
 			return state.Outcome{}, nil // the loop finds the cause
 		}
 		s.Telemetry.Denied(sc.Outlasting(), d)

@@ -58,6 +58,9 @@ func (sc Scope) As(user string) Scope {
 	return sc.With(principal.With(sc.Context, principal.Principal{Tenant: sc.Lease.Tenant, User: user}))
 }
 
+// Ended reports whether the work must stop.
+func (sc Scope) Ended() bool { return sc.Err() != nil }
+
 // WorkerErr returns why the worker must stop, or nil.
 func (sc Scope) WorkerErr() error {
 	if sc.worker.Err() == nil {
@@ -91,7 +94,7 @@ func (sc Scope) PatientFor(patience time.Duration, warn func(error), do func() e
 	for tries := 0; ; tries++ {
 		err := do()
 		waited := time.Since(begun)
-		if err == nil || !MayRepeat(err) || sc.Err() != nil || waited > patience {
+		if err == nil || !MayRepeat(err) || sc.Ended() || waited > patience {
 			return err
 		}
 		if warn != nil && waited >= warnAfter {

@@ -57,27 +57,52 @@ type (
 	plainFiles          Files
 )
 
-func (r *Run) UnmarshalJSON(b []byte) error      { return decode(b, (*plainRun)(r), &r.unknown) }
-func (c *Counted) UnmarshalJSON(b []byte) error  { return decode(b, (*plainCounted)(c), &c.unknown) }
+// UnmarshalJSON keeps the fields that this version does not know.
+func (r *Run) UnmarshalJSON(b []byte) error { return decode(b, (*plainRun)(r), &r.unknown) }
+
+// UnmarshalJSON keeps the fields that this version does not know.
+func (c *Counted) UnmarshalJSON(b []byte) error { return decode(b, (*plainCounted)(c), &c.unknown) }
+
+// UnmarshalJSON keeps the fields that this version does not know.
 func (q *Question) UnmarshalJSON(b []byte) error { return decode(b, (*plainQuestion)(q), &q.unknown) }
-func (a *Answer) UnmarshalJSON(b []byte) error   { return decode(b, (*plainAnswer)(a), &a.unknown) }
+
+// UnmarshalJSON keeps the fields that this version does not know.
+func (a *Answer) UnmarshalJSON(b []byte) error { return decode(b, (*plainAnswer)(a), &a.unknown) }
+
+// UnmarshalJSON keeps the fields that this version does not know.
 func (s *Budget) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainBudget)(s), &s.unknown)
 }
+
+// UnmarshalJSON keeps the fields that this version does not know.
 func (q *BudgetQuestion) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainBudgetQuestion)(q), &q.unknown)
 }
 
+// UnmarshalJSON keeps the fields that this version does not know.
 func (f *Files) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainFiles)(f), &f.unknown)
 }
 
-func (r Run) MarshalJSON() ([]byte, error)      { return encode(plainRun(r), r.unknown) }
-func (c Counted) MarshalJSON() ([]byte, error)  { return encode(plainCounted(c), c.unknown) }
+// MarshalJSON writes the kept fields, too.
+func (r Run) MarshalJSON() ([]byte, error) { return encode(plainRun(r), r.unknown) }
+
+// MarshalJSON writes the kept fields, too.
+func (c Counted) MarshalJSON() ([]byte, error) { return encode(plainCounted(c), c.unknown) }
+
+// MarshalJSON writes the kept fields, too.
 func (q Question) MarshalJSON() ([]byte, error) { return encode(plainQuestion(q), q.unknown) }
-func (a Answer) MarshalJSON() ([]byte, error)   { return encode(plainAnswer(a), a.unknown) }
-func (f Files) MarshalJSON() ([]byte, error)    { return encode(plainFiles(f), f.unknown) }
-func (s Budget) MarshalJSON() ([]byte, error)   { return encode(plainBudget(s), s.unknown) }
+
+// MarshalJSON writes the kept fields, too.
+func (a Answer) MarshalJSON() ([]byte, error) { return encode(plainAnswer(a), a.unknown) }
+
+// MarshalJSON writes the kept fields, too.
+func (f Files) MarshalJSON() ([]byte, error) { return encode(plainFiles(f), f.unknown) }
+
+// MarshalJSON writes the kept fields, too.
+func (s Budget) MarshalJSON() ([]byte, error) { return encode(plainBudget(s), s.unknown) }
+
+// MarshalJSON writes the kept fields, too.
 func (q BudgetQuestion) MarshalJSON() ([]byte, error) {
 	return encode(plainBudgetQuestion(q), q.unknown)
 }

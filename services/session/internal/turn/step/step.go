@@ -52,7 +52,7 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 	}
 	tools, err := s.Tools.List(sc)
 	if err != nil {
-		if sc.Err() != nil {
+		if sc.Ended() {
 			return state.Stopped(), nil // the loop finds the cause
 		}
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
@@ -63,8 +63,8 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 	if out, err := s.Compactor.IfFull(sc, resolved, tools); err != nil || !out.GoesOn() {
 		return out, err
 	}
-	if sc.Err() != nil {
-		return state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+	if sc.Ended() {
+		return state.Stopped(), nil
 	}
 	for {
 		again, out, err := s.attempt(sc, resolved, tools)
@@ -125,7 +125,7 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 	switch {
 	case errors.Is(err, errAnswerTooLong):
 		return false, outputLimit(answer.keep()), nil
-	case sc.Err() != nil:
+	case sc.Ended():
 		return false, state.Interrupted(answer.keep(), context.Cause(sc)), nil
 	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
 		if err := s.backoff(sc, failed); err != nil {
@@ -142,7 +142,7 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 		switch {
 		case e != nil || shorter || !out.GoesOn():
 			return shorter, out, e
-		case sc.Err() != nil:
+		case sc.Ended():
 			return false, state.Stopped(), nil
 		}
 		return false, modelFailed(sc, store.Write{}, err), nil
@@ -156,7 +156,7 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 // unlessStopped drops an error that only says that the turn was stopped: the loop handles the
 // stop.
 func unlessStopped(sc state.Scope, err error) error {
-	if sc.Log.Err() != nil || sc.Err() == nil {
+	if sc.Log.Err() != nil || !sc.Ended() {
 		return err
 	}
 	return nil

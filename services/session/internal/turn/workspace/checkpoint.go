@@ -176,11 +176,11 @@ func (k *Checkpoints) MakeRequested(sc state.Scope) error {
 	if err := sc.LoadPath(sc.Outlasting()); err != nil {
 		return err
 	}
-	for len(k.requested) > 0 && sc.Err() == nil {
+	for len(k.requested) > 0 && !sc.Ended() {
 		if err := k.makeOne(sc, k.requested[0]); err != nil {
 			return err
 		}
-		if sc.Err() == nil || sc.Log.Err() != nil {
+		if !sc.Ended() || sc.Log.Err() != nil {
 			k.requested = k.requested[1:]
 		}
 	}
@@ -212,8 +212,8 @@ func (k *Checkpoints) makeOne(sc state.Scope, asked store.Command) error {
 	switch {
 	case sc.Log.Err() != nil:
 		return sc.Log.Err()
-	case sc.Err() != nil:
-		return nil //nolint:nilerr // it is made later
+	case sc.Ended():
+		return nil // it is made later
 	case err != nil:
 		sc.Logger.WarnContext(sc, "cannot make a checkpoint", "session", sc.Lease.Session, "error", err)
 		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be kept: "+state.Explain(err))

@@ -35,8 +35,8 @@ func (k *Checkpoints) BeforeCalls(sc state.Scope, m *sessionv1.Message, uses []*
 		return nil
 	}
 	snapshot, err := k.takeSnapshot(sc, fmt.Sprintf("%s.%d.files", t.ID, n), fmt.Sprintf("before step %d of turns/%s", n, t.ID))
-	if sc.Err() != nil {
-		return nil //nolint:nilerr // the loop finds the cause
+	if sc.Ended() {
+		return nil // the loop finds the cause
 	}
 	if sc.Log.Err() != nil {
 		return sc.Log.Err()

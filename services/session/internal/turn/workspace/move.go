@@ -144,7 +144,7 @@ func asOf(found *sandboxv1.Snapshot) string {
 
 // moveFailed gives up the move for now.
 func (m *Mover) moveFailed(sc state.Scope, c store.Command, from placement.Move, err error) error {
-	if sc.Err() != nil || sc.Log.Err() != nil {
+	if sc.Ended() || sc.Log.Err() != nil {
 		return fmt.Errorf("move the workspace of session %s: %w", sc.Lease.Session, context.Cause(sc))
 	}
 	if err != nil {

@@ -42,12 +42,12 @@ func (m *Mover) Ensure(sc state.Scope) (moved bool, out state.Outcome, err error
 	if !m.nodes.Managed() || len(sc.Spec.Tools) == 0 {
 		return false, state.Outcome{}, nil
 	}
-	if sc.Err() != nil {
-		return false, state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+	if sc.Ended() {
+		return false, state.Stopped(), nil // the loop finds the cause
 	}
 	if err := m.copies.unsealAgain(sc); err != nil {
-		if sc.Err() != nil {
-			return false, state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+		if sc.Ended() {
+			return false, state.Stopped(), nil // the loop finds the cause
 		}
 		return false, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The workspace was about to move to another machine, stays where it is, and cannot be used again: "+state.Explain(err)+" Send the message again later."), nil
@@ -124,7 +124,7 @@ func (m *Mover) handOver(sc state.Scope, p store.Place) (bool, error) {
 	switch {
 	case NodeLost(sc) && err != nil:
 		return false, nil
-	case sc.Err() != nil && !NodeLost(sc):
+	case sc.Ended() && !NodeLost(sc):
 		_ = m.copies.unseal(sc) // else before the workspace is next used
 		return false, nil
 	case err != nil:
@@ -174,8 +174,8 @@ func (m *Mover) restore(sc state.Scope) (state.Outcome, error) {
 		exported = p.Export.Snapshot
 	}
 	found, err := m.fetch(sc, p, exported)
-	if sc.Err() != nil {
-		return state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+	if sc.Ended() {
+		return state.Stopped(), nil // the loop finds the cause
 	}
 	if err != nil {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,

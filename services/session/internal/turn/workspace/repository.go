@@ -47,7 +47,7 @@ func (x *Repositories) clone(sc state.Scope) (failed []repositoryFailure) {
 		err := sc.Patiently(nil, func() error { return x.cloneOne(sc, r) })
 		if errors.Is(err, remote.ErrRepositoryExists) {
 			bad := sc.Patiently(nil, func() error { return x.ownBranch(sc, r) })
-			if bad == nil || sc.Err() != nil {
+			if bad == nil || sc.Ended() {
 				continue
 			}
 			if !errors.Is(bad, remote.ErrNoRepository) {
@@ -57,7 +57,7 @@ func (x *Repositories) clone(sc state.Scope) (failed []repositoryFailure) {
 				continue
 			}
 		}
-		if err == nil || sc.Err() != nil {
+		if err == nil || sc.Ended() {
 			continue
 		}
 		sc.Logger.WarnContext(sc, "cannot clone a repository of a session", "session", sc.Lease.Session, "directory", r.Name(), "error", err)

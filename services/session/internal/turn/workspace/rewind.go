@@ -38,7 +38,7 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 			"There is no such checkpoint any more, or fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
 	}
 	if err := k.restore(sc.As(c.User), c.CallID, to.Snapshot); err != nil {
-		if sc.Err() != nil || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
+		if sc.Ended() || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
 			return false, fmt.Errorf("rewind session %s: %w", sc.Lease.Session, err)
 		}
 		sc.Logger.WarnContext(sc, "cannot bring back the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
@@ -81,7 +81,7 @@ func (k *Checkpoints) restore(sc state.Scope, rewind, snapshot string) error {
 		if err == nil {
 			err = sc.Patiently(nil, func() error { return k.sandbox.RestoreSnapshot(sc, sc.CallRef(call), snapshot) })
 		}
-		if err == nil || sc.Err() != nil || !state.MayRepeat(err) {
+		if err == nil || sc.Ended() || !state.MayRepeat(err) {
 			return err
 		}
 		sc.Logger.WarnContext(sc, "a rewind waits for the sandbox", "session", sc.Lease.Session, "error", err)

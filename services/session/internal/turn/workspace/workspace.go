@@ -124,7 +124,7 @@ func (w *Workspace) await(sc state.Scope) error {
 func (w *Workspace) Await(sc state.Scope) (notes string, out state.Outcome, err error) {
 	err = w.await(sc)
 	switch {
-	case sc.Err() != nil, err != nil && w.maker.isLost(sc.Place()):
+	case sc.Ended(), err != nil && w.maker.isLost(sc.Place()):
 		return "", state.Stopped(), nil // the loop finds the cause, or restores the workspace
 	case err != nil:
 		return "", state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
@@ -142,10 +142,10 @@ func (w *Workspace) Await(sc state.Scope) (notes string, out state.Outcome, err 
 func (w *Workspace) Lend(sc state.Scope, use func() (state.Outcome, error)) (state.Outcome, error) {
 	made, stop := w.UntilLost(sc)
 	err := w.await(made)
-	over := made.Err() != nil
+	over := made.Ended()
 	stop()
 	if over {
-		return state.Stopped(), nil //nolint:nilerr // the loop finds the cause
+		return state.Stopped(), nil // the loop finds the cause
 	}
 	failed := err != nil
 	out, err := use()

@@ -87,7 +87,7 @@ func TestAWorkspaceThatItsNodeHasLostIsRestored(t *testing.T) {
 		t.Fatalf("the outcome is %+v (%v)", out, err)
 	}
 	f.Release()
-	f.Fixture.Store.Place = store.Place{Generation: 3, Export: f.Session.Place().Export} // what jobs have recorded meanwhile
+	f.Store.Place = store.Place{Generation: 3, Export: f.Session.Place().Export} // what jobs have recorded meanwhile
 	moved, out, err := f.Place.Ensure(f.Scope)
 	if err != nil || !moved || !out.GoesOn() {
 		t.Fatal(moved, out, err)

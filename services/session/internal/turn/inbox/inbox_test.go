@@ -1,0 +1,148 @@
+package inbox
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/turntest"
+)
+
+func TestACommandIsTakenOnce(t *testing.T) {
+	f := turntest.New(t, agent.Spec{})
+	f.Store.Commands = []store.Command{{ID: 1}, {ID: 2}, {ID: 3}}
+	b := New()
+	var taken []int64
+	var take func(store.Command) error
+	take = func(c store.Command) error {
+		taken = append(taken, c.ID)
+		if c.ID == 1 {
+			return b.Each(f.Scope, take) // as the end of a turn does
+		}
+		return nil
+	}
+	for range 2 {
+		if err := b.Each(f.Scope, take); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(taken, []int64{1, 2, 3}) {
+		t.Errorf("taken are %v", taken)
+	}
+}
+
+func TestWhetherAMessageWaitsToJoin(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*turntest.Fixture, *Inbox)
+		want    bool
+	}{
+		"nothing":          {func(*turntest.Fixture, *Inbox) {}, false},
+		"in the inbox":     {func(f *turntest.Fixture, _ *Inbox) { f.Store.Commands = []store.Command{{ID: 1, Target: "t1"}} }, true},
+		"for another turn": {func(f *turntest.Fixture, _ *Inbox) { f.Store.Commands = []store.Command{{ID: 1, Target: "t0"}} }, false},
+		"taken": {func(f *turntest.Fixture, b *Inbox) {
+			f.Store.Commands, b.taken[1] = []store.Command{{ID: 1, Target: "t1"}}, true
+		}, false},
+		"behind the turn":      {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer = []string{"t2"} }, true},
+		"the limit is reached": {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer, f.Active.Proto.Steps = []string{"t2"}, 10 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := turntest.New(t, agent.Spec{}), New()
+			c.prepare(f, b)
+			if got := b.SteerWaits(f.Scope); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestAnInterruptIsSeenWhenTheInboxIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, b := turntest.New(t, agent.Spec{}), New()
+		seen := make(chan string, 10)
+		go b.Watch(t.Context(), f.Session, func(turn string) { seen <- turn })
+		f.Store.Commands = []store.Command{{ID: 1, Kind: store.CommandTurn, TurnID: "t2"}, {ID: 2, Kind: store.CommandRollback, TurnID: "t1"}}
+		synctest.Wait()
+		if len(seen) != 0 {
+			t.Error("seen before it was woken")
+		}
+		b.Wake()
+		b.Wake()
+		if got := <-seen; got != "t1" {
+			t.Errorf("turn %s is interrupted", got)
+		}
+	})
+}
+
+func command(t *testing.T, m proto.Message) store.Command {
+	t.Helper()
+	body, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Command{ID: 5, CallID: "t1.1.0", User: "ben", Body: body}
+}
+
+func TestAnAnswerResumesATurnThatWaitsForIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		take     func(state.Scope, store.Command) error
+		body     proto.Message
+		tool     string
+		asked    string // the digest of the question; "": none
+		resumed  bool
+		outcome  sessionv1.ToolOutcome
+		approved bool
+	}{
+		"an approval":                 {TakeApproval, &sessionv1.ResolveApprovalRequest{Digest: "d", Approved: true}, "Bash", "d", true, 0, true},
+		"of another question":         {TakeApproval, &sessionv1.ResolveApprovalRequest{Digest: "e", Approved: true}, "Bash", "d", false, 0, false},
+		"a result":                    {TakeToolResult, &sessionv1.SubmitToolResultRequest{}, "Pick", "", true, sessionv1.ToolOutcome_TOOL_OUTCOME_OK, false},
+		"an error":                    {TakeToolResult, &sessionv1.SubmitToolResultRequest{IsError: true}, "Pick", "", true, sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, false},
+		"nothing, from a person":      {TakeExpiry, &sessionv1.SubmitToolResultRequest{}, "Bash", "d", true, sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED, false},
+		"nothing, from the client":    {TakeExpiry, &sessionv1.SubmitToolResultRequest{}, "Pick", "", true, sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED, false},
+		"too late, and not asked":     {TakeExpiry, &sessionv1.SubmitToolResultRequest{}, "Bash", "", false, 0, false},
+		"nothing, about a soft limit": {TakeExpiry, &sessionv1.SubmitToolResultRequest{}, "", "d", true, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := turntest.New(t, agent.Spec{})
+			f.Active.Client["Pick"] = &sessionv1.ClientTool{Name: "Pick"}
+			if c.tool != "" {
+				f.Call(&sessionv1.ToolUse{Tool: c.tool})
+			}
+			if c.asked != "" {
+				f.Active.Run.Asked["t1.1.0"] = state.Question{Digest: c.asked}
+			}
+			f.Active.Run.WallUsed = time.Second
+			f.Active.Proto.State = sessionv1.TurnState_TURN_STATE_WAITING
+			if err := c.take(f.Scope, command(t, c.body)); err != nil {
+				t.Fatal(err)
+			}
+			r, _, err := f.Active.Result("t1.1.0")
+			if err != nil || f.Active.Waiting() == c.resumed || r.GetOutcome() != c.outcome || f.Active.Run.Approvals["t1.1.0"].Approved != c.approved {
+				t.Errorf("waiting: %v, result %v (%v), approvals %v", f.Active.Waiting(), r, err, f.Active.Run.Approvals)
+			}
+			write := f.Writes()[0]
+			if !slices.Equal(write.Consume, []int64{5}) || !slices.Equal(write.Waited, []string{"t1.1.0"}) || f.Active.WallUsed() > time.Minute {
+				t.Errorf("written is %+v", write)
+			}
+		})
+	}
+}
+
+func TestAnAnswerWithoutATurnIsDropped(t *testing.T) {
+	for _, take := range []func(state.Scope, store.Command) error{TakeApproval, TakeToolResult, TakeExpiry} {
+		f := turntest.New(t, agent.Spec{})
+		f.Active = nil
+		if err := take(f.Scope, command(t, &sessionv1.ResolveApprovalRequest{})); err != nil {
+			t.Fatal(err)
+		}
+		if w := f.Writes()[0]; len(w.Events) != 0 || len(w.Consume) != 1 {
+			t.Errorf("written is %+v", w)
+		}
+	}
+}
