@@ -267,7 +267,7 @@ func (r *record) answer(w http.ResponseWriter, code int) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Proxy-Status", "fairlead; error="+statuses[r.Outcome].error)
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, r.Message+"\n")
+	_, _ = io.WriteString(w, r.Message+"\n") //nolint:gosec // it is sent as plain text
 }
 
 // turnAway refuses a request unseen: one too many, or with too many header fields.
