@@ -117,69 +117,6 @@ type SessionPage struct {
 	Limit     int
 }
 
-// CommandKind is a kind of command.
-type CommandKind string
-
-// The kinds of commands.
-const (
-	CommandTurn       CommandKind = "turn"        // run the turn TurnID
-	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
-	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
-	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
-	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
-	CommandExpire     CommandKind = "expire"      // the time for an answer to CallID is up
-	CommandCompact    CommandKind = "compact"     // shorten the model's view
-	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
-	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
-	CommandMove       CommandKind = "move"        // bring the workspace to another node, if no turn does
-	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
-	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
-)
-
-// Command is one entry of a session's inbox.
-type Command struct {
-	ID     int64 // set by the store; increases within a session
-	Kind   CommandKind
-	TurnID string // without `sessions/{session}/turns/`
-	CallID string
-	// Target is the turn that takes in the message of TurnID if it makes
-	// another step; empty: none. Set by the store.
-	Target string
-	Body   []byte // the request, as the server marshaled it
-	User   string
-	Time   time.Time // set by the store
-}
-
-// Submit is a command to put into an inbox. It is atomic.
-type Submit struct {
-	Key
-	Command Command
-	Request Request
-	// Turn is the turn to create, QUEUED, for CommandTurn.
-	Turn *TurnRow
-	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
-	RejectIfActive bool
-	// InterruptActive also stops the active turn: an interrupt of it, without a
-	// body, goes into the inbox just before the turn.
-	InterruptActive bool
-	// RollbackActive undoes the active turn in the same way, by a CommandRollback.
-	RollbackActive bool
-	// SteerActive names the active turn as the Target of the turn's command. Here
-	// and above, the oldest queued turn counts as active if no turn is.
-	SteerActive bool
-	// Resume refuses with ErrNothingToResume unless the session has messages and
-	// the turn that was accepted last, if there is one, ended in another state
-	// than COMPLETE.
-	Resume bool
-	// CancelQueued says that an interrupt also ends the queued turns. In any case
-	// TurnID of the interrupt is the active turn or, without one, the oldest
-	// queued one: it becomes active when a holder takes the session.
-	CancelQueued bool
-	// Digest must match the digest of the waiting approval, for
-	// CommandApproval.
-	Digest string
-}
-
 // TurnRow is a turn with its loop's state.
 type TurnRow struct {
 	Turn *sessionv1.Turn // Name is `sessions/{session}/turns/{id}`
@@ -208,59 +145,6 @@ type Snapshot struct {
 	// began, since its last committed step and since ReleaseIdle last found no
 	// work. Claims that ended with Release do not count.
 	Claims int
-}
-
-// Write is what a holder appends at one time. It is atomic.
-type Write struct {
-	Lease
-	// Events continue the session's log; their numbers are set. LastSeq is the
-	// session's last sequence number before them. Commit sets the database's
-	// time in place in events and messages without a time, so that what is
-	// published is what was written.
-	LastSeq int64
-	Events  []*sessionv1.Event
-	// Messages to add to the tree; Name and Parent are full resource names.
-	Messages []*sessionv1.Message
-	// Revised replaces messages of the tree, by name. Their parents stay.
-	Revised []*sessionv1.Message
-	// Head, if not nil, is the new head (a message's id, without the session).
-	Head *string
-	// Turns to update, by id.
-	Turns []*TurnRow
-	// ActiveTurn, if not nil, is the id of the turn that is active now; empty: none.
-	ActiveTurn *string
-	// AddUsage is added to the session's usage.
-	AddUsage *sessionv1.Usage
-	// FinishedTurns is added to the session's count.
-	FinishedTurns int
-	// Consume removes these commands from the inbox.
-	Consume []int64
-	// Wait adds waiting calls. Waited removes calls (by id) that no longer wait, with their JobExpire, before
-	// Wait and Jobs add. A call that is added again, waiting for the same, keeps an answer that is in the
-	// inbox.
-	Wait   []PendingCall
-	Waited []string
-	// StepCommitted says that the active turn made progress: Claims begins
-	// anew.
-	StepCommitted bool
-	// Settle and then Reserve change the tenant's ledger of budgets. Commit sets
-	// the answer of each Reserve in place; a denial does not fail the write.
-	Settle  []Settle
-	Reserve []*Reserve
-	// Checkpoints to add, with their seq set, and ids of checkpoints to remove.
-	Checkpoints     []*sessionv1.Checkpoint
-	DropCheckpoints []string
-	// Place, if not nil, is the new place of the workspace. Its Export is
-	// ignored: the last one stays.
-	Place *Place
-	// Made, if not zero, is the generation of a place in which the workspace was made.
-	Made int64
-	// VoidExports, if not zero, is a sequence number: exports up to it may have changes
-	// that were undone, see Export.Void.
-	VoidExports int64
-	// Jobs to put, of the session's tenant. A turn that ends in this write adds
-	// its own JobAfterTurn.
-	Jobs []Job
 }
 
 // Salvage is the readable part of a session whose state cannot be used. Nothing in

@@ -31,12 +31,17 @@ type answer struct {
 	details  []json.RawMessage // pieces of reasoning details
 	blocks   []*sessionv1.Block
 
-	text   *strings.Builder // the open block of text or thinking
-	kind   model.DeltaKind  // what it started with
+	openText
 	calls  []*call
 	active int             // the call that is being emitted
 	late   strings.Builder // text that came after calls
 	bytes  int             // of all text, for estimates
+}
+
+// openText is the open block of text or thinking.
+type openText struct {
+	text *strings.Builder
+	kind model.DeltaKind // what it started with
 }
 
 // say appends to the open block of text or thinking, or opens one. Text that

@@ -12,7 +12,6 @@ import (
 	"embed"
 	"io/fs"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,7 +94,6 @@ func limit(n int) *int {
 // queryer is a transaction or the pool.
 type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // collect reads all rows of a query.
@@ -105,10 +103,4 @@ func collect[T any](ctx context.Context, q queryer, scan pgx.RowToFunc[T], query
 		return nil, err
 	}
 	return pgx.AppendRows([]T(nil), rows, scan)
-}
-
-// dbNow returns the database's time, which is the same in a whole transaction.
-func dbNow(ctx context.Context, q queryer) (t time.Time, err error) {
-	err = q.QueryRow(ctx, "select clock_timestamp()").Scan(&t)
-	return t.UTC(), err
 }

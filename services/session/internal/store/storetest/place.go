@@ -21,14 +21,14 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Errorf("at first: %v", err)
 		}
 		for _, want := range []store.Place{{Node: "a", Generation: 1}, {Node: "b", Generation: 2, Restore: true, Left: store.Left{Node: "a", Why: store.Planned}}, {Node: "b", Generation: 2, Made: true}} {
-			f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, Place: &want})
+			f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, PlaceChange: store.PlaceChange{Place: &want}})
 			if d := cmp.Diff(want, f.place(l)); d != "" {
 				t.Error(d)
 			}
 		}
 		stale := l
 		stale.Epoch--
-		errs, err := f.Commit(f.ctx(), []store.Write{{Lease: stale, Place: &store.Place{Node: "c", Generation: 9}}})
+		errs, err := f.Commit(f.ctx(), []store.Write{{Lease: stale, PlaceChange: store.PlaceChange{Place: &store.Place{Node: "c", Generation: 9}}}})
 		if err != nil || !errors.Is(errs[0], store.ErrStaleEpoch) {
 			t.Errorf("a stale holder: %v, %v", errs, err)
 		}
@@ -51,21 +51,31 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 			w.Lease, w.LastSeq = l, f.session(l.Key).LastSeq
 			f.commit(w)
 		}
-		commit(store.Write{Made: 1})
+		commit(store.Write{PlaceChange: store.PlaceChange{Made: 1}})
 		for _, c := range []struct {
 			what string
 			do   func()
 			want bool
 		}{
-			{"at first", func() { commit(store.Write{Place: &store.Place{Node: "a", Generation: 1}}) }, false},
-			{"by another place's", func() { commit(store.Write{Made: 2}); elsewhere(2) }, false},
+			{"at first", func() {
+				commit(store.Write{PlaceChange: store.PlaceChange{Place: &store.Place{Node: "a", Generation: 1}}})
+			}, false},
+			{"by another place's", func() { commit(store.Write{PlaceChange: store.PlaceChange{Made: 2}}); elsewhere(2) }, false},
 			{"by a request", func() { f.must(f.NoteMade(f.ctx(), l.Key, 1)) }, true},
-			{"by who has not heard of it", func() { commit(store.Write{Place: &store.Place{Node: "a", Generation: 1}}) }, true},
-			{"in the next place", func() { commit(store.Write{Place: &store.Place{Node: "b", Generation: 2, Restore: true}, Made: 1}) }, false},
+			{"by who has not heard of it", func() {
+				commit(store.Write{PlaceChange: store.PlaceChange{Place: &store.Place{Node: "a", Generation: 1}}})
+			}, true},
+			{"in the next place", func() {
+				commit(store.Write{PlaceChange: store.PlaceChange{Place: &store.Place{Node: "b", Generation: 2, Restore: true}, Made: 1}})
+			}, false},
 			{"by the old one's", func() { elsewhere(1) }, false},
-			{"by the holder", func() { commit(store.Write{Made: 2}) }, true},
-			{"with the place", func() { commit(store.Write{Place: &store.Place{Node: "c", Generation: 3, Made: true}}) }, true},
-			{"in another one", func() { commit(store.Write{Place: &store.Place{Node: "d", Generation: 4}}) }, false},
+			{"by the holder", func() { commit(store.Write{PlaceChange: store.PlaceChange{Made: 2}}) }, true},
+			{"with the place", func() {
+				commit(store.Write{PlaceChange: store.PlaceChange{Place: &store.Place{Node: "c", Generation: 3, Made: true}}})
+			}, true},
+			{"in another one", func() {
+				commit(store.Write{PlaceChange: store.PlaceChange{Place: &store.Place{Node: "d", Generation: 4}}})
+			}, false},
 			{"by its export", func() { f.must(f.NoteExport(f.ctx(), l.Key, 4, store.Export{Seq: 1, Snapshot: "x"})) }, true},
 			{"when it is forgotten", func() { f.must(f.ForgetPlace(f.ctx(), l.Key)) }, false},
 		} {
@@ -78,7 +88,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("an export counts for its own place alone, and stays when the place changes", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.active("s1")
-		f.commit(store.Write{Lease: l, Place: &store.Place{Node: "a", Generation: 3}})
+		f.commit(store.Write{Lease: l, PlaceChange: store.PlaceChange{Place: &store.Place{Node: "a", Generation: 3}}})
 		e := store.Export{Turn: "t1", Seq: 7, Snapshot: "x"}
 		for _, generation := range []int64{2, 4} {
 			if err := f.NoteExport(f.ctx(), l.Key, generation, e); !errors.Is(err, store.ErrNotFound) {
@@ -88,7 +98,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		f.must(f.NoteExport(f.ctx(), l.Key, 3, e))
 		f.must(f.NoteExport(f.ctx(), l.Key, 3, store.Export{Turn: "t0", Seq: 6, Snapshot: "old"}))
 		left := store.Left{Node: "a", Why: store.NodeLost}
-		f.commit(store.Write{Lease: l, Place: &store.Place{Node: "b", Generation: 4, Restore: true, Left: left}})
+		f.commit(store.Write{Lease: l, PlaceChange: store.PlaceChange{Place: &store.Place{Node: "b", Generation: 4, Restore: true, Left: left}}})
 		got := f.place(l)
 		if d := time.Since(got.Export.Time); d < -time.Minute || d > time.Minute {
 			t.Errorf("exported at %v", got.Export.Time)
@@ -102,13 +112,13 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("exports of before a rewind are void, and are not noted any more", func(t *testing.T) {
 		f := newFixture(t, open)
 		l := f.active("s1")
-		f.commit(store.Write{Lease: l, VoidExports: 3}) // without a place
-		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, Place: &store.Place{Node: "a", Generation: 1}})
+		f.commit(store.Write{Lease: l, PlaceChange: store.PlaceChange{VoidExports: 3}}) // without a place
+		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, PlaceChange: store.PlaceChange{Place: &store.Place{Node: "a", Generation: 1}}})
 		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t1", Seq: 7, Snapshot: "x"}))
 		if p := f.place(l); p.Export.Void() {
 			t.Errorf("before the rewind: %+v", p)
 		}
-		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, VoidExports: 20})
+		f.commit(store.Write{Lease: l, LastSeq: f.session(l.Key).LastSeq, PlaceChange: store.PlaceChange{VoidExports: 20}})
 		f.must(f.NoteExport(f.ctx(), l.Key, 1, store.Export{Turn: "t2", Seq: 19, Snapshot: "late"}))
 		if p := f.place(l); !p.Export.Void() || p.Export != (store.Export{Seq: 20, Snapshot: "x"}) {
 			t.Errorf("after the rewind: %+v", p)

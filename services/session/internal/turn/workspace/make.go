@@ -81,7 +81,7 @@ func (m *maker) recordMade(sc state.Scope, generation int64) error {
 	if !m.nodes.Managed() || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
 		return nil
 	}
-	if err := sc.Emit(store.Write{Made: generation}); err != nil {
+	if err := sc.Emit(store.Write{PlaceChange: store.PlaceChange{Made: generation}}); err != nil {
 		return err
 	}
 	made := p

@@ -112,7 +112,7 @@ func (m *Mover) leaveAtRest(sc state.Scope, was store.Place) (bool, error) {
 		return false, err
 	}
 	p := leaving(was, to, why)
-	err = sc.Commit(store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(sc.Lease.Key, was)}})
+	err = sc.Commit(store.Write{PlaceChange: store.PlaceChange{Place: &p}, Jobs: []store.Job{placement.VacateJob(sc.Lease.Key, was)}})
 	if err != nil {
 		return false, err
 	}

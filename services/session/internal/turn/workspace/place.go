@@ -103,7 +103,7 @@ func (m *Mover) placeNew(sc state.Scope, was store.Place) error {
 		p.Node = m.nodes.Names[0] // made when there was only one
 	}
 	sc.SetPlace(p)
-	return sc.Append(store.Write{Place: &p})
+	return sc.Append(store.Write{PlaceChange: store.PlaceChange{Place: &p}})
 }
 
 // handOver exports the workspace and leaves a drained node, and reports whether it
@@ -139,7 +139,7 @@ func (m *Mover) handOver(sc state.Scope, p store.Place) (bool, error) {
 func (m *Mover) leave(sc state.Scope, was store.Place, to string, why store.Why) error {
 	p := leaving(was, to, why)
 	sc.Logger.WarnContext(sc, "the workspace moves to another node", "session", sc.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
-	err := sc.Commit(store.Write{Place: &p, Jobs: []store.Job{placement.VacateJob(sc.Lease.Key, was)}})
+	err := sc.Commit(store.Write{PlaceChange: store.PlaceChange{Place: &p}, Jobs: []store.Job{placement.VacateJob(sc.Lease.Key, was)}})
 	if err == nil {
 		sc.SetPlace(p)
 	}
@@ -184,7 +184,7 @@ func (m *Mover) restore(sc state.Scope) (state.Outcome, error) {
 	body, left := movedBody(sc, p, found), p.Left
 	p = arrived(p)
 	write := store.Write{
-		Place: &p, StepCommitted: true,
+		PlaceChange: store.PlaceChange{Place: &p}, StepCommitted: true,
 		Events: []*sessionv1.Event{sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: body}})},
 	}
 	if err := m.closeLost(sc, &write, left); err != nil {

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"time"
+)
+
+// CommandKind is a kind of command.
+type CommandKind string
+
+// The kinds of commands.
+const (
+	CommandTurn       CommandKind = "turn"        // run the turn TurnID
+	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
+	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
+	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
+	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
+	CommandExpire     CommandKind = "expire"      // the time for an answer to CallID is up
+	CommandCompact    CommandKind = "compact"     // shorten the model's view
+	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
+	CommandOperation  CommandKind = "operation"   // tell what an operation did with the network, by the body
+	CommandMove       CommandKind = "move"        // bring the workspace to another node, if no turn does
+	CommandCheckpoint CommandKind = "checkpoint"  // make the checkpoint CallID
+	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
+)
+
+// Command is one entry of a session's inbox.
+type Command struct {
+	ID     int64 // set by the store; increases within a session
+	Kind   CommandKind
+	TurnID string // without `sessions/{session}/turns/`
+	CallID string
+	// Target is the turn that takes in the message of TurnID if it makes
+	// another step; empty: none. Set by the store.
+	Target string
+	Body   []byte // the request, as the server marshaled it
+	User   string
+	Time   time.Time // set by the store
+}
+
+// Submit is a command to put into an inbox. It is atomic.
+type Submit struct {
+	Key
+	Command Command
+	Request Request
+	// Turn is the turn to create, QUEUED, for CommandTurn.
+	Turn *TurnRow
+	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
+	RejectIfActive bool
+	// InterruptActive also stops the active turn: an interrupt of it, without a
+	// body, goes into the inbox just before the turn.
+	InterruptActive bool
+	// RollbackActive undoes the active turn in the same way, by a CommandRollback.
+	RollbackActive bool
+	// SteerActive names the active turn as the Target of the turn's command. Here
+	// and above, the oldest queued turn counts as active if no turn is.
+	SteerActive bool
+	// Resume refuses with ErrNothingToResume unless the session has messages and
+	// the turn that was accepted last, if there is one, ended in another state
+	// than COMPLETE.
+	Resume bool
+	// CancelQueued says that an interrupt also ends the queued turns. In any case
+	// TurnID of the interrupt is the active turn or, without one, the oldest
+	// queued one: it becomes active when a holder takes the session.
+	CancelQueued bool
+	// Digest must match the digest of the waiting approval, for
+	// CommandApproval.
+	Digest string
+}
