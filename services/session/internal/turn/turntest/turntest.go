@@ -26,8 +26,8 @@ type Store struct {
 	store.Store
 	mu       sync.Mutex
 	writes   []store.Write
+	turns    map[string]*store.TurnRow
 	Commands []store.Command
-	Turns    map[string]*store.TurnRow
 	Place    store.Place
 	Denied   *store.Denial // the answer to each reservation; nil grants it
 }
@@ -45,7 +45,7 @@ func (s *Store) Commit(_ context.Context, writes []store.Write) ([]error, error)
 			}
 		}
 		for _, t := range w.Turns {
-			s.Turns[t.ID] = t
+			s.turns[t.ID] = t
 		}
 		s.Commands = slices.DeleteFunc(s.Commands, func(c store.Command) bool { return slices.Contains(w.Consume, c.ID) })
 	}
@@ -59,11 +59,11 @@ func (s *Store) Inbox(ctx context.Context, _ store.Lease) ([]store.Command, erro
 	return slices.Clone(s.Commands), ctx.Err()
 }
 
-// LoadTurn returns a turn of Turns.
+// LoadTurn returns a turn that was written, or put by Fixture.Turn.
 func (s *Store) LoadTurn(_ context.Context, _ store.Lease, id string) (*store.TurnRow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.Turns[id]; t != nil {
+	if t := s.turns[id]; t != nil {
 		return t, nil
 	}
 	return nil, store.ErrNotFound
@@ -105,7 +105,7 @@ type Fixture struct {
 // New returns a session of an agent.
 func New(t *testing.T, spec agent.Spec) *Fixture {
 	t.Helper()
-	st := &Store{Turns: map[string]*store.TurnRow{}}
+	st := &Store{turns: map[string]*store.TurnRow{}}
 	committer := eventlog.New(st, func(store.Key, []*sessionv1.Event) {}, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -143,7 +143,9 @@ func (f *Fixture) Turn(id string, r *sessionv1.CreateTurnRequest) *state.Turn {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.Store.Turns[id] = turn.Row()
+	f.Store.mu.Lock()
+	defer f.Store.mu.Unlock()
+	f.Store.turns[id] = turn.Row()
 	return turn
 }
 
