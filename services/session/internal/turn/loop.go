@@ -220,7 +220,7 @@ func stopped(t *state.Turn, e state.End) state.End {
 		return *spend.Exhausted(e.Write, up.Denied).End
 	default:
 		return *state.Ended(e.Write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
-			"Somebody stopped the turn. Its work so far is kept; send another message to go on.")).End
+			"The turn was stopped on request. Its work so far is kept; send another message to go on.")).End
 	}
 }
 

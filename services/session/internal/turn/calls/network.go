@@ -9,11 +9,11 @@ import (
 
 // networkEvents returns what the command of a call did with the network. The sandbox
 // bounds their number, which a command may use up.
-func networkEvents(turn string, step int32, call string, told interface {
+func networkEvents(turn string, step int32, call string, reported interface {
 	GetNetwork() []*sandboxv1.NetworkUse
 }) []*sessionv1.Event {
 	var events []*sessionv1.Event
-	for _, n := range told.GetNetwork() {
+	for _, n := range reported.GetNetwork() {
 		events = append(events, &sessionv1.Event{Turn: turn, Step: step, Body: &sessionv1.Event_ToolCallNetwork{ToolCallNetwork: &sessionv1.ToolCallNetwork{
 			CallId: call, Host: n.Host, Port: n.Port, Allowed: allowed(n), Outcome: networkOutcome(n.Outcome),
 			Rule: n.Rule, Credential: n.Credential, Message: n.Message, Connections: n.Connections,

@@ -14,17 +14,17 @@ import (
 )
 
 func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
-	told := &toolsv1.CallResult{Network: []*sandboxv1.NetworkUse{{
+	reported := &toolsv1.CallResult{Network: []*sandboxv1.NetworkUse{{
 		Host: "a.example.com", Port: 443, Rule: "api", Credential: "vault", Outcome: sandboxv1.NetworkOutcome_NETWORK_OUTCOME_DONE,
 		Connections: 2, SentBytes: 3, ReceivedBytes: 4, Duration: durationpb.New(5 * time.Millisecond),
 	}}}
 	names := map[sandboxv1.NetworkOutcome]string{}
 	for n := range sandboxv1.NetworkOutcome_name {
 		if n > 1 {
-			told.Network = append(told.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Rule: "r", Message: "why"})
+			reported.Network = append(reported.Network, &sandboxv1.NetworkUse{Outcome: sandboxv1.NetworkOutcome(n), Rule: "r", Message: "why"})
 		}
 	}
-	events := networkEvents("sessions/s/turns/t", 2, "c", told)
+	events := networkEvents("sessions/s/turns/t", 2, "c", reported)
 	want := &sessionv1.ToolCallNetwork{
 		CallId: "c", Host: "a.example.com", Port: 443, Allowed: true, Outcome: "done", Rule: "api", Credential: "vault",
 		Connections: 2, SentBytes: 3, ReceivedBytes: 4, DurationMs: 5,
@@ -37,7 +37,7 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 	}
 	for i, e := range events {
 		n := e.GetToolCallNetwork()
-		names[told.Network[i].Outcome] = n.Outcome
+		names[reported.Network[i].Outcome] = n.Outcome
 		if refused := n.Outcome == "denied" || n.Outcome == "refused_address" || n.Outcome == "bad_request"; n.Allowed == refused {
 			t.Errorf("%s: allowed is %v", n.Outcome, n.Allowed)
 		}
@@ -46,12 +46,12 @@ func TestEveryOutcomeOfTheNetworkHasAName(t *testing.T) {
 		t.Errorf("the names are %v", names)
 	}
 	for n := range sandboxv1.NetworkOutcome_name {
-		told.Network = []*sandboxv1.NetworkUse{{Outcome: sandboxv1.NetworkOutcome(n)}}
-		if networkEvents("", 0, "", told)[0].GetToolCallNetwork().Allowed {
+		reported.Network = []*sandboxv1.NetworkUse{{Outcome: sandboxv1.NetworkOutcome(n)}}
+		if networkEvents("", 0, "", reported)[0].GetToolCallNetwork().Allowed {
 			t.Errorf("outcome %d is allowed, and by no rule", n)
 		}
 	}
 	if got := networkEvents("", 0, "", (*toolsv1.CallResult)(nil)); got != nil {
-		t.Errorf("without a word of tools there are %v", got)
+		t.Errorf("without a report of tools there are %v", got)
 	}
 }

@@ -122,7 +122,7 @@ func (h *Hook) call(sc state.Scope, callID string) (string, error) {
 		case err != nil:
 			return "", err
 		case r.GetAsk() != nil:
-			return "", errors.New("the permission profile asks a person for it, and nobody is there to be asked")
+			return "", errors.New("the permission profile asks a person to allow it, and this command cannot wait for an answer; allow it in the profile")
 		case r.GetDelegated() != nil:
 			return "", errors.New("the tool runs no command")
 		case r.GetResult() != nil:

@@ -84,7 +84,7 @@ func (l *Turns) CancelQueue(sc state.Scope) error {
 		}
 		t.Proto.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
 		t.Proto.EndTime = timestamppb.Now()
-		t.Proto.Error = state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "Somebody stopped the session before this turn began. Send the message again to have it answered.")
+		t.Proto.Error = state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "The session was stopped on request before this turn began. Send the message again to get an answer.")
 		write.Turns = append(write.Turns, t.Row())
 		write.FinishedTurns++
 		write.Events = append(write.Events, &sessionv1.Event{Turn: t.Proto.Name, Body: FinishedBody(t.Proto)})

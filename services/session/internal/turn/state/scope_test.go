@@ -77,10 +77,10 @@ func TestTheEndOfATurnEndsTheWaitButNotItsRecord(t *testing.T) {
 	if err := sc.Patiently(nil, func() error { return away }); err == nil || !sc.Ended() || sc.WorkerErr() != nil {
 		t.Errorf("it waited: %v", err)
 	}
-	if err := sc.Emit(store.Write{Made: 1}); !errors.Is(err, stop) {
+	if err := sc.Emit(store.Write{PlaceChange: store.PlaceChange{Made: 1}}); !errors.Is(err, stop) {
 		t.Errorf("emitted: %v", err)
 	}
-	if err := sc.Append(store.Write{Made: 2}); err != nil || len(f.Writes()) != 1 {
+	if err := sc.Append(store.Write{PlaceChange: store.PlaceChange{Made: 2}}); err != nil || len(f.Writes()) != 1 {
 		t.Errorf("appended: %v", err)
 	}
 	if sc.Outlasting().Ended() {

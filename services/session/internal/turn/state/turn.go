@@ -34,18 +34,28 @@ type Run struct {
 	Squeezed int     `json:"squeezed,omitempty"`
 	Counted  Counted `json:"counted,omitzero"`
 
-	Budget    Budget              `json:"budget,omitzero"`
-	Results   map[string][]byte   `json:"results,omitempty"` // ToolResult by call id, of the current step
-	Asked     map[string]Question `json:"asked,omitempty"`   // calls that a person must allow
-	Approvals map[string]Answer   `json:"approvals,omitempty"`
-	Queue     []string            `json:"queue,omitempty"`    // ids of the turns that wait behind this one
-	Urgent    int                 `json:"urgent,omitempty"`   // how many turns at the head of Queue were sent to stop a turn: they go before the others
-	Steer     []string            `json:"steer,omitempty"`    // the part of Queue whose messages join before the next step
-	Steered   []string            `json:"steered,omitempty"`  // ids of the turns whose messages have joined
-	Finished  []byte              `json:"finished,omitempty"` // StepFinished of the step whose calls run
-	Files     *Files              `json:"files,omitempty"`    // nil before the turn's first change
-	Began     int64               `json:"began,omitempty"`    // first number of the current step's last attempt, its calls included
-	unknown   unknown
+	Budget Budget `json:"budget,omitzero"`
+	CallState
+	QueueState
+	Files   *Files `json:"files,omitempty"` // nil before the turn's first change
+	Began   int64  `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
+	unknown unknown
+}
+
+// CallState is the part of a turn's state about the calls of the current step.
+type CallState struct {
+	Results   map[string][]byte   `json:"results,omitempty"`   // ToolResult by call id
+	Asked     map[string]Question `json:"asked,omitempty"`     // calls that a person must allow
+	Approvals map[string]Answer   `json:"approvals,omitempty"` // by call id
+	Finished  []byte              `json:"finished,omitempty"`  // StepFinished of the step whose calls run
+}
+
+// QueueState is the part of a turn's state about the turns behind it.
+type QueueState struct {
+	Queue   []string `json:"queue,omitempty"`   // ids of the turns that wait behind this one
+	Urgent  int      `json:"urgent,omitempty"`  // how many turns at the head of Queue were sent to stop a turn: they go before the others
+	Steer   []string `json:"steer,omitempty"`   // the part of Queue whose messages join before the next step
+	Steered []string `json:"steered,omitempty"` // ids of the turns whose messages have joined
 }
 
 // Question is a question that waits for a person.

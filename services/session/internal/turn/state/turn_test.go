@@ -21,7 +21,7 @@ func ofTomorrow(t *testing.T, typ reflect.Type) any {
 		return ofTomorrow(t, typ.Elem())
 	case reflect.Struct:
 		object := map[string]any{"of_tomorrow": map[string]any{"in": typ.Name(), "list": []any{1.5, "two"}}}
-		for f := range typ.Fields() {
+		for _, f := range reflect.VisibleFields(typ) {
 			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
 				object[name] = ofTomorrow(t, f.Type)
 			}

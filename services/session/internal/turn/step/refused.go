@@ -46,7 +46,7 @@ func withhold(sc state.Scope, failed *model.Error) (write store.Write, persons b
 
 // refused ends an attempt whose request the provider refused, and reports whether the step needs
 // another one. A refused block of a person ends the turn, so that the person can send something
-// else. The model is told at once of a refused block that tools returned.
+// else. The model reads at once of a refused block that tools returned.
 func refused(sc state.Scope, a *partialAnswer, failed *model.Error) (again bool, _ state.Outcome, _ error) {
 	revised, persons := withhold(sc, failed)
 	if len(revised.Revised) > 0 && !persons {

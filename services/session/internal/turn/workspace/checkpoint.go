@@ -205,7 +205,7 @@ func (k *Checkpoints) makeOne(sc state.Scope, asked store.Command) error {
 			"The turn waits in the middle of a step, where there is no checkpoint to be made. Answer it or interrupt it, then make the checkpoint.")
 	case k.count(false) >= k.Keep:
 		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
-			fmt.Sprintf("The session has %d checkpoints that somebody asked for, as many as there may be. Rewind to an earlier one, or have the operator raise keep-checkpoints.", k.Keep))
+			fmt.Sprintf("The session has %d requested checkpoints, the most that it may have. Rewind to an earlier one, or have the operator raise keep-checkpoints.", k.Keep))
 	}
 	var err error
 	c.Snapshot, err = k.requestedSnapshot(sc.As(asked.User), asked.CallID)
@@ -216,7 +216,7 @@ func (k *Checkpoints) makeOne(sc state.Scope, asked store.Command) error {
 		return nil // it is made later
 	case err != nil:
 		sc.Logger.WarnContext(sc, "cannot make a checkpoint", "session", sc.Lease.Session, "error", err)
-		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be kept: "+state.Explain(err))
+		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_FAILED, "The workspace's files could not be saved: "+state.Explain(err))
 	}
 	if sc.Active != nil {
 		c.Turn, c.Step = sc.Active.Proto.Name, sc.Active.Step()

@@ -47,7 +47,7 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, fenceTools Fenc
 		if err := w.announce(ctx, s, fenceTools); errors.Is(err, store.ErrStaleEpoch) {
 			lose(store.ErrStaleEpoch)
 		} else if err != nil && ctx.Err() == nil {
-			s.Logger.WarnContext(ctx, "the session's next holder has to tell of its epoch again", "session", s.Lease.Session, "error", err)
+			s.Logger.WarnContext(ctx, "the takeover of the session is not announced; its next holder has to announce it again", "session", s.Lease.Session, "error", err)
 		}
 	}()
 	patience := time.NewTimer(fenceWait)
@@ -56,7 +56,7 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, fenceTools Fenc
 	case <-announced:
 	case <-ctx.Done():
 	case <-patience.C:
-		s.Logger.WarnContext(ctx, "tools or the sandbox cannot be told yet that the session was taken over; it is tried beside the turn", "session", s.Lease.Session, "epoch", s.Lease.Epoch)
+		s.Logger.WarnContext(ctx, "tools or the sandbox does not answer to the takeover of the session yet; trying again beside the turn", "session", s.Lease.Session, "epoch", s.Lease.Epoch)
 	}
 	return ctx, func() {
 		lose(nil)

@@ -134,12 +134,12 @@ func (k *Checkpoints) RestoreTurn(sc state.Scope, t *state.Turn) bool {
 	}
 	err := k.place.copies.unsealAgain(sc)
 	if err == nil {
-		err = sc.Patiently(sc.WarnAway("The files cannot be brought back now"), func() error {
+		err = sc.Patiently(sc.WarnAway("The files cannot be restored now"), func() error {
 			return k.sandbox.RestoreSnapshot(sc, sc.CallRef(t.ID+".files.back"), t.Run.Files.Snapshot)
 		})
 	}
 	if err != nil {
-		sc.Logger.WarnContext(sc, "cannot bring back the files of a turn", "session", sc.Lease.Session, "turn", t.ID, "error", err)
+		sc.Logger.WarnContext(sc, "cannot restore the files of a turn", "session", sc.Lease.Session, "turn", t.ID, "error", err)
 	}
 	return err == nil
 }

@@ -290,7 +290,7 @@ func movedBody(sc state.Scope, p store.Place, found *sandboxv1.Snapshot) *sessio
 	m.RestoredTime = at
 	missing := since(sc, p)
 	if void {
-		missing = ", and may be from before you were taken back to an earlier point: changes that were undone then may be there again, and files that were brought back may be missing"
+		missing = ", and may be from before you were taken back to an earlier point: changes that were undone then may be there again, and files that were restored may be missing"
 	}
 	m.Message = begin + fmt.Sprintf("The workspace was made again from its last copy, of %s%s. All that was done to its files since then is lost.",
 		at.AsTime().UTC().Format(time.RFC3339), missing) + end

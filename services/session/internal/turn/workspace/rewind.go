@@ -41,9 +41,9 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 		if sc.Ended() || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
 			return false, fmt.Errorf("rewind session %s: %w", sc.Lease.Session, err)
 		}
-		sc.Logger.WarnContext(sc, "cannot bring back the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
+		sc.Logger.WarnContext(sc, "cannot restore the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
 		return false, rewindFailed(sc, c, to.Name, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
-			"The files of the checkpoint could not be brought back: "+state.Explain(err)+" The conversation stays as it is; look at the files before you go on, for some may have been changed.")
+			"The files of the checkpoint could not be restored: "+state.Explain(err)+" The conversation stays as it is; look at the files before you go on, for some may have been changed.")
 	}
 	return true, k.moveHead(sc, c, to, keep)
 }
