@@ -46,43 +46,43 @@ const (
 // Config of the service. Sizes are in bytes.
 type Config struct {
 	Data           string        `key:"data" help:"directory that holds the workspaces"`
-	Node           string        `key:"node" help:"name of this node; empty takes the host's name, or in fairlead serve on Postgres one that the data directory keeps"`
+	Node           string        `key:"node" help:"name of this node; empty takes the host's name, or with fairlead serve on Postgres a generated name that the data directory keeps"`
 	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"what makes sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), or none, which isolates nothing and is for development alone; empty in sandbox-kubernetes, which makes pods"`
-	NoIsolation    bool          `key:"allow-no-isolation" help:"whether the driver none may be used: commands then run as the service's own user, with all that it may do"`
+	Driver         string        `key:"driver" help:"backend that creates sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), or none, which isolates nothing and is only for development; empty in sandbox-kubernetes, which creates pods"`
+	NoIsolation    bool          `key:"allow-no-isolation" help:"allow the driver none: commands then run as the service's own user, with all its rights"`
 	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
 	OCI            OCI           `key:"oci"`
-	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the one built in"`
-	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept in which nothing runs"`
-	MaxSandboxes   int           `key:"max-sandboxes" help:"sandboxes on this node; above that the longest idle one makes room, or the command is refused"`
+	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the built-in program"`
+	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept after its last command ends"`
+	MaxSandboxes   int           `key:"max-sandboxes" help:"the most sandboxes on this node; above that the sandbox that is idle for the longest time is evicted, or the command is refused"`
 	SpareSandboxes int           `key:"spare-sandboxes" help:"sandboxes that are kept ready for new sessions; 0 for none"`
-	ReadOnlyPaths  []string      `key:"read-only-paths" help:"further paths of the host that commands may read, at the same place; the folder bin in them joins PATH"`
-	CgroupParent   string        `key:"cgroup-parent" help:"control group below which those of commands are made (level full)"`
-	FavorMoves     bool          `key:"cgroup-favor-moves" help:"have the kernel move processes between control groups at once, for commands with limits of their own or beside others; a setting of the whole machine (mount option favordynmods, Linux 6.0), which makes each fork and exit a little dearer (level full)"`
+	ReadOnlyPaths  []string      `key:"read-only-paths" help:"more paths of the host that commands may read, at the same path; their folder bin joins PATH"`
+	CgroupParent   string        `key:"cgroup-parent" help:"control group below which the commands' control groups are created (level full)"`
+	FavorMoves     bool          `key:"cgroup-favor-moves" help:"let the kernel move processes between control groups at once, for commands with limits of their own or in parallel; a setting of the whole machine (mount option favordynmods, Linux 6.0) that makes each fork and exit slightly slower (level full)"`
 	UIDBase        int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
 	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
 	Limits         Limits        `key:"limits"`
 	Disk           Disk          `key:"disk"`
-	WorkspaceQuota string        `key:"workspace-quota" help:"how the size of workspaces is kept: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by looking now and then), or auto, which is project where the file system shows that it keeps one"`
+	WorkspaceQuota string        `key:"workspace-quota" help:"how the size of workspaces is limited: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by periodic counting), or auto, which is project where the file system supports project quotas"`
 	ObjectStore    ObjectStore   `key:"object-store"`
 	Egress         Egress        `key:"egress"`
 	Repositories   Repositories  `key:"repositories"`
 
-	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace (below mnt where it is not for everybody), original (at the same path, too), for (tenant/user or tenant/*; none means everybody), on-request (only for agents and sessions that name it)"`
-	Workflows string           `key:"workflows" help:"folder of the host that is shown as workflows, read-only; {tenant} in it stands for the tenant; empty shows the workspace's own"`
+	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace (below mnt unless it is for all users), original (also at the same path), for (tenant/user or tenant/*; none means all users), on-request (only for agents and sessions that name it)"`
+	Workflows string           `key:"workflows" help:"folder of the host that commands see as workflows, read-only; {tenant} in it is replaced by the tenant; empty shows the workspace's own"`
 	Storage   Storage          `key:"storage"`
-	Env       []mount.Variable `key:"env" help:"variables of commands: name, value or file, for (tenant/user or tenant/*; none means everybody)"`
+	Env       []mount.Variable `key:"env" help:"variables of commands: name, value or file, for (tenant/user or tenant/*; none means all users)"`
 }
 
 // OCI is the configuration of the driver `oci`.
 type OCI struct {
 	Runtime string `key:"runtime" help:"path or name of the OCI runtime; empty searches PATH for runc, crun and runsc"`
-	State   string `key:"state" help:"folder for what containers are made of, best in memory; each service has one of its own in it"`
+	State   string `key:"state" help:"folder for the files of running containers, best in memory; each service has its own folder in it"`
 }
 
 // Repositories defines which remote Git repositories sessions may use.
 type Repositories struct {
-	Remotes []repository.Remote `key:"remotes" help:"remotes that sessions may clone: host, ports (443), paths (globs; none: all), credential (of egress.credentials), push (may they push), addresses (ranges of private addresses it may be at); none means no remote"`
+	Remotes []repository.Remote `key:"remotes" help:"remotes that sessions may clone: host, ports (443), paths (globs; none: all), credential (of egress.credentials), push (allows pushing), addresses (ranges of private addresses that the host may have); none means no remote"`
 	Timeout time.Duration       `key:"timeout" help:"how long a clone or a push may take"`
 }
 
@@ -96,8 +96,8 @@ func (r Repositories) Validate() error {
 
 // Disk is how much must stay free where the node writes.
 type Disk struct {
-	FreeBytes  int64 `key:"free-bytes" help:"free space below which no workspaces, commands and files are taken on and running commands are ended, in bytes; 0 for none"`
-	FreeInodes int64 `key:"free-inodes" help:"free inodes below which the same holds; 0 for none"`
+	FreeBytes  int64 `key:"free-bytes" help:"free space below which new workspaces, commands and files are refused and running commands are killed, in bytes; 0 for no limit"`
+	FreeInodes int64 `key:"free-inodes" help:"free inodes below which the same applies; 0 for no limit"`
 }
 
 // Validate reports all faults.
@@ -148,13 +148,13 @@ func (c Config) mounts(data string, o box.Owners, left *erase.Later, unmapped bo
 
 // Egress is the most that commands may reach, and the secrets that are added to their requests.
 type Egress struct {
-	Ceiling     []egress.Rule                `key:"ceiling" help:"what any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
+	Ceiling     []egress.Rule                `key:"ceiling" help:"destinations that any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
 	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
-	Roots       string                       `key:"roots" help:"file with further certificates (PEM) that are trusted outside, such as those of servers of your own; the machine's always are"`
-	Connections int                          `key:"connections" help:"connections that a sandbox may have at once"`
-	Requests    int                          `key:"requests" help:"requests and connections that one command may make; each is an event of the session"`
-	Idle        time.Duration                `key:"idle" help:"after what time a connection is closed on which nothing moves"`
-	Total       time.Duration                `key:"total" help:"after what time any connection is closed"`
+	Roots       string                       `key:"roots" help:"file with more certificates (PEM) that are trusted outside, such as certificates of your own servers; the machine's certificates are always trusted"`
+	Connections int                          `key:"connections" help:"the most connections of a sandbox at the same time"`
+	Requests    int                          `key:"requests" help:"the most requests and connections of one command; each is an event of the session"`
+	Idle        time.Duration                `key:"idle" help:"how long a connection may carry no data before it is closed"`
+	Total       time.Duration                `key:"total" help:"how long any connection may last"`
 	Bytes       int64                        `key:"bytes" help:"bytes that may move over one connection, both directions added up"`
 }
 
@@ -209,19 +209,19 @@ type Limits struct {
 	FileSize        int64         `key:"file-size" help:"size of one file that a command writes, in bytes"`
 	OpenFiles       int64         `key:"open-files" help:"open files of one process"`
 	Output          int64         `key:"output" help:"output of a command that is kept, in bytes"`
-	Flood           int64         `key:"flood" help:"output, kept or not, after which a command is ended, in bytes"`
+	Flood           int64         `key:"flood" help:"output, kept or not, after which a command is killed, in bytes"`
 	Tmp             int64         `key:"tmp" help:"size of a sandbox's /tmp, in bytes; at most half of its memory"`
 	Shm             int64         `key:"shm" help:"size of a sandbox's /dev/shm, in bytes; at most an eighth of its memory"`
 	WorkspaceBytes  int64         `key:"workspace-bytes" help:"size of a workspace with its home directory, in bytes on disk"`
 	WorkspaceInodes int64         `key:"workspace-inodes" help:"files and directories in a workspace with its home directory"`
-	Timeout         time.Duration `key:"timeout" help:"how long a command may run that does not say"`
-	MaxTimeout      time.Duration `key:"max-timeout" help:"how long a command may ask to run"`
-	Execs           int           `key:"execs" help:"commands that may run at once on this node; the last quarter of these places is for sessions that run less than each could if one session more ran some, the last eighth for those that run less than two"`
-	SessionExecs    int           `key:"session-execs" help:"commands that may run at once in one session"`
+	Timeout         time.Duration `key:"timeout" help:"how long a command may run when it sets no timeout"`
+	MaxTimeout      time.Duration `key:"max-timeout" help:"the longest timeout that a command may set"`
+	Execs           int           `key:"execs" help:"the most commands on this node at the same time; the last quarter is reserved for sessions below their fair share (counted as if one more session ran commands), the last eighth for sessions with fewer than two commands"`
+	SessionExecs    int           `key:"session-execs" help:"the most commands of one session at the same time"`
 	KeepResults     int           `key:"keep-results" help:"results of commands kept per session until they are acknowledged"`
-	Snapshots       int           `key:"snapshots" help:"snapshots that a session may have"`
-	SnapshotBytes   int64         `key:"snapshot-bytes" help:"size on disk of a session's snapshots from which on no other is made, in bytes"`
-	KeepFor         time.Duration `key:"keep-for" help:"how long results are kept that nobody acknowledges, and how long it is remembered that one was"`
+	Snapshots       int           `key:"snapshots" help:"the most snapshots of a session"`
+	SnapshotBytes   int64         `key:"snapshot-bytes" help:"size on disk of a session's snapshots above which new ones are refused, in bytes"`
+	KeepFor         time.Duration `key:"keep-for" help:"how long unacknowledged results are kept, and how long an acknowledgement is remembered"`
 }
 
 // Exports reports whether workspaces are copied to an object store.
@@ -230,7 +230,7 @@ func (c Config) Exports() bool { return c.ObjectStore.URL != "" }
 // ObjectStore is where snapshots are copied to, so that a workspace can be restored on another node.
 type ObjectStore struct {
 	URL       string        `key:"url" help:"file:///folder, or s3://bucket/prefix?endpoint=https://host:port&region=name; empty copies nothing"`
-	AccessKey config.Secret `key:"access-key" help:"access key for the bucket; empty looks where the tools of AWS do"`
+	AccessKey config.Secret `key:"access-key" help:"access key for the bucket; empty takes the usual AWS environment variables and files"`
 	SecretKey config.Secret `key:"secret-key" help:"secret key for the bucket"`
 }
 
@@ -294,12 +294,12 @@ func (c Config) Validate() error {
 	switch c.Level {
 	case LevelFull, LevelBasic, LevelAuto:
 	default:
-		faults = append(faults, fmt.Errorf("level: %q is none of full, basic, auto", c.Level))
+		faults = append(faults, fmt.Errorf("level: %q is not one of full, basic, auto", c.Level))
 	}
 	switch c.WorkspaceQuota {
 	case QuotaAuto, QuotaProject, QuotaCounted:
 	default:
-		faults = append(faults, fmt.Errorf("workspace-quota: %q is none of project, counted, auto", c.WorkspaceQuota))
+		faults = append(faults, fmt.Errorf("workspace-quota: %q is not one of project, counted, auto", c.WorkspaceQuota))
 	}
 	if c.CgroupParent == "" {
 		faults = append(faults, errors.New("cgroup-parent: must name a control group"))
@@ -327,7 +327,7 @@ func (c Config) validateDriver() error {
 	case c.Driver == DriverNone && c.Level != LevelAuto:
 		return fmt.Errorf("level: the driver `none` cannot apply the level %q: leave it out", c.Level)
 	case c.Driver != DriverNone && c.NoIsolation:
-		return fmt.Errorf("allow-no-isolation: the driver is %q: leave it out, so that it is not there when somebody changes that", c.Driver)
+		return fmt.Errorf("allow-no-isolation: the driver is %q and does not need it: remove the key, so that a later change of the driver cannot turn off isolation", c.Driver)
 	}
 	switch c.Driver {
 	case DriverBubblewrap, DriverNone, "":
@@ -340,7 +340,7 @@ func (c Config) validateDriver() error {
 		}
 		return nil
 	}
-	return fmt.Errorf("driver: %q is none of bubblewrap, oci, none", c.Driver)
+	return fmt.Errorf("driver: %q is not one of bubblewrap, oci, none", c.Driver)
 }
 
 // Validate reports all faults.
@@ -380,9 +380,9 @@ func (l Limits) box() box.Limits {
 func (c Config) level(d Driver) (level, why string) {
 	switch {
 	case d.New != nil:
-		return d.Level, "the driver has one of its own"
+		return d.Level, "set by the driver"
 	case c.Driver == DriverNone:
-		return LevelNone, "the driver has none"
+		return LevelNone, "the driver none has no isolation"
 	case c.Level != LevelAuto:
 		return c.Level, "configured"
 	case os.Getuid() == 0:

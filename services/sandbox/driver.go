@@ -76,9 +76,9 @@ func (d Driver) check(c Config) error {
 	case d.New == nil && c.Driver == "":
 		return errors.New("driver: must be one of bubblewrap, oci, none")
 	case d.New != nil && c.Driver != "":
-		return fmt.Errorf("driver: %q is not in this program, which has the driver `%s` alone: leave the key out", c.Driver, d.Name)
+		return fmt.Errorf("driver: %q is not in this program, which has only the driver `%s`: leave the key out", c.Driver, d.Name)
 	case d.New != nil && c.Level != LevelAuto:
-		return fmt.Errorf("level: the driver `%s` has one of its own, and cannot apply %q: leave it out", d.Name, c.Level)
+		return fmt.Errorf("level: the driver `%s` has its own level and cannot apply %q: leave it out", d.Name, c.Level)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (s *Service) sweep(ctx context.Context, c Config, data string) error {
 	}
 	if c.Driver != DriverOCI && os.Getuid() == 0 {
 		if err := oci.Clear(ctx, s.containers(c, data)); err != nil { // they do not affect other drivers
-			s.log.WarnContext(ctx, "cannot remove what an earlier service left that had the driver `oci`", "error", err)
+			s.log.WarnContext(ctx, "cannot remove the leftovers of an earlier service with the driver `oci`", "error", err)
 		}
 	}
 	if r, ok := s.runner.(interface{ Sweep(context.Context) error }); ok {

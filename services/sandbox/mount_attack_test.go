@@ -70,11 +70,11 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		rules []mount.Rule
 		want  string
 	}{
-		{"what everybody sees is one's own", []mount.Rule{{Name: "x", Source: "/usr/share", Alias: "mnt/x", For: []string{"default/ann"}}}, "everybody sees"},
+		{"what everybody sees is one's own", []mount.Rule{{Name: "x", Source: "/usr/share", Alias: "mnt/x", For: []string{"default/ann"}}}, "all users see"},
 		{"what others get is one's own", []mount.Rule{
 			{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}, {Name: "y", Source: dir, Alias: "mnt/y", For: []string{"default/*"}},
-		}, "mount x is not for everybody who gets mount y"},
-		{"what a tenant's workflows show is one's own", []mount.Rule{{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}}, "everybody sees"},
+		}, "mount x is not for all users of mount y"},
+		{"what a tenant's workflows show is one's own", []mount.Rule{{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}}, "all users see"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(dir, "s")); err != nil { // the socket

@@ -355,7 +355,7 @@ func TestWhatIsMadeOfASessionHasNoCheckpoints(t *testing.T) {
 	}
 	name := imported.Name + "/checkpoints/" + lastPart(f.checkpoints(ctx, t, s)[0].Name)
 	_, err = f.points().GetCheckpoint(ctx, &sessionv1.GetCheckpointRequest{Name: name})
-	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND) || !strings.Contains(apierr.Message(err), "imports have none") {
+	if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND) || !strings.Contains(apierr.Message(err), "imports start without checkpoints") {
 		t.Errorf("got %v", err)
 	}
 	if shape(f.messages(ctx, t, imported.Name)) != shape(f.messages(ctx, t, s)) {

@@ -25,64 +25,64 @@ const (
 type Config struct {
 	DatabaseConfig
 
-	DefaultAgent         string                  `key:"default-agent" help:"the agent of sessions that name none"`
-	Agents               map[string]agent.Spec   `key:"agents" help:"agents besides the built-in coder and assistant, or in their place"`
+	DefaultAgent         string                  `key:"default-agent" help:"the agent of sessions that name no agent"`
+	Agents               map[string]agent.Spec   `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
 	Models               catalog.Config          `key:",inline"`
 	Webhooks             webhook.Config          `key:"webhooks"`
-	Guardrails           map[string]guard.Config `key:"guardrails" help:"profiles of guardrails, by name; a model names its own, and default is that of all others"`
+	Guardrails           map[string]guard.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
 	Budgets              budget.Config           `key:"budgets"`
-	Checkpoints          []string                `key:"checkpoints" help:"the tools before whose calls a step makes a checkpoint, of agents that do not say: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back"`
-	KeepCheckpoints      int                     `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, of which the oldest make room, and the most others; the sandbox keeps a snapshot for each of both"`
-	CompactAt            int                     `key:"compact-at" help:"the part of a model's context, in percent, from which on the conversation is shortened for it; 0: only when the model says that it is full"`
-	CompactSummaryTokens int64                   `key:"compact-summary-tokens" help:"the most tokens of the summary that takes the place of what was shortened"`
+	Checkpoints          []string                `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
+	KeepCheckpoints      int                     `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
+	CompactAt            int                     `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
+	CompactSummaryTokens int64                   `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
 
 	LimitsConfig
 	WorkersConfig
 	JobsConfig
 
-	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"how large a file may be from which a session is imported; it lies in the temporary directory meanwhile"`
-	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} stands for the session's id"`
-	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one client that reads slowly; beyond that it is served from the database"`
-	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may not answer before it counts as lost and its workspaces are made again on another one, from their last export (with sandbox-nodes, or several servers on one Postgres); above 1m turns fail in the meantime instead of waiting"`
-	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn, after each turn that may have changed it, beside what comes next; or off: a lost node takes its workspaces with it"`
-	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"how often a quiet stream says how far it is; proxies cut streams that stay silent"`
+	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"the largest file from which a session is imported; it is kept in the temporary directory during the import"`
+	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} is replaced by the session's id"`
+	FollowerBuffer         config.Size   `key:"follower-buffer" help:"how many bytes of events may wait in memory for one slow client; beyond that the client is served from the database"`
+	SandboxLostAfter       time.Duration `key:"sandbox-lost-after" help:"how long a sandbox node may be silent before it counts as lost and another node restores its workspaces from their last export (with sandbox-nodes, or several servers on one Postgres); above 1m turns fail in the meantime instead of waiting"`
+	WorkspaceExport        string        `key:"workspace-export" help:"when a workspace is copied to the object store, with sandbox-nodes: turn (after each turn that may have changed it, in the background) or off (a lost node loses its workspaces)"`
+	StreamProgressInterval time.Duration `key:"stream-progress-interval" help:"interval of progress messages in a quiet stream; proxies cut silent streams"`
 }
 
 // DatabaseConfig says where sessions are kept.
 type DatabaseConfig struct {
-	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, of which the one is taken that takes writes; empty: SQLite in the data directory"`
-	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start may wait for a Postgres that cannot be reached; until it is there nothing is served; 0: not at all"`
+	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, where the one that accepts writes is used; empty: SQLite in the data directory"`
+	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start waits for a Postgres that cannot be reached; nothing is served meanwhile; 0: it does not wait"`
 	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
 }
 
 // LimitsConfig bounds turns.
 type LimitsConfig struct {
-	MaxSteps            int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request says otherwise"`
-	MaxWallTime         time.Duration `key:"max-wall-time" help:"the most time of a turn, QUEUED and WAITING not counted"`
-	MaxOutputTokens     int64         `key:"max-output-tokens" help:"the most output tokens of a turn, all steps added up"`
-	CeilingSteps        int           `key:"ceiling-steps" help:"what a request may raise max-steps to"`
-	CeilingWallTime     time.Duration `key:"ceiling-wall-time" help:"what a request may raise max-wall-time to"`
-	CeilingOutputTokens int64         `key:"ceiling-output-tokens" help:"what a request may raise max-output-tokens to"`
+	MaxSteps            int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request sets another limit"`
+	MaxWallTime         time.Duration `key:"max-wall-time" help:"the most time of a turn, without its time in QUEUED and WAITING"`
+	MaxOutputTokens     int64         `key:"max-output-tokens" help:"the most output tokens of a turn, in all steps together"`
+	CeilingSteps        int           `key:"ceiling-steps" help:"the highest max-steps that a request may set"`
+	CeilingWallTime     time.Duration `key:"ceiling-wall-time" help:"the highest max-wall-time that a request may set"`
+	CeilingOutputTokens int64         `key:"ceiling-output-tokens" help:"the highest max-output-tokens that a request may set"`
 }
 
 // WorkersConfig says how a replica works on sessions.
 type WorkersConfig struct {
-	LeaseTTL             time.Duration `key:"lease-ttl" help:"how long a replica that fell silent keeps its sessions; a takeover takes at most this and a little more"`
-	PollInterval         time.Duration `key:"poll-interval" help:"how often a replica looks for work that no notification told of"`
-	StopGrace            time.Duration `key:"stop-grace" help:"how long a running step may take to end when the program is told to stop, before it is broken off and handed over; it also ends with three quarters of grace"`
+	LeaseTTL             time.Duration `key:"lease-ttl" help:"lifetime of a replica's lease on a session; after it, another replica takes over the sessions of a dead one"`
+	PollInterval         time.Duration `key:"poll-interval" help:"how often a replica looks for work whose notification was lost"`
+	StopGrace            time.Duration `key:"stop-grace" help:"how long a running step may take to end after the program is told to stop; then it is interrupted and handed over; it also ends with three quarters of grace"`
 	MaxSessions          int           `key:"max-sessions" help:"the most sessions that a replica works on at the same time"`
-	MaxSessionsPerTenant int           `key:"max-sessions-per-tenant" help:"the most of them of one tenant; 0: as many as max-sessions"`
-	PeerPatience         time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; after that a turn that needs them fails, and calls of one that is being stopped count as unknown"`
-	AnswerTTL            time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn goes on; 0: for ever"`
-	MaxClaims            int           `key:"max-claims" help:"how often a turn is tried, each time by a new claim, without a new committed step; the next claim only ends it, FAILED with CRASH_LOOP; a replica gives one turn at a time its last try"`
+	MaxSessionsPerTenant int           `key:"max-sessions-per-tenant" help:"the most sessions of one tenant that a replica works on at the same time; 0: as many as max-sessions"`
+	PeerPatience         time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; then a turn that needs them fails, and the calls of a turn that is being stopped count as unknown"`
+	AnswerTTL            time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn continues; 0: without limit"`
+	MaxClaims            int           `key:"max-claims" help:"how often a turn is claimed without committing a new step; the next claim only ends it as FAILED with CRASH_LOOP; a replica runs one turn at a time on its last attempt"`
 }
 
 // JobsConfig is about the work beside the turns.
 type JobsConfig struct {
-	JobConcurrency int           `key:"job-concurrency" help:"the most jobs beside the turns that a replica does at the same time: deletions, folding, indexing, schedules, webhooks"`
-	JobTimeout     time.Duration `key:"job-timeout" help:"the most time of one try of a job; another replica takes over one and a half times later"`
-	FoldAfter      time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for clients that were cut off to come back and go on in the middle of one"`
-	Retention      time.Duration `key:"retention" help:"delete sessions in which nothing was done for this long, with all that belongs to them, unless a turn is active or queued or a schedule waits or is paused or a webhook is still to be told; 0 keeps them for ever"`
+	JobConcurrency int           `key:"job-concurrency" help:"the most background jobs that a replica runs at the same time: deletions, folding, indexing, schedules, webhooks"`
+	JobTimeout     time.Duration `key:"job-timeout" help:"the most time of one attempt of a job; another replica takes over after one and a half times this time"`
+	FoldAfter      time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for disconnected clients to reconnect and resume in the middle of a block"`
+	Retention      time.Duration `key:"retention" help:"delete sessions that have been idle for this long, with all their data, unless a turn is active or queued, a schedule is waiting or paused, or a webhook delivery is pending; 0: keep them"`
 }
 
 // Defaults returns the default configuration.
@@ -149,7 +149,7 @@ func (c Config) Validate() error {
 	fault(c.JobTimeout < time.Second, "job-timeout: %v is less than 1s", c.JobTimeout)
 	fault(c.FollowerBuffer < 16<<10, "follower-buffer: %v is less than 16KiB", c.FollowerBuffer)
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
-	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is none of turn, off", c.WorkspaceExport)
+	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is not turn or off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if _, err := guard.New(c.Guardrails); err != nil {
 		faults = append(faults, err)

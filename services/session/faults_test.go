@@ -214,7 +214,7 @@ func isWorked(log []*sessionv1.Event, conversation []*sessionv1.Message) error {
 }
 
 func TestATurnSurvivesThatTheDatabaseIsAwayForAWhile(t *testing.T) {
-	b := startBroken(t, "the database is away", func(*faulty.Store) {})
+	b := startBroken(t, "the database cannot be reached", func(*faulty.Store) {})
 	ctx := t.Context()
 	name := b.session(ctx, t)
 	turn := b.create(ctx, t, name, "work")

@@ -232,14 +232,14 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 func warnOfAgents(log *slog.Logger, agents *agent.Set, checkpoints []string) {
 	var tools []string
 	for _, a := range agents.All() {
-		for _, doubt := range a.Doubts() {
-			log.Warn("an agent may not be what was meant", "agent", a.ID, "doubt", doubt)
+		for _, warning := range a.Warnings() {
+			log.Warn("an agent's configuration may be wrong", "agent", a.ID, "warning", warning)
 		}
 		tools = append(tools, a.Spec.Tools...)
 	}
 	slices.Sort(tools)
-	for _, doubt := range agent.UnknownCheckpoints(checkpoints, slices.Compact(tools)) {
-		log.Warn("the checkpoints of agents that do not say may not be what was meant", "doubt", doubt)
+	for _, warning := range agent.UnknownCheckpoints(checkpoints, slices.Compact(tools)) {
+		log.Warn("the default checkpoints may be wrong", "warning", warning)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestEachOfManyRequestsIsAnEvent(t *testing.T) {
 	if told["done 1"] != most || told[fmt.Sprintf("limited %d", made-most)] != 1 || len(told) != 2 {
 		t.Errorf("the events tell of %v", told)
 	}
-	if got := results(frames); len(got) != 1 || !strings.Contains(got[0], "have the operator raise egress.requests") {
+	if got := results(frames); len(got) != 1 || !strings.Contains(got[0], "ask the operator to raise egress.requests") {
 		t.Errorf("the model reads %q", got)
 	}
 }

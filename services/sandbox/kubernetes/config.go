@@ -23,24 +23,24 @@ const Level = "pod"
 
 // Config of the driver. Sizes are in bytes.
 type Config struct {
-	Kubeconfig     string        `key:"kubeconfig" help:"file that says how the API server is reached; empty takes the service account of the pod that the service runs in"`
-	Namespace      string        `key:"namespace" help:"namespace of sandboxes, and of the claim; empty takes that of the service account, or of the kubeconfig"`
-	API            string        `key:"api" help:"what makes pods: pods, or agent-sandbox, whose controller makes one of each Sandbox (agents.x-k8s.io/v1beta1)"`
-	Image          string        `key:"image" help:"image with the programs of commands; nothing of the service need be in it"`
+	Kubeconfig     string        `key:"kubeconfig" help:"file with the address and credentials of the API server; empty takes the service account of the service's own pod"`
+	Namespace      string        `key:"namespace" help:"namespace of sandboxes and of the claim; empty takes the namespace of the service account or of the kubeconfig"`
+	API            string        `key:"api" help:"resource that the service creates: pods, or agent-sandbox, whose controller creates a pod for each Sandbox (agents.x-k8s.io/v1beta1)"`
+	Image          string        `key:"image" help:"image with the programs of commands; it needs no part of the service"`
 	PullSecret     string        `key:"pull-secret" help:"name of the secret with which the image is pulled; empty for none"`
 	Path           string        `key:"path" help:"PATH of commands in the image"`
-	RuntimeClass   string        `key:"runtime-class" help:"RuntimeClass of pods, such as one of gVisor or Kata; empty takes the cluster's own"`
-	UserNamespaces bool          `key:"user-namespaces" help:"have each pod have users of its own (hostUsers: false); where the cluster cannot, no sandbox is made"`
-	Claim          string        `key:"claim" help:"PersistentVolumeClaim that the data directory is on"`
-	ClaimPath      string        `key:"claim-path" help:"where in the claim the data directory is; empty for its root"`
-	Volumes        []Volume      `key:"volumes" help:"further claims of the service's own pod, of which mounts and workflows may be shown: claim, claim-path in it, and the path at which the service has that"`
-	Pod            string        `key:"pod" help:"name of the pod that the service runs in: sandboxes end with it and run on its node; empty outside of the cluster"`
-	Node           string        `key:"node" help:"node that sandboxes run on; empty takes that of the service's pod"`
-	RequestMemory  int64         `key:"request-memory" help:"memory that the scheduler keeps for a sandbox, in bytes; what it may have is limits.memory"`
-	RequestCPUs    float64       `key:"request-cpus" help:"processors that the scheduler keeps for a sandbox; what it may have is limits.cpus"`
-	Deadline       time.Duration `key:"deadline" help:"how long a pod may live at most, so that one whose service is gone ends"`
-	StartTimeout   time.Duration `key:"start-timeout" help:"how long a sandbox may take to start, its image's download included"`
-	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) at which somebody answers and which no sandbox may reach, to tell that the cluster keeps its network policies; none takes the API server's"`
+	RuntimeClass   string        `key:"runtime-class" help:"RuntimeClass of pods, such as a class of gVisor or Kata; empty takes the cluster's own"`
+	UserNamespaces bool          `key:"user-namespaces" help:"give each pod its own users (hostUsers: false); in a cluster without support no sandbox is created"`
+	Claim          string        `key:"claim" help:"PersistentVolumeClaim that holds the data directory"`
+	ClaimPath      string        `key:"claim-path" help:"path of the data directory in the claim; empty for the claim's root"`
+	Volumes        []Volume      `key:"volumes" help:"more claims of the service's own pod, from which mounts and workflows may come: claim, claim-path in it, and the path at which the service has that"`
+	Pod            string        `key:"pod" help:"name of the service's own pod: sandboxes end with it and run on its node; empty outside of the cluster"`
+	Node           string        `key:"node" help:"node on which sandboxes run; empty takes the node of the service's pod"`
+	RequestMemory  int64         `key:"request-memory" help:"memory that the scheduler reserves for a sandbox, in bytes; its limit is limits.memory"`
+	RequestCPUs    float64       `key:"request-cpus" help:"processors that the scheduler reserves for a sandbox; its limit is limits.cpus"`
+	Deadline       time.Duration `key:"deadline" help:"the longest life of a pod, so that a pod whose service is gone ends"`
+	StartTimeout   time.Duration `key:"start-timeout" help:"how long a sandbox may take to start, with the download of its image"`
+	Unreachable    []string      `key:"unreachable" help:"addresses (IP:port) of running servers that no sandbox may reach, to check that the cluster enforces its network policies; none takes the API server's addresses"`
 }
 
 // Defaults returns the defaults of all keys.
@@ -59,10 +59,10 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	bad(c.API != Pods && c.API != AgentSandboxes, "api: %q is none of pods, agent-sandbox", c.API)
+	bad(c.API != Pods && c.API != AgentSandboxes, "api: %q is not pods or agent-sandbox", c.API)
 	bad(c.Image == "", "image: must name an image with the programs of commands")
-	bad(c.Claim == "", "claim: must name the PersistentVolumeClaim that the data directory is on")
-	bad(c.Pod == "" && c.Node == "", "pod, node: one of them must say on which node sandboxes run, for it must be the volume's")
+	bad(c.Claim == "", "claim: must name the PersistentVolumeClaim that holds the data directory")
+	bad(c.Pod == "" && c.Node == "", "pod, node: set one of them; sandboxes must run on the volume's node")
 	bad(c.RequestMemory < 1<<20, "request-memory: %d is less than 1 MiB", c.RequestMemory)
 	bad(c.RequestCPUs < 0.001, "request-cpus: %g is less than 0.001", c.RequestCPUs)
 	bad(c.Deadline < time.Minute, "deadline: %v is less than a minute", c.Deadline)
@@ -90,7 +90,7 @@ func (c Config) checkSources(s sandbox.Config) error {
 			return ok
 		}
 		if !slices.ContainsFunc(c.Volumes, on) {
-			faults = append(faults, fmt.Errorf("%s: %s is not on a volume of `kubernetes.volumes`, and pods see no folder of the service's machine: put it on a claim of the service's pod and name that there, or leave it out", name, sources[name]))
+			faults = append(faults, fmt.Errorf("%s: %s is not on a volume of `kubernetes.volumes`, and pods see no folder of the service's machine: put it on a claim of the service's pod and name the claim there, or leave it out", name, sources[name]))
 		}
 	}
 	return errors.Join(faults...)
@@ -100,7 +100,7 @@ func (c Config) checkSources(s sandbox.Config) error {
 func (c Config) connect() (config *rest.Config, namespace string, err error) {
 	if c.Kubeconfig == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, "", fmt.Errorf("the service runs in no pod with a service account (%w): name a file with the key `kubernetes.kubeconfig`", err)
+			return nil, "", fmt.Errorf("the service does not run in a pod with a service account (%w): name a file with the key `kubernetes.kubeconfig`", err)
 		}
 		if namespace = c.Namespace; namespace == "" {
 			raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

@@ -50,7 +50,7 @@ func TestAServiceThatCannotMakePodsDoesNotStart(t *testing.T) {
 		change func(*sandbox.Config)
 		want   string
 	}{
-		"another driver":       {func(c *sandbox.Config) { c.Driver = sandbox.DriverBubblewrap }, "has the driver `kubernetes` alone"},
+		"another driver":       {func(c *sandbox.Config) { c.Driver = sandbox.DriverBubblewrap }, "has only the driver `kubernetes`"},
 		"its name as a driver": {func(c *sandbox.Config) { c.Driver = "kubernetes" }, "no key `driver`"},
 		"a level":              {func(c *sandbox.Config) { c.Level = sandbox.LevelFull }, `cannot apply "full"`},
 		"outside of a cluster": {func(*sandbox.Config) {}, "kubernetes.kubeconfig"},

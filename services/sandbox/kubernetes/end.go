@@ -117,7 +117,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 		err = errors.Join(err, r.m.end(ctx, name, nobody))
 	}
 	if err != nil {
-		return fmt.Errorf("remove what an earlier service left in %s: %w", r.m.o.Namespace, err)
+		return fmt.Errorf("remove the leftovers of an earlier service in %s: %w", r.m.o.Namespace, err)
 	}
 	if len(names) > 0 {
 		r.m.o.Log.InfoContext(ctx, "removed sandboxes of an earlier service", "count", len(names))

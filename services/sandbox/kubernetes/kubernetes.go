@@ -123,7 +123,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 		return nil, err
 	}
 	o.Log.WarnContext(ctx, "THE DRIVER KUBERNETES IS EXPERIMENTAL: it was tested against an API server of its tests alone, and never in a cluster. "+
-		"Try what docs/sandbox.md says of it before you trust it", "driver", "kubernetes", "namespace", o.Namespace, "api", o.API, "node", m.node)
+		"Test it as docs/sandbox-drivers.md describes before you rely on it", "driver", "kubernetes", "namespace", o.Namespace, "api", o.API, "node", m.node)
 	r, err := warm.New(warm.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, MakeTimeout: o.StartTimeout, Log: o.Log})
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error)
 	for _, text := range o.Unreachable {
 		at, err := netip.ParseAddrPort(text)
 		if err != nil {
-			return nil, fmt.Errorf("kubernetes.unreachable: %q is no address with a port", text)
+			return nil, fmt.Errorf("kubernetes.unreachable: %q is not an address with a port", text)
 		}
 		all = append(all, at)
 	}
@@ -182,7 +182,7 @@ func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error)
 	}
 	u, err := url.Parse(o.Config.Host)
 	if err != nil || u.Hostname() == "" {
-		return nil, fmt.Errorf("the API server's address %q is none: name one that no sandbox may reach with the key `kubernetes.unreachable`", o.Config.Host)
+		return nil, fmt.Errorf("the API server's address %q is not valid: with the key `kubernetes.unreachable`, name an address that no sandbox may reach", o.Config.Host)
 	}
 	port := u.Port()
 	if port == "" {

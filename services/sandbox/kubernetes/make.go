@@ -81,7 +81,7 @@ func selector(name string) string { return LabelSandbox + "=" + name }
 
 // awaitRunning waits until a sandbox's pod runs and returns its name.
 func (m *maker) awaitRunning(ctx context.Context, name string) (pod string, err error) {
-	why := "the cluster has not begun to make it"
+	why := "the cluster has not started to create it"
 	err = m.client.await(ctx, selector(name), func(all []corev1.Pod) (bool, error) {
 		for _, p := range all {
 			switch p.Status.Phase {
@@ -91,7 +91,7 @@ func (m *maker) awaitRunning(ctx context.Context, name string) (pod string, err 
 					return true, nil
 				}
 			case corev1.PodFailed, corev1.PodSucceeded:
-				return false, fmt.Errorf("the pod ended before it began: %s", state(&p))
+				return false, fmt.Errorf("the pod ended before it started: %s", state(&p))
 			}
 			why = state(&p)
 			if hopeless(&p) {

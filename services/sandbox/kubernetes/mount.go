@@ -83,7 +83,7 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 // may write to must belong to them.
 func (m *maker) show(s box.Sandbox, workspace string, x box.Mount) (shown, error) {
 	if x.Writable && s.Owner != box.Self && x.Disk != s.Owner {
-		return shown{}, errors.New("its files are another user's than the commands, whom a pod cannot have write to them")
+		return shown{}, errors.New("its files belong to another user than the commands, and a pod cannot let the commands write to them")
 	}
 	f, err := x.Open(workspace)
 	if err != nil {
@@ -111,7 +111,7 @@ func (m *maker) locate(f *os.File, name string) (shown, error) {
 			return shown{claim: v.Claim, sub: sub, inode: st.Ino}, nil
 		}
 	}
-	return shown{}, fmt.Errorf("%s is on no volume that sandboxes can be shown: name its claim with the key `kubernetes.volumes`", name)
+	return shown{}, fmt.Errorf("%s is not on a volume that sandboxes can mount: name its claim with the key `kubernetes.volumes`", name)
 }
 
 // covers returns read-only folders for aliases of several parts. They must contain the places of the

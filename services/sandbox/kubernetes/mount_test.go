@@ -29,7 +29,7 @@ func TestMountsThatAPodCannotShowAreRefused(t *testing.T) {
 	}{
 		{
 			name: "one on no volume", mount: box.Mount{Source: elsewhere}, volume: kubernetes.Volume{Claim: "shelf", Path: "/srv/nowhere"},
-			want: "on no volume that sandboxes can be shown",
+			want: "not on a volume that sandboxes can mount",
 		},
 		{
 			name: "a writable one of somebody else's", mount: box.Mount{Source: books, Writable: true, Disk: box.Owner{UID: 4001, GID: 4001}},

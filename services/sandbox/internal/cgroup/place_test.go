@@ -136,7 +136,7 @@ func TestTheServiceMakesRoom(t *testing.T) {
 		{name: "a container", enter: `exec unshare -C -m sh -ec 'umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec "$0" "$@"'`, want: func(string) string { return "/" }, moves: true},
 		{
 			name: "a container that may not", enter: `exec unshare -C -m sh -ec 'umount /sys/fs/cgroup; mount -r -t cgroup2 none /sys/fs/cgroup; exec "$0" "$@"'`,
-			want: func(string) string { return "hand controllers on" },
+			want: func(string) string { return "delegate controllers" },
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

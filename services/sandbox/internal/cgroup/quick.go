@@ -16,7 +16,7 @@ import (
 // of control groups, and lasts until it is changed or the machine restarts.
 func FavorMoves(on bool) error {
 	if err := favorMoves(on); err != nil {
-		return fmt.Errorf("set how quick moves between control groups are (the mount option favordynmods of cgroup2, which needs Linux 6.0 and root, outside of containers): %w", err)
+		return fmt.Errorf("set the mount option favordynmods of cgroup2 (it needs Linux 6.0 and root, outside of containers): %w", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func closeSwap(dir, file, value, list string) error {
 		return fmt.Errorf("look whether the machine swaps: %w", err)
 	}
 	if bytes.Count(raw, []byte("\n")) > 1 { // below the line with the columns' names
-		return fmt.Errorf("memory cannot be bounded: this machine has swap (%s), and its kernel does not account for it, for there is no %s; "+
+		return fmt.Errorf("memory cannot be bounded: this machine has swap (%s), and its kernel does not account for it, because there is no %s;  "+
 			"start the kernel with swapaccount=1, or turn swap off (swapoff -a)", list, file)
 	}
 	return nil

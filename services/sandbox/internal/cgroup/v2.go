@@ -56,7 +56,7 @@ func enable(dir string) error {
 		return nil
 	}
 	if err := write(dir, "cgroup.subtree_control", strings.Join(missing, " ")); err != nil {
-		return fmt.Errorf("hand controllers on in the control group %s: %w", dir, err)
+		return fmt.Errorf("delegate controllers in the control group %s: %w", dir, err)
 	}
 	return nil
 }

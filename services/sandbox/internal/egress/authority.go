@@ -92,7 +92,7 @@ func (a *Authority) read(both []byte) error {
 		return err
 	}
 	if !key.PublicKey.Equal(cert.PublicKey) {
-		return errors.New("the key is another one's")
+		return errors.New("the key belongs to another certificate")
 	}
 	a.cert, a.key, a.pem = cert, key, pem.EncodeToMemory(certPart)
 	return nil

@@ -56,7 +56,7 @@ func compileCredential(name string, c Credential) (*credential, error) {
 	for _, h := range c.Hosts {
 		p, err := parsePattern(h)
 		if err == nil && p.any {
-			err = errors.New("a secret is not for every host")
+			err = errors.New("a secret cannot be for every host")
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("hosts: %w", err))
@@ -71,7 +71,7 @@ func compileCredential(name string, c Credential) (*credential, error) {
 	}
 	made.Header = http.CanonicalHeaderKey(made.Header)
 	if !httpguts.ValidHeaderFieldName(made.Header) || slices.Contains(reserved, made.Header) {
-		faults = append(faults, fmt.Errorf("header: %q cannot bring a credential", made.Header))
+		faults = append(faults, fmt.Errorf("header: %q cannot carry a credential", made.Header))
 	}
 	if !httpguts.ValidHeaderFieldValue(c.Prefix) || !httpguts.ValidHeaderFieldValue(c.Username) || strings.Contains(c.Username, ":") {
 		faults = append(faults, errors.New("prefix, username: they have characters that a header cannot have"))
@@ -148,7 +148,7 @@ func (p *Proxy) secretFor(r *rule, t target) (injection, error) {
 	v, err := c.value()
 	if err != nil {
 		p.o.Log.Error("a credential of egress cannot be read", "credential", c.name, "error", err)
-		return injection{}, &RefusalError{Outcome: Failed, Message: fmt.Sprintf("the credential %q cannot be read: the service's log says why", r.Credential)}
+		return injection{}, &RefusalError{Outcome: Failed, Message: fmt.Sprintf("the credential %q cannot be read: see the service's log", r.Credential)}
 	}
 	return injection{name: c.Header, value: v}, nil
 }

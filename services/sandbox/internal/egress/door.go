@@ -13,7 +13,7 @@ type door struct {
 
 // busy is the answer to a client beyond the maximum.
 const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
-	"this sandbox has as many connections as it may: close some first\n"
+	"this sandbox has too many connections: close some first\n"
 
 // Accept implements net.Listener.
 func (d door) Accept() (net.Conn, error) {
@@ -32,7 +32,7 @@ func (d door) Accept() (net.Conn, error) {
 // refuse answers and reports a connection for which there is no room.
 func (s *Server) refuse(c net.Conn) {
 	r := s.begin(nil, KindTunnel, "", "")
-	r.Outcome, r.Message = Limited, "the sandbox has as many connections as it may"
+	r.Outcome, r.Message = Limited, "the sandbox has too many connections"
 	r.end()
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // it fits into the socket's buffer
 	_, _ = c.Write([]byte(busy))

@@ -81,7 +81,7 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Opaque != "" { // it would become the request's target outside, including the host
-		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the address is none of this host: ask for a path, such as /x"})
+		rec.refuse(w, &RefusalError{Outcome: BadRequest, Message: "the address must be a path, such as /x"})
 		return
 	}
 	t, err := parseAuthority(r.Host, 443)

@@ -56,7 +56,7 @@ func (m *meter) count(n int) {
 		m.idle.Stop()
 	}
 	if m.left.Add(-int64(n)) < 0 {
-		m.limit("the connection has moved as many bytes as one may")
+		m.limit("the connection has reached its byte limit")
 	}
 }
 

@@ -98,7 +98,7 @@ func (n *Network) policy(kept string) (*Policy, error) {
 	}
 	policy, err := n.proxy.Policy(rules)
 	if err != nil {
-		return nil, errors.Join(err, errors.New("set the workspace's network anew"))
+		return nil, errors.Join(err, errors.New("set the workspace's network again"))
 	}
 	return policy, nil
 }
@@ -146,6 +146,6 @@ func (n *Network) find(at *outlet, exec string) *command {
 func (n *Network) enough() *RefusalError {
 	return &RefusalError{
 		Outcome: Limited,
-		Message: fmt.Sprintf("the command has made as many requests and connections as one may, which is %d: do the rest in another command, or have the operator raise egress.requests", n.most),
+		Message: fmt.Sprintf("the command has reached the limit of %d requests and connections: do the rest in another command, or ask the operator to raise egress.requests", n.most),
 	}
 }

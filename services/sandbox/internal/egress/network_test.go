@@ -168,7 +168,7 @@ func TestConnectionsBeyondTheNumberAreRefusedAndCounted(t *testing.T) {
 	for range 3 {
 		u, err := n.begin(n.out, "one")
 		var no *RefusalError
-		if !errors.As(err, &no) || no.Outcome != Limited || !strings.Contains(no.Message, "which is 1000") {
+		if !errors.As(err, &no) || no.Outcome != Limited || !strings.Contains(no.Message, "limit of 1000") {
 			t.Fatalf("it is refused by %v", err)
 		}
 		e := event("b", no.Outcome)

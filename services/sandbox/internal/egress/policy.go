@@ -123,7 +123,7 @@ func (p *Policy) request(t target, method, escaped, decoded string, secret bool)
 		switch {
 		case !r.host.matches(t) || r.TLS == Raw || secret && r.TLS != Intercept:
 		case !secret && r.TLS == Intercept:
-			why = deny("rule %q is for https://%s/ alone", r.Name, t.host())
+			why = deny("rule %q is only for https://%s/", r.Name, t.host())
 		case !slices.Contains(r.ports, to.port):
 			why = deny("port %d of %s is not allowed: rule %q allows %v", to.port, t.host(), r.Name, r.ports)
 		case !r.method(method):

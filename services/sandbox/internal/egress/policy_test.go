@@ -154,7 +154,7 @@ func TestFaultyRulesAreExplained(t *testing.T) {
 		{"a path without a slash", Rule{Host: "a.com", Paths: []string{"x"}}, "does not begin with /"},
 		{"a path that is no pattern", Rule{Host: "a.com", Paths: []string{"/[x"}}, "not a pattern"},
 		{"a path of many stars", Rule{Host: "a.com", Paths: []string{"/" + strings.Repeat("*a", 20)}}, "stars"},
-		{"an unknown way with TLS", Rule{Host: "a.com", TLS: "terminate"}, "none of pass"},
+		{"an unknown way with TLS", Rule{Host: "a.com", TLS: "terminate"}, "not one of pass"},
 		{"raw bytes with paths", Rule{Host: "a.com", TLS: Raw, Ports: []int{22}, Paths: []string{"/"}}, "cannot see"},
 		{"raw bytes without ports", Rule{Host: "a.com", TLS: Raw}, "name its ports"},
 		{"a credential in clear text", Rule{Host: "a.com", Credential: "key"}, "set tls to"},
@@ -189,11 +189,11 @@ func TestFaultyCredentialsAreExplained(t *testing.T) {
 		want string
 	}{
 		{"no hosts", Credential{Secret: "s3cret"}, "name at least one host"},
-		{"every host", Credential{Hosts: []string{"*"}, Secret: "s3cret"}, "not for every host"},
+		{"every host", Credential{Hosts: []string{"*"}, Secret: "s3cret"}, "cannot be for every host"},
 		{"no secret", Credential{Hosts: []string{"a.com"}}, "exactly one"},
 		{"a secret with a line break", Credential{Hosts: []string{"a.com"}, Secret: "s3cret\r\nX: y"}, "cannot have"},
-		{"a header that frames", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "content-length"}, "cannot bring"},
-		{"a header that is none", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "a b"}, "cannot bring"},
+		{"a header that frames", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "content-length"}, "cannot carry"},
+		{"a header that is none", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "a b"}, "cannot carry"},
 		{"a file that is not there", Credential{Hosts: []string{"a.com"}, File: "/nonexistent"}, "read the secret's file"},
 		{"two ways at once", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Prefix: "Bearer ", Username: "u"}, "only one"},
 	} {

@@ -169,7 +169,7 @@ func checkTLS(r *rule) error {
 			return errors.New("ports: a rule that passes raw bytes must name its ports")
 		}
 	default:
-		return fmt.Errorf("tls: %q is none of pass, raw, intercept, upgrade", r.TLS)
+		return fmt.Errorf("tls: %q is not one of pass, raw, intercept, upgrade", r.TLS)
 	}
 	if r.Credential != "" && r.TLS != Intercept && r.TLS != Upgrade {
 		return errors.New("credential: it goes out by TLS that the proxy makes: set tls to intercept or upgrade")

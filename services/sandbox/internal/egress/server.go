@@ -207,7 +207,7 @@ func (s *Server) takePlace(ctx context.Context) error {
 			return nil
 		case <-again.C:
 		case <-late.C:
-			return &RefusalError{Outcome: Limited, Message: "the sandbox has as many connections to the outside as it may: close some first"}
+			return &RefusalError{Outcome: Limited, Message: "the sandbox has too many connections to the outside: close some first"}
 		case <-ctx.Done():
 			return &RefusalError{Outcome: Aborted, Message: "the client went away, or the sandbox ended"}
 		}

@@ -72,7 +72,7 @@ func parseAuthority(s string, port uint16) (target, error) {
 	}
 	t, err := parseHost(host)
 	if err == nil && strings.HasPrefix(s, "[") != strings.Contains(host, ":") {
-		err = fmt.Errorf("%q: brackets are for IPv6 addresses, and for them alone", s)
+		err = fmt.Errorf("%q: brackets are only for IPv6 addresses", s)
 	}
 	t.port = port
 	return t, err

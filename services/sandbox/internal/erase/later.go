@@ -30,10 +30,10 @@ func (l *Later) All(dir string) {
 	switch {
 	case err == nil && l.left[dir]:
 		delete(l.left, dir)
-		l.log.Info("what could not be deleted is deleted", "folder", dir)
+		l.log.Info("deleted files whose deletion had failed before", "folder", dir)
 	case err != nil && !l.left[dir]:
 		l.left[dir] = true
-		l.log.Error("cannot delete what nobody uses any more; this is tried again now and then", "folder", dir, "error", err)
+		l.log.Error("cannot delete unused files; will try again", "folder", dir, "error", err)
 	}
 }
 

@@ -238,7 +238,7 @@ func (u *unpacker) entry(h *tar.Header) error {
 // when the name is used.
 func (u *unpacker) name(asked string) (string, error) {
 	if path.IsAbs(asked) || asked == "" {
-		return "", fmt.Errorf("%w: %.200q is no relative path", ErrArchive, asked)
+		return "", fmt.Errorf("%w: %.200q is not a relative path", ErrArchive, asked)
 	}
 	name, err := Clean(asked)
 	switch {
@@ -322,7 +322,7 @@ func (u *unpacker) directory(name string, h *tar.Header) error {
 
 func (u *unpacker) symlink(name string, h *tar.Header) error {
 	if h.Linkname == "" || len(h.Linkname) >= unix.PathMax || strings.ContainsRune(h.Linkname, 0) || name == "." {
-		return fmt.Errorf("%w: the link %.200q leads to no valid name", ErrArchive, h.Name)
+		return fmt.Errorf("%w: the link %.200q has an invalid target", ErrArchive, h.Name)
 	}
 	if err := u.reserve(int64(len(h.Linkname))); err != nil {
 		return err

@@ -53,7 +53,7 @@ const normalizable = 1 << 20
 func whyMissing(content []byte, old string) string {
 	switch {
 	case bytes.IndexByte(content, 0) >= 0:
-		return "the file has NUL bytes: it is no text, or in another encoding than UTF-8"
+		return "the file has NUL bytes: it is not text, or not UTF-8"
 	case len(content) <= normalizable && isWide(old) &&
 		bytes.Contains(norm.NFC.Bytes(content), norm.NFC.Bytes([]byte(old))):
 		return "the file has it in another Unicode form: a letter and its accent are one character there and two here, or the other way round"

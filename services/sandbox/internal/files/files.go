@@ -162,7 +162,7 @@ func refine(name string, err error) error {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %s", ErrReadOnly, name)
 	case errors.Is(err, unix.EOVERFLOW):
-		return fmt.Errorf("%w: %s belongs to a user who is nobody here", ErrWrongType, name)
+		return fmt.Errorf("%w: %s belongs to a user that this file system cannot represent", ErrWrongType, name)
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("%w: %s", ErrExists, name)
 	case errors.Is(err, unix.ENOTEMPTY):

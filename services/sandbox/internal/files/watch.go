@@ -243,7 +243,7 @@ func (w *watch) run(ctx context.Context, report func([]Changed) error) error {
 			}
 		}
 		if len(w.names) == 0 {
-			return cmp.Or(w.gone(), fmt.Errorf("%w any more: %s was deleted", ErrNotFound, w.top))
+			return cmp.Or(w.gone(), fmt.Errorf("%w: %s was deleted", ErrNotFound, w.top))
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 		return nil
 	}
 	if known && dir == w.top && mask&unix.IN_MOVE_SELF != 0 {
-		return cmp.Or(w.gone(), fmt.Errorf("%w any more: %s was moved", ErrNotFound, w.top))
+		return cmp.Or(w.gone(), fmt.Errorf("%w: %s was moved", ErrNotFound, w.top))
 	}
 	if !known || last == "" {
 		return nil // of the directory itself: its parent reports it

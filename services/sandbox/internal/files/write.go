@@ -156,7 +156,7 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 func (to Target) allows(name string, old Info, created bool) error {
 	switch {
 	case created && to.IfEtag != "":
-		return fmt.Errorf("%w: %s does not exist any more", ErrEtag, name)
+		return fmt.Errorf("%w: %s no longer exists", ErrEtag, name)
 	case created:
 		return nil
 	case to.CreateOnly:

@@ -191,12 +191,12 @@ func checkSizes(in *zip.Reader, size int64) error {
 	var packed, unpacked uint64
 	for _, f := range in.File {
 		if f.CompressedSize64 > 1<<62 || f.UncompressedSize64 > 1<<62 {
-			return fmt.Errorf("%w: %.200q is of no size that there is", ErrArchive, f.Name)
+			return fmt.Errorf("%w: %.200q has an impossible size", ErrArchive, f.Name)
 		}
 		packed, unpacked = min(packed+f.CompressedSize64, 1<<62), min(unpacked+f.UncompressedSize64, 1<<62)
 	}
 	if packed > uint64(size) {
-		return fmt.Errorf("%w: its parts lie over each other", ErrArchive)
+		return fmt.Errorf("%w: its parts overlap", ErrArchive)
 	}
 	return inflated(size, int64(unpacked))
 }

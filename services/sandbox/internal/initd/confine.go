@@ -41,7 +41,7 @@ func lower(word string) error {
 	id, err := strconv.Atoi(name)
 	value, err2 := strconv.ParseUint(number, 10, 64)
 	if !ok || !ok2 || err != nil || err2 != nil {
-		return fmt.Errorf("%q is no word for init", word)
+		return fmt.Errorf("%q is not an instruction for init", word)
 	}
 	var old unix.Rlimit
 	if err := unix.Getrlimit(id, &old); err != nil {

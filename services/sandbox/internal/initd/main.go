@@ -73,7 +73,7 @@ func run() error {
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&shortName[0])), 0, 0, 0); err != nil { //nolint:gosec // the kernel takes a pointer
-		return fmt.Errorf("have a name: %w", err)
+		return fmt.Errorf("set its name: %w", err)
 	}
 	// Close this process's memory to other processes.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -107,7 +107,7 @@ func run() error {
 	// From here on the end of the socket shows the end of the service. The process that made the sandbox is
 	// no longer needed, so its end must not end init.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("outlive what made the sandbox: %w", err)
+		return fmt.Errorf("outlive its parent process: %w", err)
 	}
 	s := &starter{long: long, commands: map[int]*command{}}
 	if err := send(wire.Reply{Kind: wire.Ready}); err != nil {

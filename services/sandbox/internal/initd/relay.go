@@ -43,7 +43,7 @@ func startRelay() (socket int, r *relay, err error) {
 		return -1, nil, err
 	}
 	r = &relay{socket: pair[1], terminals: map[uint64]int{}, outputs: map[uint64][]<-chan struct{}{}, long: map[uint64][]byte{}}
-	deaf := time.AfterFunc(deafTimeout, func() { endAll("the service was not heard of for " + deafTimeout.String()) })
+	deaf := time.AfterFunc(deafTimeout, func() { endAll("the service was silent for " + deafTimeout.String()) })
 	r.mux = stream.New(stream.Options{
 		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
 		Heard: func() { deaf.Reset(deafTimeout) },
@@ -54,7 +54,7 @@ func startRelay() (socket int, r *relay, err error) {
 		}
 		endAll("") // the service has closed the stream
 	}()
-	go func() { endAll(fmt.Sprint("init cannot be heard: ", r.replies())) }()
+	go func() { endAll(fmt.Sprint("init does not answer: ", r.replies())) }()
 	return pair[0], r, nil
 }
 

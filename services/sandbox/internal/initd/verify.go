@@ -39,7 +39,7 @@ func alone() error {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("take orphans in: %w", err)
+		return fmt.Errorf("become the reaper of orphans: %w", err)
 	}
 	return unix.Kill(1, unix.SIGUSR1)
 }
@@ -66,7 +66,7 @@ func awaitFirst(proc string) error {
 		case asked:
 			return fmt.Errorf("the sandbox's first process did not begin its work within %v", firstTimeout)
 		default:
-			return errors.New("the sandbox has no process namespace of its own: its first process is not the one that was asked for")
+			return errors.New("the sandbox has no process namespace of its own: its first process is not the expected one")
 		}
 	}
 }
@@ -171,7 +171,7 @@ func verifyShown(argument string) error {
 		return fmt.Errorf("%s shows another folder than the service sees: a claim, or a path in it, is not the one that the service's own pod has", path)
 	}
 	if closed := fs.Flags&unix.ST_RDONLY != 0; closed != (mode == "ro") {
-		return fmt.Errorf("%s is not %s, as it is to be", path, mode)
+		return fmt.Errorf("%s is not %s, as it must be", path, mode)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func verifyUnreachable(argument string) error {
 		}
 		<-time.After(reachPause)
 	}
-	return fmt.Errorf("it has a network: %s answers, although commands are to reach nothing: a NetworkPolicy that denies all is missing, or nothing in the cluster enforces it", name)
+	return fmt.Errorf("it has a network: %s answers, although commands must not reach it: a NetworkPolicy that denies all is missing, or the cluster does not enforce it", name)
 }
 
 // address is an IP and a port. It replaces net/netip, whose initialization takes memory in every sandbox.
@@ -204,7 +204,7 @@ const mapped = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff"
 
 func parseAddress(code string) (a address, err error) {
 	if len(code) != 36 {
-		return a, fmt.Errorf("%q is no address", code)
+		return a, fmt.Errorf("%q is not an address", code)
 	}
 	for i := range a.ip {
 		n, err := strconv.ParseUint(code[2*i:2*i+2], 16, 8)

@@ -82,7 +82,7 @@ func checkAlias(alias string) error {
 		return fmt.Errorf("alias: %q is not 1 to %d names of letters, digits and `._-`, that begin with no dot, with `/` between them", alias, maxParts)
 	}
 	if strings.HasSuffix(parts[0], "."+box.AsideName) {
-		return fmt.Errorf("alias: %s is what a workspace's own files are called that lie in the way of mounts", parts[0])
+		return fmt.Errorf("alias: %s is reserved for a workspace's own files in the way of mounts", parts[0])
 	}
 	if alias == PrivateFolder {
 		return fmt.Errorf("alias: %s is the folder of every workspace that mounts lie in: choose a place below it, such as %s/books", alias, alias)
@@ -116,7 +116,7 @@ func (s *Set) checkSource(source string) error {
 	f, err := bind.Folder(source)
 	if err != nil {
 		if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-			return fmt.Errorf("%s is no folder, or a part of it is a link: name the folder itself", source)
+			return fmt.Errorf("%s is not a folder, or a part of it is a link: name the folder itself", source)
 		}
 		return err
 	}
@@ -147,7 +147,7 @@ func noSockets(source string, most int) error {
 			return nil //nolint:nilerr // what the service cannot see, commands cannot either
 		}
 		if d.Type()&fs.ModeSocket != 0 {
-			return fmt.Errorf("it contains the socket %s, and commands could talk to who listens there", name)
+			return fmt.Errorf("it contains the socket %s, and commands could connect to it", name)
 		}
 		return nil
 	})
@@ -163,7 +163,7 @@ func (s *Set) checkOwner(m *box.Mount) error {
 	}
 	if s.o.Owners.Base < 0 { // commands run as the service's own user
 		if err := unix.Access(m.Source, unix.R_OK|unix.W_OK|unix.X_OK); err != nil {
-			return fmt.Errorf("%s cannot be written by the service's user, as which commands run: change its owner, or the mode to ro: %w", m.Source, err)
+			return fmt.Errorf("%s is not writable for the service's user, and commands run as this user: change its owner, or the mode to ro: %w", m.Source, err)
 		}
 		return nil
 	}
@@ -205,12 +205,12 @@ func (s *Set) checkSecrecy() error {
 		}
 		for _, dir := range s.common() {
 			if within(r.Source, dir) {
-				faults = append(faults, fmt.Errorf("mount %s is not for everybody, and everybody sees %s: choose a source that is not in %s", r.Name, r.Source, dir))
+				faults = append(faults, fmt.Errorf("mount %s is not for all users, but all users see %s: choose a source outside of %s", r.Name, r.Source, dir))
 			}
 		}
 		for j, other := range s.rules {
 			if i != j && within(r.Source, other.Source) && !r.whom.covers(other.whom) {
-				faults = append(faults, fmt.Errorf("mount %s is not for everybody who gets mount %s, which shows %s as well: choose a source that is not in %s", r.Name, other.Name, r.Source, other.Source))
+				faults = append(faults, fmt.Errorf("mount %s is not for all users of mount %s, which also shows %s: choose a source outside of %s", r.Name, other.Name, r.Source, other.Source))
 			}
 		}
 	}
@@ -250,7 +250,7 @@ func (s *Set) checkPlaces() error {
 		}{{path.Clean(r.Alias), aliases, r.Alias != ""}, {r.Source, originals, r.Original}} {
 			for place, name := range x.used {
 				if x.want && (within(x.place, place) || within(place, x.place)) {
-					faults = append(faults, fmt.Errorf("mounts %s and %s would lie over one another, at %s and %s", name, r.Name, place, x.place))
+					faults = append(faults, fmt.Errorf("mounts %s and %s would overlap, at %s and %s", name, r.Name, place, x.place))
 				}
 			}
 			if x.want {

@@ -69,5 +69,5 @@ func (r rule) checkPrivate() error {
 	if len(r.whom) == 0 || r.Alias == "" || strings.HasPrefix(r.Alias, PrivateFolder+"/") {
 		return nil
 	}
-	return fmt.Errorf("alias: others would see the place %s, which is not for everybody: choose one below %s, such as %s/%s", r.Alias, PrivateFolder, PrivateFolder, path.Base(r.Alias))
+	return fmt.Errorf("alias: all users would see the mount point %s, but the mount is not for all users: choose an alias below %s, such as %s/%s", r.Alias, PrivateFolder, PrivateFolder, path.Base(r.Alias))
 }

@@ -16,7 +16,7 @@ func (v Variable) check() error {
 		faults = append(faults, err)
 	}
 	if v.Value != "" && v.File != "" {
-		faults = append(faults, fmt.Errorf("variable %s: its value and a file with it", v.Name))
+		faults = append(faults, fmt.Errorf("variable %s: value and file are both set", v.Name))
 	}
 	if err := audience(v.For).check(); err != nil {
 		faults = append(faults, fmt.Errorf("variable %s: %w", v.Name, err))

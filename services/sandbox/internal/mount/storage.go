@@ -173,7 +173,7 @@ func (s *Set) DeleteStorage(tenant, user string) error {
 		}
 		if err != nil {
 			s.o.Leftovers.All(place)
-			return fmt.Errorf("delete the user's storage, to which a command writes: end it and try again: %w", err)
+			return fmt.Errorf("delete the user's storage while a command writes to it: end the command and try again: %w", err)
 		}
 	}
 	return nil

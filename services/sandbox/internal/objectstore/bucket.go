@@ -28,7 +28,7 @@ func openBucket(u *url.URL, c Credentials) (*bucket, error) {
 	q := u.Query()
 	for name := range q {
 		if name != "endpoint" && name != "region" {
-			return nil, fmt.Errorf("object store: %q is no setting of an s3:// address: there are endpoint and region", name)
+			return nil, fmt.Errorf("object store: %q is not a setting of an s3:// address: there are endpoint and region", name)
 		}
 	}
 	endpoint := q.Get("endpoint")
@@ -37,10 +37,10 @@ func openBucket(u *url.URL, c Credentials) (*bucket, error) {
 	}
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || strings.Trim(at.Path, "/") != "" {
-		return nil, fmt.Errorf("object store: the endpoint %q is no address like https://host:port", endpoint)
+		return nil, fmt.Errorf("object store: the endpoint %q is not an address like https://host:port", endpoint)
 	}
 	if u.Host == "" || u.User != nil {
-		return nil, errors.New("object store: an s3:// address names a bucket, and no credentials: they have keys of their own")
+		return nil, errors.New("object store: an s3:// address names a bucket, and no credentials: use access-key and secret-key")
 	}
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" {

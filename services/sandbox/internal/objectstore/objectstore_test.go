@@ -166,8 +166,8 @@ func TestAnAddressIsUnderstoodOrRefused(t *testing.T) {
 		"file://host/folder":              "absolute path",
 		"s3://":                           "names a bucket",
 		"s3://key:secret@bucket":          "no credentials",
-		"s3://bucket?endpoint=host:9000":  "no address like",
-		"s3://bucket?secret=x":            "no setting",
+		"s3://bucket?endpoint=host:9000":  "not an address like",
+		"s3://bucket?secret=x":            "not a setting",
 		"s3://bucket/../x":                "not valid",
 		"s3://bucket/p?endpoint=http://h": "",
 	} {

@@ -103,7 +103,7 @@ func (s Sandboxes) adviseUsers() string {
 		raw, err := os.ReadFile(file)
 		if err == nil && !mapped(string(raw), int64(s.FirstUser), int64(s.Users)) {
 			return fmt.Sprintf("The service is root in a user namespace that lacks the ids %d to %d of sandboxes (%s: %s). "+
-				"Set the keys `uid-base` and `uid-count` of the sandbox to ids that are there, or %s.",
+				"Set the keys `uid-base` and `uid-count` of the sandbox to ids that exist, or %s.",
 				s.FirstUser, s.FirstUser+s.Users-1, file, strings.Join(strings.Fields(string(raw)), " "), plainUser)
 		}
 	}
@@ -128,7 +128,7 @@ func adviseGroups() string {
 	}
 	return fmt.Sprintf("The level `full` needs control groups that the service may write to: %v. "+
 		"In a container, start it with `--privileged`, and on version 2 with `--cgroupns=private`; in a unit of systemd set `Delegate=yes`. "+
-		"Or choose the level `basic` (`--sandbox.level=basic`), which needs none and bounds less.", err)
+		"Or choose the level `basic` (`--sandbox.level=basic`), which needs no control groups and limits less.", err)
 }
 
 // adviseMemoryFiles is about the memory file that holds a sandbox's first program.

@@ -78,14 +78,14 @@ func (p *Projects) prove() (err error) {
 	defer func() { _ = unix.Close(fd) }()
 	return p.as.Do(func() error {
 		if err := fill(fd, "bytes", 2*proofBytes); !refused(err) {
-			return fmt.Errorf("a file of %d bytes was let through, where %d may be: %w", 2*proofBytes, proofBytes, err)
+			return fmt.Errorf("a file of %d bytes was accepted, above the limit of %d: %w", 2*proofBytes, proofBytes, err)
 		}
 		var err error
 		for i := 0; i < 2*proofInodes && err == nil; i++ {
 			err = fill(fd, strconv.Itoa(i), 0)
 		}
 		if !refused(err) {
-			return fmt.Errorf("%d files were let through, where %d may be: %w", 2*proofInodes, proofInodes, err)
+			return fmt.Errorf("%d files were accepted, above the limit of %d: %w", 2*proofInodes, proofInodes, err)
 		}
 		return nil
 	})

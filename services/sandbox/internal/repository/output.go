@@ -11,7 +11,7 @@ import (
 )
 
 // errOutput means that Git's output violates its format.
-var errOutput = errors.New("git said what it never says: the repository is damaged, or hostile")
+var errOutput = errors.New("unexpected output of git: the repository is damaged, or hostile")
 
 // Tail keeps the end of a command's output. The zero value is ready.
 type Tail struct{ kept []byte }

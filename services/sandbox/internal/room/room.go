@@ -66,7 +66,7 @@ func (w *Watch) check(share func(floor int64) int64) error {
 		case err != nil:
 			return err
 		case free.Bytes < share(w.bytes):
-			return fmt.Errorf("%w: %d bytes are free in the file system of %s, and at least %d must stay free (`disk.free-bytes`): try again later, or make room there", ErrFull, free.Bytes, folder, w.bytes)
+			return fmt.Errorf("%w: %d bytes are free in the file system of %s, and at least %d must stay free (`disk.free-bytes`): try again later, or free space there", ErrFull, free.Bytes, folder, w.bytes)
 		case !free.AnyInodes && free.Inodes < share(w.inodes):
 			return fmt.Errorf("%w: %d inodes are free in the file system of %s, and at least %d must stay free (`disk.free-inodes`): try again later, or delete files there", ErrFull, free.Inodes, folder, w.inodes)
 		}

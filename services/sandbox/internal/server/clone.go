@@ -173,7 +173,7 @@ func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
 	}
 	all := repository.ParseDescription(out.Kept)
 	if len(all) != 1 {
-		return nil, fmt.Errorf("%w: it does not say what it cloned", errGit)
+		return nil, fmt.Errorf("%w: the cloned repository cannot be described", errGit)
 	}
 	return &sandboxv1.Repository{Directory: p.directory, Branch: all[0].Branch, Commit: all[0].Commit, Url: all[0].URL}, nil
 }

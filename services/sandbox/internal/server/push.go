@@ -82,7 +82,7 @@ func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.
 			return "", "", err
 		}
 		if branch = now.GetBranch(); branch == "" {
-			return "", "", fmt.Errorf("%w: the repository stands on no branch: say which one to push", errGit)
+			return "", "", fmt.Errorf("%w: the repository has no current branch: name the branch to push", errGit)
 		}
 	}
 	if err := repository.CheckRef(branch); err != nil {

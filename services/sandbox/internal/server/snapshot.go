@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
-var errTooManySnapshots = errors.New("the session has as many snapshots as it may: delete some")
+var errTooManySnapshots = errors.New("the session has reached its limit of snapshots: delete some")
 
 type snapshotServer struct {
 	sandboxv1.UnimplementedSnapshotServiceServer

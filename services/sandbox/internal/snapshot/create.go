@@ -252,7 +252,7 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 		f.st.Ctim = unix.NsecToTimespec(unsteady)
 	}
 	if !now.steady {
-		leave(f, "it was written to while it was read: what is kept of it may never have been its contents")
+		leave(f, "it was written to while it was read: the kept copy may mix old and new contents")
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func (e Entry) valid() error {
 	default:
 		for part := range strings.SplitSeq(e.Path, "/") {
 			if part == "" || part == "." || part == ".." {
-				return fmt.Errorf("%w: %.200q is no path in a workspace", errEncoding, e.Path)
+				return fmt.Errorf("%w: %.200q is not a path in a workspace", errEncoding, e.Path)
 			}
 		}
 		return nil

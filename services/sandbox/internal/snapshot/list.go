@@ -117,7 +117,7 @@ func (s *Store) visit(h Hash, most byte, all *names, see func(Hash, []Entry) (bo
 		return err
 	}
 	if len(raw) == 0 || raw[0] > most || len(raw) == 1 && (most < maxLevel || raw[0] != leafLevel) {
-		return fmt.Errorf("%w: object %x is no list of files", ErrDamaged, h[:6])
+		return fmt.Errorf("%w: object %x is not a list of files", ErrDamaged, h[:6])
 	}
 	if raw[0] == leafLevel {
 		leaf, err := readLeaf(raw[1:], all)

@@ -145,7 +145,7 @@ func readFooter(f io.ReaderAt, size int64) ([]byte, error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if string(tail[4:]) != packMagic || n%footerItem != 0 || n > size-int64(len(tail)+len(packMagic)) {
-		return nil, errors.New("its end is not that of a pack")
+		return nil, errors.New("it does not end like a pack")
 	}
 	footer := make([]byte, n)
 	_, err := f.ReadAt(footer, size-int64(len(tail))-n)

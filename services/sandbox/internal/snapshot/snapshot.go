@@ -45,7 +45,7 @@ var (
 	ErrNotFound = errors.New("there is no such snapshot")
 	ErrDamaged  = errors.New("the snapshot store is damaged")
 	ErrTooDeep  = errors.New("folders are nested too deep")
-	ErrTooLarge = errors.New("the snapshots are more than the session may have")
+	ErrTooLarge = errors.New("the session's snapshots exceed its limit")
 	ErrChanged  = errors.New("a command changed files meanwhile: end the commands, and try again")
 )
 

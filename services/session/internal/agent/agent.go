@@ -26,22 +26,22 @@ type Spec struct {
 	Prompt      string   `key:"prompt" json:"prompt,omitempty" help:"the system prompt"`
 	Tools       []string `key:"tools" json:"tools,omitempty" help:"the tools that the agent may ask for"`
 	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
-	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"what the agent says when its session starts"`
+	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"the agent's first message in a new session"`
 
-	Verdict       string      `key:"verdict" json:"verdict,omitempty" help:"how the agent says how its work went: none, tool (it calls finish) or header (its final message begins with it)"`
-	OutputSchema  config.JSON `key:"output-schema" json:"output_schema_json,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent owes; it hands it over by the tool finish"`
-	PreCompaction string      `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is shortened; what it prints is kept in the summary"`
+	Verdict       string      `key:"verdict" json:"verdict,omitempty" help:"how the agent reports the outcome of its work: none, tool (it calls finish) or header (its final message begins with it)"`
+	OutputSchema  config.JSON `key:"output-schema" json:"output_schema_json,omitempty" help:"the JSON Schema (2020-12) of the structured output that the agent must return; it returns the output with the tool finish"`
+	PreCompaction string      `key:"pre-compaction" json:"pre_compaction,omitempty" help:"a shell command that runs in the workspace before the conversation is compacted; its output is kept in the summary"`
 
 	// Checkpoints of nil means the server's list; an empty list switches
 	// checkpoints off.
-	Checkpoints []string `key:"checkpoints" json:"checkpoints,omitzero" help:"the tools before whose calls a step makes a checkpoint: names, beginnings such as mcp__files__*, or * for every tool that may change something; an empty list: none, and files stay when a turn is rolled back; not set: the server's"`
+	Checkpoints []string `key:"checkpoints" json:"checkpoints,omitzero" help:"tools that trigger a checkpoint before their call: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes; not set: the server's list"`
 
-	Network []NetworkRule `key:"network" json:"network,omitempty" help:"what the agent's commands may reach, within what the sandbox's operator allows; none: no network"`
-	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"what bounds the agent's workspace and commands, below the limits of the sandbox's operator"`
+	Network []NetworkRule `key:"network" json:"network,omitempty" help:"destinations that the agent's commands may reach, within the limits of the sandbox's operator; none: no network"`
+	Limits  Limits        `key:"limits" json:"limits,omitzero" help:"limits of the agent's workspace and commands, below the limits of the sandbox's operator"`
 
-	Mounts []string `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions ask for, by name, besides those that they get unasked"`
+	Mounts []string `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions request by name, besides the mounts that every session gets"`
 
-	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions begin with, within what the sandbox's operator allows"`
+	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions start with, within the limits of the sandbox's operator"`
 
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
@@ -74,7 +74,7 @@ File paths are absolute below /workspace, or relative to it. Keep a list of thin
 			Tools:       []string{"Glob", "Grep", "LS", "Read"},
 			Greeting:    "Hello! I can look through this workspace and answer questions about it. I cannot change anything in it. What would you like to know?",
 			Prompt: `You answer questions about the files in /workspace. You can read and search them; you cannot change anything and cannot run commands.
-Look things up before you answer, name the files and lines that your answer rests on, and say so when something is not there.`,
+Look things up before you answer, name the files and lines that support your answer, and say when something does not exist.`,
 		},
 	}
 }
@@ -106,7 +106,7 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 			faults = append(faults, fmt.Sprintf("agent %q: a name is lower-case letters, digits and dashes, and begins with a letter", id))
 		}
 		if spec.Profile == "" {
-			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; built-in ones are full, read-only and ask-writes", id))
+			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; the built-in profiles are full, read-only and ask-writes", id))
 		}
 		if err := spec.checkVerdict(); err != nil {
 			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))

@@ -22,11 +22,11 @@ type Limits struct {
 	FileSize        int64         `key:"file-size" json:"file_size,omitempty" help:"size of one file that a command writes, in bytes"`
 	OpenFiles       int32         `key:"open-files" json:"open_files,omitempty" help:"open files of one process"`
 	Output          int64         `key:"output" json:"output,omitempty" help:"output of a command that is kept, in bytes"`
-	Flood           int64         `key:"flood" json:"flood,omitempty" help:"output, kept or not, after which a command is ended, in bytes"`
+	Flood           int64         `key:"flood" json:"flood,omitempty" help:"output, kept or not, after which a command is killed, in bytes"`
 	WorkspaceBytes  int64         `key:"workspace-bytes" json:"workspace_bytes,omitempty" help:"size of the workspace with its home directory, in bytes on disk"`
 	WorkspaceInodes int64         `key:"workspace-inodes" json:"workspace_inodes,omitempty" help:"files and directories in the workspace with its home directory"`
-	Timeout         time.Duration `key:"timeout" json:"timeout,omitempty" help:"how long a command may run that does not say"`
-	MaxTimeout      time.Duration `key:"max-timeout" json:"max_timeout,omitempty" help:"how long a command may ask to run"`
+	Timeout         time.Duration `key:"timeout" json:"timeout,omitempty" help:"how long a command may run when it sets no timeout"`
+	MaxTimeout      time.Duration `key:"max-timeout" json:"max_timeout,omitempty" help:"the longest timeout that a command may set"`
 }
 
 func (l Limits) check() error {

@@ -14,7 +14,7 @@ type NetworkRule struct {
 	Name       string   `key:"name" json:"name,omitempty" help:"shown in refusals; empty: the host"`
 	Host       string   `key:"host" json:"host" help:"a name, *.name, *, an address or a range of addresses"`
 	Ports      []int32  `key:"ports" json:"ports,omitempty" help:"ports; none: 80 and 443"`
-	Methods    []string `key:"methods" json:"methods,omitempty" help:"methods of HTTP; none: all"`
+	Methods    []string `key:"methods" json:"methods,omitempty" help:"HTTP methods; none: all"`
 	Paths      []string `key:"paths" json:"paths,omitempty" help:"globs of paths; none: all"`
 	TLS        string   `key:"tls" json:"tls,omitempty" help:"pass, raw, intercept or upgrade"`
 	Credential string   `key:"credential" json:"credential,omitempty" help:"the name of one of the sandbox operator's credentials"`
@@ -34,7 +34,7 @@ var ways = map[string]sandboxv1.NetworkTls{
 func (s Spec) checkNetwork() error {
 	for i, r := range s.Network {
 		if _, known := ways[cmp.Or(r.TLS, tlsPass)]; !known {
-			return fmt.Errorf("network rule %d: tls %q is none of pass, raw, intercept, upgrade", i+1, r.TLS)
+			return fmt.Errorf("network rule %d: tls %q is not one of pass, raw, intercept, upgrade", i+1, r.TLS)
 		}
 		if r.Host == "" {
 			return fmt.Errorf("network rule %d: host is missing", i+1)

@@ -13,7 +13,7 @@ import (
 // checks the remote, because it knows what its operator allows.
 type Repository struct {
 	URL       string `key:"url" json:"url" help:"the remote, as https://host/path"`
-	Ref       string `key:"ref" json:"ref,omitempty" help:"the branch, tag or full commit id to begin at; empty: the remote's default branch"`
+	Ref       string `key:"ref" json:"ref,omitempty" help:"the branch, tag or full commit id to check out; empty: the remote's default branch"`
 	Directory string `key:"directory" json:"directory,omitempty" help:"the directory below repos/; empty: the last part of the URL"`
 	Depth     int32  `key:"depth" json:"depth,omitempty" help:"how many commits of history; 0: all"`
 	Branch    string `key:"branch" json:"branch,omitempty" help:"session (a branch of the session's own, the default) or none"`

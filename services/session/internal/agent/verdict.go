@@ -26,7 +26,7 @@ func (s Spec) checkVerdict() error {
 	case "", VerdictNone, VerdictTool:
 	case VerdictHeader:
 		if s.OwesOutput() {
-			return errors.New("output-schema and verdict: header exclude each other; the output is handed over by the tool finish")
+			return errors.New("output-schema and verdict: header exclude each other; the agent returns the output with the tool finish")
 		}
 	default:
 		return fmt.Errorf("verdict %q is not none, tool or header", s.Verdict)

@@ -13,14 +13,14 @@ import (
 type Limits struct {
 	MaxTokens   int64         `key:"max-tokens" help:"the most tokens of all kinds, cache reads and writes too; 0: no limit"`
 	MaxCostUSD  float64       `key:"max-cost-usd" help:"the most that model calls may cost by the price table, in US dollars; 0: no limit"`
-	MaxWallTime time.Duration `key:"max-wall-time" help:"the most time that turns may run, QUEUED and WAITING not counted; 0: no limit"`
-	SoftPercent int           `key:"soft-percent" help:"the part of each of these limits, in percent, at which a turn waits until a person allows it to go on; 0: it does not wait"`
+	MaxWallTime time.Duration `key:"max-wall-time" help:"the most time that turns may run, without their time in QUEUED and WAITING; 0: no limit"`
+	SoftPercent int           `key:"soft-percent" help:"the share of each of these limits, in percent, at which a turn waits until a person allows it to continue; 0: it does not wait"`
 }
 
 // Windowed is a budget whose use is counted anew in each window.
 type Windowed struct {
 	Limits `key:",inline"`
-	Window time.Duration `key:"window" help:"how long until counting begins anew, such as 24h, aligned to 1970-01-01 in UTC; 0: never"`
+	Window time.Duration `key:"window" help:"how long until counting restarts, such as 24h, aligned to 1970-01-01 in UTC; 0: never"`
 }
 
 // Scopes are the budgets of one tenant.
@@ -34,8 +34,8 @@ type Scopes struct {
 // Config has all budgets of the operator.
 type Config struct {
 	Scopes  `key:",inline"`
-	Wait    time.Duration     `key:"wait" help:"how long a call waits that does not fit only because of what others under way may still use, before its turn ends; 0: not at all"`
-	Tenants map[string]Scopes `key:"tenants" help:"budgets of single tenants; what is set here takes the place of what holds for all"`
+	Wait    time.Duration     `key:"wait" help:"how long a call waits that does not fit only because running calls may still use the rest, before its turn ends; 0: it does not wait"`
+	Tenants map[string]Scopes `key:"tenants" help:"budgets of single tenants; a value set here replaces the value for all tenants"`
 }
 
 // For returns the budgets that hold for a tenant.

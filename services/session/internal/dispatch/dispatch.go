@@ -207,7 +207,7 @@ func (d *Dispatcher) claim(ctx context.Context) {
 	}
 	for _, l := range leases {
 		if l.Suspect {
-			d.log.WarnContext(ctx, "a turn has brought its holders down, or was held beside one that did; it is taken up once more, alone of its kind", "session", l.Session, "tenant", l.Tenant)
+			d.log.WarnContext(ctx, "a turn may have crashed its replicas; it gets one last attempt, without another such turn beside it", "session", l.Session, "tenant", l.Tenant)
 		}
 		d.start(ctx, l)
 	}
@@ -267,22 +267,22 @@ func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
 	l := h.lease
 	switch {
 	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
-		d.log.InfoContext(ctx, "session is held by another now", "session", l.Session, "tenant", l.Tenant)
+		d.log.InfoContext(ctx, "another replica holds the session now", "session", l.Session, "tenant", l.Tenant)
 	case errors.Is(err, turn.ErrHandOver) || ctx.Err() != nil:
 		d.giveBack(ctx, l)
 	case errors.Is(err, store.ErrUnavailable):
-		d.log.WarnContext(ctx, "the database is away; the session is taken up again when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.log.WarnContext(ctx, "the database cannot be reached; the session resumes when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.giveBack(ctx, l)
 	case errors.Is(err, turn.ErrUnknownCommand):
-		d.log.WarnContext(ctx, "the session is left to a newer version", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.log.WarnContext(ctx, "the session needs a newer version; leaving it to another replica", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.leave(ctx, l)
 	case h.worker.Stuck():
-		d.log.ErrorContext(ctx, "worker failed again; what the session had to do is given up", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.log.ErrorContext(ctx, "worker failed again; giving up the session's work", "session", l.Session, "tenant", l.Tenant, "error", err)
 		if err := d.abandon(ctx, h); err != nil {
-			d.log.ErrorContext(ctx, "cannot give it up; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
+			d.log.ErrorContext(ctx, "cannot record that the session's work is given up; the session is claimed again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
 		}
 	default:
-		d.log.ErrorContext(ctx, "worker failed; the session is taken up again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
+		d.log.ErrorContext(ctx, "worker failed; the session is claimed again when its lease ends", "session", l.Session, "tenant", l.Tenant, "error", err)
 	}
 }
 
@@ -324,7 +324,7 @@ func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			d.log.WarnContext(ctx, "cannot give a lease back; it ends by itself", "session", l.Session, "tenant", l.Tenant, "error", err)
+			d.log.WarnContext(ctx, "cannot release a lease; it expires by itself", "session", l.Session, "tenant", l.Tenant, "error", err)
 			return
 		}
 	}

@@ -20,14 +20,14 @@ const (
 // Config is one profile of guardrails. Missing rules are those of the profile
 // `default`; 0 switches a rule off.
 type Config struct {
-	MaxToolFailures *int   `key:"max-tool-failures" help:"the tool calls that may fail one after the other; 0: any number"`
-	ToolFailuresEnd string `key:"tool-failures-end" help:"how the turn ends then: failed or partial"`
-	MaxRepeats      *int   `key:"max-repeated-calls" help:"how often the same call, or the same round of up to four calls, may be made one after the other; 0: any number"`
-	RepeatsEnd      string `key:"repeated-calls-end" help:"how the turn ends then: failed or partial"`
-	MaxSilent       *int   `key:"max-silent-steps" help:"the steps that may follow each other without a word to the user; 0: any number"`
-	SilentEnd       string `key:"silent-steps-end" help:"how the turn ends then: failed or partial"`
-	MaxTodo         *int   `key:"max-todo-steps" help:"the steps that may follow each other and only change the list of things to do; 0: any number"`
-	TodoEnd         string `key:"todo-steps-end" help:"how the turn ends then: failed or partial"`
+	MaxToolFailures *int   `key:"max-tool-failures" help:"the most consecutive tool calls that may fail; 0: no limit"`
+	ToolFailuresEnd string `key:"tool-failures-end" help:"how the turn then ends: failed or partial"`
+	MaxRepeats      *int   `key:"max-repeated-calls" help:"how often the same call, or the same round of up to four calls, may be made in a row; 0: no limit"`
+	RepeatsEnd      string `key:"repeated-calls-end" help:"how the turn then ends: failed or partial"`
+	MaxSilent       *int   `key:"max-silent-steps" help:"the most consecutive steps without text for the user; 0: no limit"`
+	SilentEnd       string `key:"silent-steps-end" help:"how the turn then ends: failed or partial"`
+	MaxTodo         *int   `key:"max-todo-steps" help:"the most consecutive steps that only change the to-do list; 0: no limit"`
+	TodoEnd         string `key:"todo-steps-end" help:"how the turn then ends: failed or partial"`
 }
 
 // Defaults returns the default profiles.

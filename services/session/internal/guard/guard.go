@@ -59,10 +59,10 @@ func (r Rules) Check(turn []*sessionv1.Message) *Finding {
 	switch {
 	case reached(c.failures, r.Failures):
 		return &Finding{sessionv1.ErrorReason_ERROR_REASON_TOOL_FAILURES, fmt.Sprintf(
-			"%d tool calls in a row failed, the last one of %s. Look at what they answered, mend what stops them, then send another message.", c.failures, c.failedTool), r.Failures.Partial}
+			"%d tool calls in a row failed, the last one of %s. Read their results, fix the cause, then send another message.", c.failures, c.failedTool), r.Failures.Partial}
 	case reached(c.repeats, r.Repeats):
 		return &Finding{sessionv1.ErrorReason_ERROR_REASON_REPEATED_CALLS, fmt.Sprintf(
-			"The agent made %s %d times in a row without getting any further. Tell it what to do differently in another message.", round(c.repeated), c.repeats), r.Repeats.Partial}
+			"The agent made %s %d times in a row without progress. Tell it what to do differently in another message.", round(c.repeated), c.repeats), r.Repeats.Partial}
 	case reached(c.silent, r.Silent):
 		return &Finding{sessionv1.ErrorReason_ERROR_REASON_SILENT_STEPS, fmt.Sprintf(
 			"The agent made %d steps in a row without saying anything. Its work is kept; send another message to let it go on.", c.silent), r.Silent.Partial}
@@ -86,7 +86,7 @@ func (r Rules) Hint(turn []*sessionv1.Message, step int) string {
 	}
 	add(before.failures, now.failures, r.Failures, "The last %d tool calls failed. Try another way, or tell the user what stops you.", now.failures)
 	add(before.repeats, now.repeats, r.Repeats, "You made %s %d times in a row. Do something else, or tell the user what stops you.", round(now.repeated), now.repeats)
-	add(before.silent, now.silent, r.Silent, "You made %d steps without a word to the user. Say in a sentence what you are doing.", now.silent)
+	add(before.silent, now.silent, r.Silent, "You made %d steps without text for the user. Say in a sentence what you are doing.", now.silent)
 	add(before.todo, now.todo, r.Todo, "You made %d steps that only changed the list of things to do. Begin with the work.", now.todo)
 	if len(hints) == 0 {
 		return ""

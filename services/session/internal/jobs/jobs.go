@@ -271,7 +271,7 @@ func (r *Runner) end(ctx context.Context, j store.Job, again *store.Job) {
 	case errors.Is(err, store.ErrStaleEpoch):
 		r.log.InfoContext(ctx, "a job was taken over or deleted while it ran", "kind", j.Kind, "job", j.ID, "tenant", j.Tenant)
 	case err != nil:
-		r.log.WarnContext(ctx, "cannot end a job; it is done again when its claim ends", "kind", j.Kind, "job", j.ID, "tenant", j.Tenant, "error", fmt.Errorf("end job: %w", err))
+		r.log.WarnContext(ctx, "cannot complete a job; it runs again when its claim expires", "kind", j.Kind, "job", j.ID, "tenant", j.Tenant, "error", fmt.Errorf("end job: %w", err))
 	case again != nil && wait(again) < r.config.Poll:
 		time.AfterFunc(wait(again), r.Wake)
 	}

@@ -29,9 +29,9 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var x Metrics
 	var errs [3]error
 	seconds := metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 300, 1800)
-	x.runs, errs[0] = m.Int64Counter("fairlead.jobs", metric.WithDescription("Tries of jobs that ended, by kind and outcome."))
+	x.runs, errs[0] = m.Int64Counter("fairlead.jobs", metric.WithDescription("Completed attempts of jobs, by kind and outcome."))
 	x.lag, errs[1] = m.Float64Histogram("fairlead.job.lag", metric.WithDescription("Time from when a job was due until it began."), metric.WithUnit("s"), seconds)
-	x.duration, errs[2] = m.Float64Histogram("fairlead.job.duration", metric.WithDescription("Time of one try of a job."), metric.WithUnit("s"), seconds)
+	x.duration, errs[2] = m.Float64Histogram("fairlead.job.duration", metric.WithDescription("Time of one attempt of a job."), metric.WithUnit("s"), seconds)
 	return &x, errors.Join(errs[:]...)
 }
 

@@ -120,7 +120,7 @@ func (g *Group) leave(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if err := g.Store.Leave(ctx, g.Self); err != nil {
-		log.WarnContext(ctx, "it cannot be noted that this server stops", "error", err)
+		log.WarnContext(ctx, "cannot record that this server stops", "error", err)
 	}
 }
 
@@ -163,13 +163,13 @@ func (n *Nodes) check(ctx context.Context, m store.Member) error {
 		name, err := n.ask(ctx, m.Address)
 		switch {
 		case err == nil && name == m.Name && name == n.Group.Self.Name:
-			return fmt.Errorf("a server named %q runs already, at %s: give each server its own data directory, or its own sandbox.node", name, m.Address)
+			return fmt.Errorf("a server named %q is already running at %s: give each server its own data directory, or its own sandbox.node", name, m.Address)
 		case err == nil && name == m.Name:
 			return checkReach(ctx, n.Group.Self, m)
 		case m.Name == n.Group.Self.Name:
 			return nil // it has died, and this is its next start
 		case !Loopback(m.Address):
-			n.Log.Log(ctx, (&state{empty: m.Empty}).level(slog.LevelWarn), "another server cannot be reached: sessions whose files it has wait for it", "server", m.Name, "address", m.Address, "error", err)
+			n.Log.Log(ctx, (&state{empty: m.Empty}).level(slog.LevelWarn), "another server cannot be reached; sessions with files on it wait", "server", m.Name, "address", m.Address, "error", err)
 			return nil
 		}
 		if err := pause(ctx, looks*shortest); err != nil {
@@ -184,7 +184,7 @@ func (n *Nodes) check(ctx context.Context, m store.Member) error {
 		}
 	}
 	return fmt.Errorf("the server %q uses the same database, and its peer listener %s cannot be reached from here, so each of the two would miss the files of the other's sessions: "+
-		"set peer on both servers to an address that the other reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address)
+		"set peer on both servers to an address that the other reaches (with allow-non-loopback, in a private network)", m.Name, m.Address)
 }
 
 // ask asks the server at an address for its name.
@@ -211,7 +211,7 @@ func checkReach(ctx context.Context, self, m store.Member) error {
 		return nil
 	}
 	return fmt.Errorf("the server %q uses the same database and runs on another machine, at %s, from where the peer listener %s of this one cannot be reached. "+
-		"Set peer to an address that it reaches (with allow-non-loopback, in a network that keeps strangers away)", m.Name, m.Address, self.Address)
+		"Set peer to an address that it reaches (with allow-non-loopback, in a private network)", m.Name, m.Address, self.Address)
 }
 
 // Loopback reports whether an address can be reached only from this machine.

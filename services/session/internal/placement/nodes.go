@@ -195,7 +195,7 @@ func (n *Nodes) probe(ctx context.Context, name string) error {
 	}
 	r, err := n.Sandbox.Capabilities(ctx, name)
 	if err == nil && r.GetNode() != name {
-		return fmt.Errorf("at the address of the node %q answers %q: check session's sandbox-nodes, and the sandboxes' node", name, r.GetNode())
+		return fmt.Errorf("the address of the node %q belongs to the node %q: check session's sandbox-nodes and each sandbox's node", name, r.GetNode())
 	}
 	return err
 }
@@ -226,7 +226,7 @@ func (n *Nodes) age(ctx context.Context, name string, s *state) {
 		s.since = time.Now()
 	}
 	if time.Since(s.since) >= n.LostAfter && !s.lost && !s.beats {
-		n.Log.Log(ctx, s.level(slog.LevelError), "sandbox node is lost: its workspaces are made again from their last export as they are needed", "node", name)
+		n.Log.Log(ctx, s.level(slog.LevelError), "sandbox node is lost: its workspaces are restored from their last export when needed", "node", name)
 		s.lost = true
 		n.tell()
 	}

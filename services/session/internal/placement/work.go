@@ -99,7 +99,7 @@ func (w *Work) Export(ctx context.Context, j store.Job) (*store.Job, error) {
 func (w *Work) export(ctx context.Context, k store.Key, p store.Place, epoch int64, what exporting) (string, error) {
 	name, after := what.Turn, "after turns/"+what.Turn
 	if what.Name != "" {
-		name, after = what.Name, "after files were brought back"
+		name, after = what.Name, "after files were restored"
 	}
 	ref := func(step string) *commonv1.CallRef {
 		return &commonv1.CallRef{
@@ -156,10 +156,10 @@ func VacateJob(k store.Key, p store.Place) store.Job {
 func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	var what vacating
 	if err := json.Unmarshal(j.Body, &what); err != nil {
-		return nil, backoff.Permanent(fmt.Errorf("read the job of a place that was left: %w", err))
+		return nil, backoff.Permanent(fmt.Errorf("read the job that clears a former place: %w", err))
 	}
 	if !w.Nodes.Known(what.Node) {
-		w.Nodes.Log.InfoContext(ctx, "a node that is not configured any more keeps its copy of a workspace", "node", what.Node, "session", what.Session)
+		w.Nodes.Log.InfoContext(ctx, "a node that is no longer configured keeps its copy of a workspace", "node", what.Node, "session", what.Session)
 		return nil, nil
 	}
 	p, _, err := w.Store.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: what.Session})
@@ -173,7 +173,7 @@ func (w *Work) Vacate(ctx context.Context, j store.Job) (*store.Job, error) {
 	if err == nil {
 		return nil, nil
 	}
-	w.Nodes.Log.DebugContext(ctx, "a place that was left is not empty yet", "node", what.Node, "session", what.Session, "error", err)
+	w.Nodes.Log.DebugContext(ctx, "a former place is not empty yet", "node", what.Node, "session", what.Session, "error", err)
 	return &store.Job{Body: j.Body, Attempt: j.Attempt, After: min(again, w.Nodes.LostAfter)}, nil
 }
 
@@ -195,7 +195,7 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 			return err
 		}
 		if at = w.Nodes.Choose(k, at); at == "" {
-			return fmt.Errorf("no sandbox node answers that could delete what was exported of %s", session)
+			return fmt.Errorf("no sandbox node answers, so the export of %s cannot be deleted", session)
 		}
 	}
 	err = w.Sandbox.DeleteWorkspace(ctx, remote.Place{Session: session, Node: at})
@@ -211,9 +211,9 @@ func (w *Work) DeleteWorkspace(ctx context.Context, session string) error {
 // files.
 func ToBeRestored(session string) error {
 	return apierr.Of(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NODE_LOST,
-		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another one yet. "+
-			"Send a message: the workspace is made again from its last copy before the turn goes on. Then try again.",
-		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are still to be brought to its new node"))
+		"The machine that held the workspace of "+session+" is lost or drained, or has lost it, and its files are not on another machine yet. "+
+			"Send a message: the workspace is restored from its last copy before the turn continues. Then try again.",
+		apierr.Precondition("WORKSPACE_TO_BE_RESTORED", session, "its files are not on its new node yet"))
 }
 
 // ExportWorkspace reads the workspace from its node. A node that does not have a workspace

@@ -35,7 +35,7 @@ type Times struct {
 func Parse(spec, zone string) (*Times, error) {
 	spec = strings.TrimSpace(spec)
 	if strings.Contains(spec, "TZ=") {
-		return nil, errors.New("a time zone stands in the times; put it into time_zone")
+		return nil, errors.New("the times contain a time zone; put it into time_zone")
 	}
 	loc, err := location(zone)
 	if err != nil {
@@ -52,7 +52,7 @@ func Parse(spec, zone string) (*Times, error) {
 		s.Location = loc
 		return &Times{fields: s}, nil
 	}
-	return nil, fmt.Errorf("%q is no schedule of ours", spec)
+	return nil, fmt.Errorf("%q is an unsupported schedule", spec)
 }
 
 func location(zone string) (*time.Location, error) {

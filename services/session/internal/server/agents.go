@@ -122,14 +122,14 @@ func (a *AgentServer) sandbox(ctx context.Context) (resp *sandboxv1.GetCapabilit
 // unavailable says why the sandbox service did not answer. It leaves out details for the
 // operator, which are in the log.
 func unavailable(err error) string {
-	why := "failed to tell what it can do"
+	why := "failed to list its capabilities"
 	switch status.Code(err) { //nolint:exhaustive // all others are failures
 	case codes.Unavailable:
 		why = "cannot be reached"
 	case codes.DeadlineExceeded:
 		why = "did not answer within " + capabilitiesTimeout.String()
 	}
-	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is mended. Try again later; the log of the session service has the cause."
+	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is fixed. Try again later; the log of the session service has the cause."
 }
 
 // checkAgent refuses an agent that uses names that do not exist.

@@ -74,7 +74,7 @@ func (f fate) refuse(g given) error {
 			"approved": strconv.FormatBool(f.resolved.Approved), "user": f.user, "time": at(f.time),
 		})
 	case f.finished != nil && byTool(f.finished.Outcome):
-		return answered(g.call, fmt.Sprintf("%s has another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
+		return answered(g.call, fmt.Sprintf("%s has had another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
 	case f.finished != nil:
 		return callEnded(g.call, "it ended as "+strings.TrimPrefix(f.finished.Outcome.String(), "TOOL_OUTCOME_"))
 	case f.ended:
@@ -121,7 +121,7 @@ func answered(call, message string, metadata map[string]string) error {
 
 func callEnded(call, why string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_CALL_ENDED,
-		fmt.Sprintf("The call %s takes no answer any more: %s.", call, why), apierr.Precondition("CALL", call, why))
+		fmt.Sprintf("The call %s no longer accepts an answer: %s.", call, why), apierr.Precondition("CALL", call, why))
 }
 
 // fateOfCommand reads the answer that is in the inbox and not in the log yet.

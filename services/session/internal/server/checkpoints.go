@@ -86,7 +86,7 @@ func checkpointError(err error, name string) error {
 		return storeError(err, subject{})
 	}
 	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
-		fmt.Sprintf("There is no checkpoint %s. It may have been cleared by a rewind to an earlier one, or have made room for newer ones; forks and imports have none. List the session's checkpoints to see which there are.", name),
+		fmt.Sprintf("There is no checkpoint %s. A rewind to an earlier checkpoint may have cleared it, or newer checkpoints replaced it; forks and imports start without checkpoints. List the session's checkpoints to see which there are.", name),
 		apierr.Resource("fairlead.dev/Checkpoint", name, "not found"))
 }
 
@@ -120,7 +120,7 @@ func (x *CheckpointServer) ListCheckpoints(ctx context.Context, r *sessionv1.Lis
 // RewindSession puts the rewind into the inbox and waits for the result.
 func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequest) (*sessionv1.RewindSessionResponse, error) {
 	if r.Checkpoint != "" && !strings.HasPrefix(r.Checkpoint, r.Name+"/") {
-		return nil, badInput("checkpoint", fmt.Sprintf("%s is no checkpoint of %s.", r.Checkpoint, r.Name))
+		return nil, badInput("checkpoint", fmt.Sprintf("%s is not a checkpoint of %s.", r.Checkpoint, r.Name))
 	}
 	answer, err := x.s.command(ctx, r.Name, "RewindSession", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandRewind, CallID: id.New()},
@@ -152,7 +152,7 @@ func (x *CheckpointServer) RewindSession(ctx context.Context, r *sessionv1.Rewin
 
 func noRewindNow(session string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
-		fmt.Sprintf("Session %s has an active or queued turn, and cannot be rewound under it. Interrupt it with cancel_queued, wait until it has ended, and rewind then; or undo just this turn by a message with on_active ROLLBACK.", session),
+		fmt.Sprintf("Session %s has an active or queued turn, and cannot be rewound meanwhile. Interrupt it with cancel_queued, wait until it has ended, then rewind; or undo just this turn by a message with on_active ROLLBACK.", session),
 		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
 }
 
@@ -164,7 +164,7 @@ func notRewound(session string, f *sessionv1.SessionRewindFailed) error {
 	case "CHECKPOINT_NOT_FOUND":
 		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND, f.Message, apierr.Resource("fairlead.dev/Checkpoint", f.Checkpoint, "not found"))
 	default:
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED, f.Message, apierr.Precondition("CHECKPOINT", f.Checkpoint, "its files could not be brought back"))
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED, f.Message, apierr.Precondition("CHECKPOINT", f.Checkpoint, "its files could not be restored"))
 	}
 }
 
@@ -181,7 +181,7 @@ func sessionRewinding(session string) error {
 func readAwaited(value string) (id string, after int64, err error) {
 	id, number, _ := strings.Cut(value, ".")
 	if after, err = strconv.ParseInt(number, 10, 64); err != nil {
-		return "", 0, fmt.Errorf("the answer %q names no number of the log: %w", value, err)
+		return "", 0, fmt.Errorf("the answer %q has no sequence number of the log: %w", value, err)
 	}
 	return id, after, nil
 }

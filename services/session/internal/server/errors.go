@@ -61,7 +61,7 @@ func storeError(err error, s subject) error {
 			apierr.Precondition("CALL", s.call, "other arguments"))
 	case errors.Is(err, store.ErrNothingToResume):
 		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_NOTHING_TO_RESUME,
-			fmt.Sprintf("Session %s has no turn that stopped before its end: there is none, or the last one is COMPLETE. Send a message instead.", s.session),
+			fmt.Sprintf("Session %s has no unfinished turn: it has no turns, or the last turn is COMPLETE. Send a message instead.", s.session),
 			apierr.Precondition("SESSION", s.session, "nothing to resume"))
 	case errors.Is(err, store.ErrQueueFull):
 		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_QUEUE_FULL,
@@ -69,13 +69,13 @@ func storeError(err error, s subject) error {
 			apierr.Quota(s.session, "queued turns"), apierr.RetryAfter(10*time.Second))
 	case errors.Is(err, store.ErrStaleEpoch):
 		return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH,
-			fmt.Sprintf("Session %s is held by another replica now. Try again.", s.session))
+			fmt.Sprintf("Another replica holds session %s now. Try again.", s.session))
 	case errors.Is(err, store.ErrUnavailable):
 		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-			"The database cannot be reached. Try again, with the same request id: what was done already is not done twice.", apierr.RetryAfter(time.Second))
+			"The database cannot be reached. Try again, with the same request id: completed work is not repeated.", apierr.RetryAfter(time.Second))
 	case errors.Is(err, page.ErrBadToken):
 		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN,
-			"The page token is not one of this list. Use next_page_token of the page before, with the same filters, or start again without a token.",
+			"The page token is not from this list. Use next_page_token of the previous page, with the same filters, or start again without a token.",
 			apierr.Field("page_token", "not a token of this list"))
 	default:
 		return err
@@ -84,7 +84,7 @@ func storeError(err error, s subject) error {
 
 func sessionNotFound(session string) error {
 	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND,
-		fmt.Sprintf("There is no session %s. It was deleted, or never was; create one with CreateSession (POST /v1/sessions).", session),
+		fmt.Sprintf("There is no session %s. It was deleted, or never existed; create one with CreateSession (POST /v1/sessions).", session),
 		apierr.Resource("fairlead.dev/Session", session, "not found"))
 }
 

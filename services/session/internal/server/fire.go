@@ -58,7 +58,7 @@ func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.Sched
 			return "", "", err
 		}
 		if t.GetState() == sessionv1.TurnState_TURN_STATE_QUEUED {
-			return "", "The time was left out, because the turn of the time before still waits in the queue.", nil
+			return "", "This time was skipped, because the turn of the previous time is still queued.", nil
 		}
 	}
 	_, id := splitSchedule(row.Schedule.Name)

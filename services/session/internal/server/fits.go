@@ -77,7 +77,7 @@ func (s *turns) toolTokens(ctx context.Context, of string, names []string) int64
 	}
 	tokens, err := s.askToolTokens(ctx, names)
 	if err != nil {
-		s.Log.WarnContext(ctx, "cannot ask how large the agent's tools are; the turn is accepted unseen", "error", err)
+		s.Log.WarnContext(ctx, "cannot ask how large the agent's tools are; the turn is accepted without this check", "error", err)
 		return 0
 	}
 	c.mu.Lock()

@@ -132,7 +132,7 @@ func (s *forks) forkPoint(ctx context.Context, from store.Key, source *sessionv1
 	}
 	session, turnID := splitTurn(turn)
 	if session != source.Name {
-		return "", badInput("turn", fmt.Sprintf("%s is no turn of %s.", turn, source.Name))
+		return "", badInput("turn", fmt.Sprintf("%s is not a turn of %s.", turn, source.Name))
 	}
 	t, err := s.Store.GetTurn(ctx, from, turnID)
 	if err != nil {
@@ -222,6 +222,6 @@ func (s *forks) dropWorkspace(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := s.Workspaces.DeleteWorkspace(ctx, session); err != nil {
-		s.Log.WarnContext(ctx, "the files of a session that was not made are left", "session", session, "code", status.Code(err), "error", err)
+		s.Log.WarnContext(ctx, "cannot delete the files of a session that was not created", "session", session, "code", status.Code(err), "error", err)
 	}
 }

@@ -74,7 +74,7 @@ func (n *nodeService) DrainNode(ctx context.Context, r *sessionv1.DrainNodeReque
 			return nil, storeError(err, subject{})
 		}
 	}
-	n.s.Log.InfoContext(ctx, "a sandbox node is drained, or is not any more", "node", r.Node, "draining", r.Draining)
+	n.s.Log.InfoContext(ctx, "the draining of a sandbox node changed", "node", r.Node, "draining", r.Draining)
 	return &sessionv1.DrainNodeResponse{}, nil
 }
 

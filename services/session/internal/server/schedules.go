@@ -54,7 +54,7 @@ func (x *ScheduleServer) CreateSchedule(ctx context.Context, r *sessionv1.Create
 			apierr.Resource("fairlead.dev/Schedule", name, "exists already"))
 	case errors.Is(err, store.ErrTooMany):
 		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
-			fmt.Sprintf("Session %s has %d schedules, as many as there may be. Delete one first.", r.Parent, store.MaxSchedules),
+			fmt.Sprintf("Session %s already has %d schedules, the most allowed. Delete one first.", r.Parent, store.MaxSchedules),
 			apierr.Quota(r.Parent, "schedules"))
 	case err != nil:
 		return nil, storeError(err, subject{session: r.Parent, requestID: r.RequestId})

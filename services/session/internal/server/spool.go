@@ -56,6 +56,6 @@ func (p pieces) Write(b []byte) (int, error) {
 func badImport(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_IMPORT,
-		"The file cannot be imported: "+what+". Nothing was made; export the session again, or use a file that an export brought, as it was.",
+		"The file cannot be imported: "+what+". Nothing was imported; export the session again, or use an unchanged export file.",
 		apierr.Field("data", what))
 }

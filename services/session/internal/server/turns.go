@@ -164,7 +164,7 @@ func (s *turns) spec(ctx context.Context, tenant string, session *sessionv1.Sess
 	rev, err := s.Store.GetAgentRevision(ctx, tenant, session.Agent, session.AgentRevision)
 	if errors.Is(err, store.ErrNotFound) {
 		return agent.Spec{}, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_AGENT_GONE,
-			fmt.Sprintf("Revision %s of %s, to which the session keeps, is not there any more. Begin a new session.", session.AgentRevision, session.Agent))
+			fmt.Sprintf("The session is pinned to revision %s of %s, which no longer exists. Create a new session.", session.AgentRevision, session.Agent))
 	}
 	if err != nil {
 		return agent.Spec{}, storeError(err, subject{session: session.Name})

@@ -26,7 +26,7 @@ func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
 func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
 	if own := "users/" + user(ctx) + "/storage"; r.Name != own {
 		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
-			"You may delete your own storage alone, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
+			"You may delete only your own storage, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
 	}
 	var nodes []string
 	if x.s.Nodes.Managed() {
@@ -47,7 +47,7 @@ func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteU
 	for _, j := range jobs {
 		wg.Go(func() {
 			if err := x.s.Try(ctx, tenant, j.Kind, j.ID); err != nil {
-				x.s.Log.WarnContext(ctx, "what a user has stored is deleted later", "user", user(ctx), "error", err)
+				x.s.Log.WarnContext(ctx, "a user's storage is deleted later", "user", user(ctx), "error", err)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func ownVariables(ctx context.Context, parent string) (store.Owner, error) {
 	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
 	if own := "users/" + o.User; parent != own {
 		return o, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
-			"You may see and set your own variables alone, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
+			"You may see and set only your own variables, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
 	}
 	return o, nil
 }

@@ -53,7 +53,7 @@ func (x *WebhookServer) CreateWebhook(ctx context.Context, r *sessionv1.CreateWe
 			apierr.Resource("fairlead.dev/Webhook", name, "exists already"))
 	case errors.Is(err, store.ErrTooMany):
 		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
-			fmt.Sprintf("There are %d webhooks, as many as there may be. Delete one first.", store.MaxWebhooks), apierr.Quota("tenant", "webhooks"))
+			fmt.Sprintf("There are already %d webhooks, the most allowed. Delete one first.", store.MaxWebhooks), apierr.Quota("tenant", "webhooks"))
 	case err != nil:
 		return nil, storeError(err, subject{session: r.GetWebhook().GetSession(), requestID: r.RequestId})
 	}

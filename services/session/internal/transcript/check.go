@@ -34,7 +34,7 @@ func Check(from io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != last.SHA256 {
-		return nil, wrong(0, "the sum in the last line is not that of the file: it was damaged or changed")
+		return nil, wrong(0, "the checksum in the last line does not match the file: the file was damaged or changed")
 	}
 	c := newChecker()
 	for n, raw := range f.lines() {
@@ -58,7 +58,7 @@ func readEnd(from io.ReaderAt, size int64) (end, int64, error) {
 	if _, err := from.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
 		return end{}, 0, err
 	}
-	cutOff := wrong(0, "the last line is not the end of an export: the file was cut off, or is no export")
+	cutOff := wrong(0, "the last line is not the end of an export: the file was cut off, or is not an export")
 	if len(tail) == 0 || tail[len(tail)-1] != '\n' {
 		return end{}, 0, cutOff
 	}

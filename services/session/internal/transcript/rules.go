@@ -114,7 +114,7 @@ func (c *checker) checkSession(n int, s *sessionv1.Session) error {
 	case s.ActiveTurn != "":
 		return wrong(n, "the session has an active turn")
 	case negative(s.Usage) || s.FinishedTurns < 0:
-		return wrong(n, "the session has used less than nothing")
+		return wrong(n, "the session has negative usage")
 	}
 	c.session = s
 	return nil
@@ -135,17 +135,17 @@ func (c *checker) checkTurn(n int, t *sessionv1.Turn) error {
 	case err != nil:
 		return wrong(n, "the turn is not valid: %s", excerpt(err.Error()))
 	case t.CreateTime == nil || t.EndTime == nil:
-		return wrong(n, "the turn does not say when it began and ended")
+		return wrong(n, "the turn has no start or end time")
 	case negative(t.Usage) || t.Steps < 0:
-		return wrong(n, "the turn has used less than nothing")
+		return wrong(n, "the turn has negative usage")
 	case t.AfterSeq < 0 || t.AfterSeq > c.session.LastSeq:
-		return wrong(n, "the turn came after event %d, which is not there", t.AfterSeq)
+		return wrong(n, "the turn came after event %d, which does not exist", t.AfterSeq)
 	case len(c.turns) >= maxNames:
 		return wrong(n, "there are more than %d turns", maxNames)
 	}
 	id, ok := ref{&t.Name, turns}.id(c.session.Name)
 	if _, there := c.turns[id]; !ok || there {
-		return wrong(n, "%q is not the name of a turn of %s, or it is there twice", excerpt(t.Name), c.session.Name)
+		return wrong(n, "%q is not the name of a turn of %s, or is a duplicate", excerpt(t.Name), c.session.Name)
 	}
 	c.turns[id] = struct{}{}
 	return nil
@@ -154,9 +154,9 @@ func (c *checker) checkTurn(n int, t *sessionv1.Turn) error {
 func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 	switch {
 	case m.Role != sessionv1.Role_ROLE_USER && m.Role != sessionv1.Role_ROLE_ASSISTANT:
-		return wrong(n, "nobody says the message: it has no role")
+		return wrong(n, "the message has no role")
 	case m.CreateTime == nil:
-		return wrong(n, "the message does not say when it was made")
+		return wrong(n, "the message has no creation time")
 	case m.Step < 0 || min(m.Compaction.GetTokensBefore(), m.Compaction.GetTokensAfter(), m.Compaction.GetMaxBlockBytes()) < 0:
 		return wrong(n, "a number of the message is negative")
 	case len(c.nodes) >= maxNames:
@@ -164,7 +164,7 @@ func (c *checker) checkMessage(n int, m *sessionv1.Message) error {
 	}
 	id, ok := ref{&m.Name, messages}.id(c.session.Name)
 	if _, there := c.nodes[id]; !ok || there {
-		return wrong(n, "%q is not the name of a message of %s, or it is there twice", excerpt(m.Name), c.session.Name)
+		return wrong(n, "%q is not the name of a message of %s, or is a duplicate", excerpt(m.Name), c.session.Name)
 	}
 	node := &node{line: n, summary: m.Compaction != nil}
 	if m.Parent != "" {
@@ -193,13 +193,13 @@ func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
 	case *sessionv1.Block_ToolUse:
 		id := k.ToolUse.GetCallId()
 		if role != sessionv1.Role_ROLE_ASSISTANT || id == "" || max(len(id), len(k.ToolUse.Tool)) > longest || slices.Contains(d.uses, id) {
-			return "is no call that a model can have made"
+			return "is not a call that a model can make"
 		}
 		d.uses = append(d.uses, id)
 	case *sessionv1.Block_ToolResult:
 		id := k.ToolResult.GetCallId()
 		if role != sessionv1.Role_ROLE_USER || id == "" || len(id) > longest || slices.Contains(d.results, id) {
-			return "is no result of a call"
+			return "is not the result of a call"
 		}
 		for _, content := range k.ToolResult.Content {
 			if content.GetKind() == nil {
@@ -208,7 +208,7 @@ func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
 		}
 		d.results = append(d.results, id)
 	default:
-		return "is of no kind"
+		return "has no content"
 	}
 	return ""
 }
@@ -216,19 +216,19 @@ func (d *node) block(role sessionv1.Role, b *sessionv1.Block) string {
 func (c *checker) checkEvent(n int, e *sessionv1.Event) error {
 	switch {
 	case e.Body == nil:
-		return wrong(n, "nothing happens in the event")
+		return wrong(n, "the event has no payload")
 	case e.Time == nil:
-		return wrong(n, "the event does not say when it happened")
+		return wrong(n, "the event has no time")
 	case e.FirstSeq != c.lastSeq+1 || e.Seq < e.FirstSeq || e.Seq > maxSeq:
-		return wrong(n, "the event covers %d to %d, and the one before it ends at %d", e.FirstSeq, e.Seq, c.lastSeq)
+		return wrong(n, "the event covers %d to %d, and the previous event ends at %d", e.FirstSeq, e.Seq, c.lastSeq)
 	case (e.GetSessionCreated() != nil) != (e.FirstSeq == 1):
-		return wrong(n, "the log begins with session.created, and has it only there")
+		return wrong(n, "session.created must be the first event of the log, and only the first")
 	}
 	if s := e.GetStepRestarted(); s != nil && (s.VoidFirstSeq < 0 || s.VoidLastSeq >= e.Seq) {
-		return wrong(n, "the event voids what does not come before it")
+		return wrong(n, "the event voids events that do not precede it")
 	}
 	if s := e.GetSessionRewound(); s != nil && (s.VoidFirstSeq < 0 || s.VoidLastSeq >= e.Seq) {
-		return wrong(n, "the event voids what does not come before it")
+		return wrong(n, "the event voids events that do not precede it")
 	}
 	c.events, c.lastSeq = c.events+1, e.Seq
 	return nil
@@ -242,7 +242,7 @@ func (c *checker) names(n int, r record) error {
 			continue
 		}
 		if _, ok := name.id(c.session.Name); !ok {
-			return wrong(n, "%q names none of the %s of %s", excerpt(*name.name), name.collection, c.session.Name)
+			return wrong(n, "%q is not one of the %s of %s", excerpt(*name.name), name.collection, c.session.Name)
 		}
 		if r.event != nil || r.message != nil && name.collection == turns {
 			if err := c.exists(n, name); err != nil {

@@ -193,7 +193,7 @@ func parse(n int, raw []byte) (record, error) {
 		return r, wrong(n, "the %s is missing", e.Type)
 	}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		return r, wrong(n, "the %s cannot be read; one of a newer version cannot be either: %s", e.Type, excerpt(err.Error()))
+		return r, wrong(n, "the %s cannot be read; it may be of a newer version: %s", e.Type, excerpt(err.Error()))
 	}
 	if size := proto.Size(m); size > maxObject {
 		return r, wrong(n, "the %s has %d bytes, more than %d", e.Type, size, maxObject)

@@ -11,7 +11,7 @@ func (c *checker) finish(last end) error {
 	case c.session == nil:
 		return wrong(0, "there is no session in the file")
 	case last.Turns != int64(len(c.turns)) || last.Messages != int64(len(c.nodes)) || last.Events != c.events:
-		return wrong(0, "the last line counts other turns, messages or events than there are")
+		return wrong(0, "the counts in the last line do not match the file")
 	case c.lastSeq == 0 || c.lastSeq != c.session.LastSeq:
 		return wrong(0, "the log ends at %d, and the session says %d", c.lastSeq, c.session.LastSeq)
 	case int(c.session.FinishedTurns) > len(c.turns):
@@ -35,11 +35,11 @@ func (c *checker) tree() error {
 			return err
 		}
 		if asked := c.asked(n.parent); !same(asked, n.results) && (!n.summary || len(n.results) > 0) {
-			return wrong(n.line, "the message does not answer just the calls of the one before it")
+			return wrong(n.line, "the message does not answer exactly the calls of the previous message")
 		}
 	}
 	if head, ok := (ref{&c.session.Head, messages}).id(c.session.Name); ok && len(c.asked(head)) > 0 {
-		return wrong(c.nodes[head].line, "the conversation ends with calls that nobody has answered")
+		return wrong(c.nodes[head].line, "the conversation ends with unanswered calls")
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (c *checker) climb(id string) error {
 			break
 		}
 		if _, again := seen[id]; again {
-			return wrong(n.line, "the message comes before itself")
+			return wrong(n.line, "the message is its own ancestor")
 		}
 		seen[id] = struct{}{}
 		path = append(path, n)

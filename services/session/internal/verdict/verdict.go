@@ -17,7 +17,7 @@ const Tool = "finish"
 
 // ToolDescription tells the model what the tool is for.
 const ToolDescription = "Ends your work on the user's message and says how it went. " +
-	"Call it once, when nothing is left to do or nothing more can be done; calls made beside it are finished first. " +
+	"Call it once, when nothing is left to do or nothing more can be done; calls in the same message are finished first. " +
 	"Be honest: PARTIAL if a part is not done, FAILED if the task is not done."
 
 // Verdict is an agent's report about its work.

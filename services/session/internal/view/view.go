@@ -122,7 +122,7 @@ func cutMiddle(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	mark := fmt.Sprintf("\n[… about %d of %d bytes left out here, for the model's context is full; the session's log has all of it …]\n", len(s)-most, len(s))
+	mark := fmt.Sprintf("\n[… about %d of %d bytes left out here, because the model's context is full; the session's log has all of it …]\n", len(s)-most, len(s))
 	if len(mark) > most/2 {
 		mark = fmt.Sprintf("[… %d bytes left out …]", len(s)-most)
 	}

@@ -11,9 +11,9 @@ const maxOverlap = 90 * 24 * time.Hour
 // Config configures the allowed addresses and the pauses.
 type Config struct {
 	AllowHTTP     bool          `key:"allow-http" help:"allow webhooks at http:// addresses"`
-	AllowPrivate  bool          `key:"allow-private" help:"allow webhooks at addresses that are not public, such as those of this machine and this network"`
-	FirstPause    time.Duration `key:"first-pause" help:"how long after a failure a webhook's message is sent again; each further pause is four times as long, up to 4h, for a day"`
-	SecretOverlap time.Duration `key:"secret-overlap" help:"how long after a rotation messages are signed with the old secret, too"`
+	AllowPrivate  bool          `key:"allow-private" help:"allow webhooks at private addresses, such as addresses of this machine and this network"`
+	FirstPause    time.Duration `key:"first-pause" help:"delay before the first retry of a failed webhook message; each further delay is four times as long, up to 4h, for a day"`
+	SecretOverlap time.Duration `key:"secret-overlap" help:"how long after a rotation messages are also signed with the old secret"`
 }
 
 // Defaults returns the default configuration.

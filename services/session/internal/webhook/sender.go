@@ -103,7 +103,7 @@ func (s *sender) send(ctx context.Context, m message) answer {
 	case resp.StatusCode/100 == 2:
 		return a
 	case resp.StatusCode/100 == 3:
-		a.err = fmt.Errorf("the answer was a redirection (%d), which is not followed; name the address to which it leads", resp.StatusCode)
+		a.err = fmt.Errorf("the answer was a redirection (%d), which is not followed; use its target address instead", resp.StatusCode)
 	case resp.StatusCode == http.StatusGone:
 		a.err = errors.New("the answer was 410 Gone, so it is not sent again")
 	default:

@@ -79,7 +79,7 @@ func showDevice(source, at string) error {
 		return &os.PathError{Op: "show", Path: source, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return &os.PathError{Op: "show", Path: source, Err: errors.New("it is no device")}
+		return &os.PathError{Op: "show", Path: source, Err: errors.New("it is not a device")}
 	}
 	switch err := unix.Mknod(at, unix.S_IFCHR|0o666, int(st.Rdev)); {
 	case err == nil:

@@ -53,7 +53,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 		return nil, fmt.Errorf("start the command: %w", err)
 	}
 	if c.Sandbox.Network != "" {
-		return nil, errors.New("the workspace has rules for its network, which the driver `none` cannot keep: commands would have all of the machine's")
+		return nil, errors.New("the workspace has rules for its network, which the driver `none` cannot enforce: commands would have all of the machine's")
 	}
 	if err := c.Prepare(); err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	inside := warm.Namespace(g.pid) // those that run commands
 	all := g.m.processes(g.name)    // and those that open files for it
 	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
-		return errors.Join(fmt.Errorf("process %d is no container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
+		return errors.Join(fmt.Errorf("process %d is not a container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
 	}
 	g.mu.Lock()
 	g.kernel = kernel

@@ -193,7 +193,7 @@ func TestAStrangersProcessIsLeftAlone(t *testing.T) {
 	}
 	o := pretend(t, fmt.Sprintf(`while [[ $what = create && $# -gt 0 ]]; do [[ $1 = --pid-file ]] && echo %d > "$2"; shift; done; true`, stranger.Process.Pid))
 	m := openMaker(t, o)
-	if _, err := m.make1(t.Context(), t); err == nil || !strings.Contains(err.Error(), "no container's kernel") {
+	if _, err := m.make1(t.Context(), t); err == nil || !strings.Contains(err.Error(), "not a container's kernel") {
 		t.Errorf("it is made: %v", err)
 	}
 	if err := errors.Join(stranger.Process.Signal(unix.SIGTERM), m.Close()); err != nil {

@@ -247,7 +247,7 @@ func (m *maker) hold() error {
 		return err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("the folder %s is another service's: %w", m.state, err), f.Close())
+		return errors.Join(fmt.Errorf("the folder %s belongs to another service: %w", m.state, err), f.Close())
 	}
 	m.lock = f
 	return nil

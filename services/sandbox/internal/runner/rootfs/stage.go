@@ -35,7 +35,7 @@ func NewStage(t *Thread) (*Stage, error) {
 			return g, t.Do(g.mount)
 		}
 	}
-	return nil, fmt.Errorf("none of the folders %v exists: make one, it stays empty", hidden)
+	return nil, fmt.Errorf("the folders %v do not exist: create one of them; it stays empty", hidden)
 }
 
 func (g *Stage) mount() error {

@@ -104,7 +104,7 @@ func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
 	}
 	if err != nil || reply.Kind != wire.Listening || len(files) != 1 {
 		closeAll(files)
-		return nil, fmt.Errorf("init did not hand it over: %w: %s", errors.Join(err, wire.ErrMalformed), s.complaint())
+		return nil, fmt.Errorf("init did not send it: %w: %s", errors.Join(err, wire.ErrMalformed), s.complaint())
 	}
 	f := os.NewFile(uintptr(files[0]), "way out")
 	l, err := net.FileListener(f)

@@ -80,9 +80,9 @@ func (p *process) explain(refused int64) (why string, crowded bool) {
 	case errno == unix.E2BIG, errno == unix.ENAMETOOLONG && len(p.name) < unix.PathMax: // gVisor returns this for a command that is too long
 		return "the arguments and the environment are too long together", false
 	case errno == unix.EAGAIN && refused > 0:
-		return fmt.Sprintf("the command was not started: other commands in the workspace have all the processes and threads that there may be at once, which is %d. Wait until some have ended, or end some", p.sb.spec.Limits.Processes), true
+		return fmt.Sprintf("the command was not started: other commands in the workspace use all %d allowed processes and threads. Wait until some end, or end some", p.sb.spec.Limits.Processes), true
 	case p.lacksTerminal():
-		return "the command was not started: other commands have all the terminals that there may be at once. Wait until some have ended, or end some", false
+		return "the command was not started: other commands use all allowed terminals. Wait until some end, or end some", false
 	case errno == unix.EAGAIN:
 		return "the command was not started: the machine has no process or thread left for it. Try again later", false
 	}

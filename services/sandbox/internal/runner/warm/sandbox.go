@@ -278,5 +278,5 @@ func hostPid(pidfd int) (int, error) {
 			}
 		}
 	}
-	return 0, errors.New("init did not hand over a living process")
+	return 0, errors.New("init did not send a live process")
 }

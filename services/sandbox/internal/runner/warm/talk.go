@@ -140,7 +140,7 @@ func (s *sandbox) tell(err error) {
 	asked, commands := s.doomed, len(s.commands)
 	s.mu.Unlock()
 	if !asked {
-		s.r.log.Warn("a sandbox ends that nobody ended", "commands", commands, "error", err)
+		s.r.log.Warn("a sandbox ended unexpectedly", "commands", commands, "error", err)
 	}
 }
 
@@ -218,7 +218,7 @@ func (s *sandbox) sweep() {
 		return
 	}
 	if err != nil {
-		s.r.log.Error("cannot tell what a command left from other commands: ending its sandbox", "error", err)
+		s.r.log.Error("cannot tell the leftovers of a command from other commands: ending its sandbox", "error", err)
 		s.kill()
 		return
 	}

@@ -262,7 +262,7 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 		}
 		r.remove(s)
 		if err := s.become(to); err != nil {
-			r.log.Debug("a sandbox cannot be what another session wants: ending it", "error", err)
+			r.log.Debug("a sandbox cannot be adapted to another session: ending it", "error", err)
 			r.expect(s)
 			s.kill()
 			continue

@@ -89,7 +89,7 @@ func Retain(s Idle, retention time.Duration, log *slog.Logger) jobs.Handler {
 			}
 		}
 		if deleted > 0 {
-			log.InfoContext(ctx, "deleted sessions that nobody used any more", "sessions", deleted, "idle_for", retention)
+			log.InfoContext(ctx, "deleted idle sessions", "sessions", deleted, "idle_for", retention)
 		}
 		return &store.Job{After: every}, nil
 	}

@@ -41,7 +41,7 @@ func Snapshots(s Places, sandbox *remote.Sandbox) jobs.Handler {
 		case err != nil && !errors.Is(err, store.ErrNotFound): // without several nodes there are no places
 			return nil, err
 		case p.Restore:
-			return nil, fmt.Errorf("delete snapshots of sessions/%s: its workspace is being made on another node", k.Session)
+			return nil, fmt.Errorf("delete snapshots of sessions/%s: its workspace is being restored on another node", k.Session)
 		}
 		for some := range slices.Chunk(ids, mostSnapshots) {
 			call := &commonv1.CallRef{

@@ -53,11 +53,11 @@ func Storage(sandbox UserStorage, known func(node string) bool) jobs.Handler {
 			return nil, backoff.Permanent(fmt.Errorf("read the job that deletes a user's storage: %w", err))
 		}
 		if what.Node != "" && !known(what.Node) {
-			return nil, backoff.Permanent(fmt.Errorf("the sandbox node %s is not configured any more and may still have what the user %q has stored", what.Node, what.User))
+			return nil, backoff.Permanent(fmt.Errorf("the sandbox node %s is no longer configured and may still have the storage of the user %q", what.Node, what.User))
 		}
 		ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: what.User})
 		if err := sandbox.DeleteUserStorage(ctx, what.Node); err != nil {
-			return nil, fmt.Errorf("delete what the user %q has stored on the sandbox node %q: %w", what.User, what.Node, err)
+			return nil, fmt.Errorf("delete the storage of the user %q on the sandbox node %q: %w", what.User, what.Node, err)
 		}
 		return nil, nil
 	}

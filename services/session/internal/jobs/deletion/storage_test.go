@@ -34,7 +34,7 @@ func TestAUsersStorageIsDeletedOnEachNodeInTheUsersName(t *testing.T) {
 	}{
 		{name: "the one node that needs no name", asked: 1},
 		{name: "two nodes", nodes: []string{"a", "b"}, asked: 2},
-		{name: "a node that is not configured any more", nodes: []string{"a", "old"}, asked: 1, lost: true},
+		{name: "a node that is no longer configured", nodes: []string{"a", "old"}, asked: 1, lost: true},
 		{name: "a node that is away", nodes: []string{"a"}, err: away, asked: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

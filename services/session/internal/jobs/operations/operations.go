@@ -56,11 +56,11 @@ func Job(k store.Key, o Operation) store.Job {
 func Read(body []byte) (Operation, *toolsv1.Operation, error) {
 	var r report
 	if err := json.Unmarshal(body, &r); err != nil {
-		return r.Operation, nil, fmt.Errorf("read what became of an operation: %w", err)
+		return r.Operation, nil, fmt.Errorf("read the outcome of an operation: %w", err)
 	}
 	ended := &toolsv1.Operation{}
 	if err := proto.Unmarshal(r.Ended, ended); err != nil {
-		return r.Operation, nil, fmt.Errorf("read what became of an operation: %w", err)
+		return r.Operation, nil, fmt.Errorf("read the outcome of an operation: %w", err)
 	}
 	return r.Operation, ended, nil
 }
@@ -98,11 +98,11 @@ func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
 func tell(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{Network: ended.Network})
 	if err != nil {
-		return fmt.Errorf("marshal what became of an operation: %w", err)
+		return fmt.Errorf("marshal the outcome of an operation: %w", err)
 	}
 	body, err := json.Marshal(report{o, raw})
 	if err != nil {
-		return fmt.Errorf("marshal what became of an operation: %w", err)
+		return fmt.Errorf("marshal the outcome of an operation: %w", err)
 	}
 	sum := sha256.Sum256(body)
 	_, err = s.Submit(ctx, store.Submit{

@@ -134,7 +134,7 @@ func again(err error, attempt int) bool {
 func tell(ctx context.Context, s Store, j store.Job, e *sessionv1.Event) error {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("marshal what became of a push: %w", err)
+		return fmt.Errorf("marshal the outcome of a push: %w", err)
 	}
 	sum := sha256.Sum256([]byte(j.ID))
 	_, err = s.Submit(ctx, store.Submit{

@@ -19,13 +19,13 @@ import (
 type Config struct {
 	Model            string              `key:"model" env:"FAIRLEAD_MODEL" help:"the default agent's model, as provider:model; when empty, a model of the first of anthropic and openai that has a key, else scripted:default"`
 	AnthropicKey     config.Secret       `key:"anthropic-api-key" env:"ANTHROPIC_API_KEY" flag:"-" help:"the key for the provider anthropic"`
-	AnthropicBaseURL string              `key:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"where the provider anthropic is; when empty, https://api.anthropic.com"`
+	AnthropicBaseURL string              `key:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"base URL of the provider anthropic; when empty, https://api.anthropic.com"`
 	OpenAIKey        config.Secret       `key:"openai-api-key" env:"OPENAI_API_KEY" flag:"-" help:"the key for the provider openai"`
-	OpenAIBaseURL    string              `key:"openai-base-url" env:"OPENAI_BASE_URL" help:"where the provider openai is, with its /v1; when empty, https://api.openai.com/v1"`
+	OpenAIBaseURL    string              `key:"openai-base-url" env:"OPENAI_BASE_URL" help:"base URL of the provider openai, with its /v1; when empty, https://api.openai.com/v1"`
 	Scenario         string              `key:"scenario" help:"a YAML file with a scenario, played by the model scripted:NAME, with the name that it gives itself"`
 	IdleTimeout      time.Duration       `key:"model-idle-timeout" help:"how long a model's stream may be silent before it counts as broken"`
-	Providers        map[string]Provider `key:"providers" help:"further providers of models, and settings of anthropic, openai and scripted, by name"`
-	Models           map[string]Limits   `key:"models" help:"further models, and other limits and prices of known ones, by provider:model"`
+	Providers        map[string]Provider `key:"providers" help:"more providers of models, and settings of anthropic, openai and scripted, by name"`
+	Models           map[string]Limits   `key:"models" help:"more models, and other limits and prices of known ones, by provider:model"`
 
 	// Section is the section of the configuration file that holds these keys, for hints; empty when they are at its top.
 	Section string
@@ -44,9 +44,9 @@ const (
 // Provider configures the access to a provider of models.
 type Provider struct {
 	Kind           string        `key:"kind" help:"anthropic (Messages API), openai (Chat Completions API, any compatible server) or scripted"`
-	BaseURL        string        `key:"base-url" help:"where the API is"`
+	BaseURL        string        `key:"base-url" help:"base URL of the API"`
 	Key            config.Secret `key:"key" help:"the key; better given by key-env"`
-	KeyEnv         string        `key:"key-env" help:"the name in the environment that holds the key"`
+	KeyEnv         string        `key:"key-env" help:"the environment variable that holds the key"`
 	NoKey          bool          `key:"no-key" help:"the server wants no key"`
 	Scenario       string        `key:"scenario" help:"for kind scripted: a YAML file with a scenario, a model named as the scenario"`
 	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai: max_completion_tokens, or max_tokens for older servers"`
@@ -55,12 +55,12 @@ type Provider struct {
 
 // Limits are a model's limits and prices.
 type Limits struct {
-	ContextTokens   int64  `key:"context-tokens" help:"the longest conversation, in tokens; 0 when not known"`
+	ContextTokens   int64  `key:"context-tokens" help:"the longest conversation, in tokens; 0 when unknown"`
 	MaxOutputTokens int64  `key:"max-output-tokens" help:"the longest answer, in tokens"`
 	ThinkingTokens  int64  `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
 	Thinking        string `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
 	ReasoningEffort string `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
-	Guardrails      string `key:"guardrails" help:"the profile of guardrails, of those under guardrails; empty: default"`
+	Guardrails      string `key:"guardrails" help:"the guardrail profile, one of guardrails; empty: default"`
 	Prices          `key:",inline"`
 }
 
@@ -71,8 +71,8 @@ type Prices struct {
 	CacheRead  float64 `key:"cache-read-price" help:"US dollars for a million input tokens read from the cache"`
 	CacheWrite float64 `key:"cache-write-price" help:"US dollars for a million input tokens written to the cache"`
 	LongAfter  int64   `key:"long-after-tokens" help:"requests with more input tokens than this cost more; 0 when there is no such limit"`
-	LongInput  float64 `key:"long-input-factor" help:"what the input prices of such a request are multiplied by"`
-	LongOutput float64 `key:"long-output-factor" help:"what its output price is multiplied by"`
+	LongInput  float64 `key:"long-input-factor" help:"factor for the input prices of such a request"`
+	LongOutput float64 `key:"long-output-factor" help:"factor for the output price of such a request"`
 }
 
 // Validate finds faults that can be found without the environment.
@@ -92,7 +92,7 @@ func (c Config) Validate() error {
 	}
 	for name := range c.Providers {
 		if name == "" || strings.ContainsAny(name, ": \t\n") {
-			faults = append(faults, fmt.Errorf("providers: the name %q must not be empty nor hold a colon or white space", name))
+			faults = append(faults, fmt.Errorf("providers: the name %q must not be empty or hold a colon or white space", name))
 		}
 	}
 	return errors.Join(faults...)

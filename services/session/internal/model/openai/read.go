@@ -124,7 +124,7 @@ func (a *answer) finishes(reason string) error {
 	case "":
 		return nil
 	case "error", "network_error", "abort", "aborted", "cancelled", "canceled", "timeout", "insufficient_system_resource":
-		return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the model provider %s broke the answer off: its finish reason is %s", a.provider, reason)}
+		return &model.Error{Kind: model.Unavailable, Midway: true, Message: fmt.Sprintf("the model provider %s ended the answer early: its finish reason is %s", a.provider, reason)}
 	}
 	a.finish = reason
 	a.watch.Complete()

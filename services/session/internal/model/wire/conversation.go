@@ -193,7 +193,7 @@ func Explain(o sessionv1.ToolOutcome) string {
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
 		return "The call was not made: a person refused it."
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
-		return "The call was not made: nobody approved it in time."
+		return "The call was not made: it was not approved in time."
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED:
 		return "The call was interrupted before it ended."
 	case sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:

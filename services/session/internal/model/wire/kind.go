@@ -77,7 +77,7 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 		model.Authentication: "refused the key; check it and what it may use",
 		model.Refused:        "refused the request",
 		model.ContextFull:    "says that the conversation is longer than the model's context",
-		model.Billing:        "wants to be paid: a quota, a limit or a balance is used up",
+		model.Billing:        "requires payment: a quota, a limit or a balance is used up",
 	}[e.Kind]
 	switch {
 	case t.Page && e.Kind == model.Refused:
@@ -85,7 +85,7 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 	case e.Kind == model.Refused && status == http.StatusNotFound && !strings.Contains(strings.ToLower(t.Message), "model"):
 		what = "has nothing at this address; check its base URL, which for kind openai ends in /v1"
 	case e.Kind == model.Authentication && w.key == "":
-		what = "wants a key and none was sent; set key-env for this provider in place of no-key"
+		what = "requires a key and the request had none; set key-env for this provider in place of no-key"
 	}
 	aboutKey := e.Kind == model.Authentication || status == http.StatusUnauthorized || status == http.StatusForbidden
 	if said := Quote(t.Message, w.key); said != "" && !aboutKey { // A message about a key may quote it.

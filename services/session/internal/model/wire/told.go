@@ -28,7 +28,7 @@ type ToldError struct{ Told }
 // Error returns the codes. The message may contain text that must not be
 // logged.
 func (e *ToldError) Error() string {
-	return "the provider told an error: " + strings.Join(e.words, " ")
+	return "the provider reported an error: " + strings.Join(e.words, " ")
 }
 
 // is reports whether one of the codes and types is among words.

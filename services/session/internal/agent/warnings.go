@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Doubts returns warnings about settings that are probably not meant. They are not faults,
+// Warnings returns warnings about settings that are probably not meant. They are not faults,
 // because a client may add tools of its own.
-func (a Agent) Doubts() []string {
-	doubts := UnknownCheckpoints(a.Spec.Checkpoints, a.Spec.Tools)
+func (a Agent) Warnings() []string {
+	warnings := UnknownCheckpoints(a.Spec.Checkpoints, a.Spec.Tools)
 	if why := a.Spec.wantsTools(); why != "" && len(a.Spec.Tools) == 0 {
-		doubts = append(doubts, "tools: there are none, though the agent has "+why+": name those that it may ask for")
+		warnings = append(warnings, "tools: the list is empty, but the agent has "+why+"; list the tools that it may use")
 	}
-	return doubts
+	return warnings
 }
 
 // UnknownCheckpoints returns a warning for each name that is not a tool.
 func UnknownCheckpoints(names, tools []string) []string {
-	var doubts []string
+	var warnings []string
 	for _, name := range names {
 		if !strings.HasSuffix(name, "*") && !slices.Contains(tools, name) {
-			doubts = append(doubts, fmt.Sprintf("checkpoints: %q is none of the tools (%s): a checkpoint is made only if a client has a tool of that name", name, strings.Join(tools, ", ")))
+			warnings = append(warnings, fmt.Sprintf("checkpoints: %q is not one of the agent's tools (%s); it applies only to a client's tool of that name", name, strings.Join(tools, ", ")))
 		}
 	}
-	return doubts
+	return warnings
 }
 
 // wantsTools returns the name of a setting that only makes sense with tools, or

@@ -8,18 +8,18 @@ import (
 func TestWhatAnAgentMayNotHaveMeant(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spec Spec
-		want string // parts of the doubts, with | between them
+		want string // parts of the warnings, with | between them
 	}{
 		"all is well":                      {Spec{Profile: "full", Tools: []string{"Read", "Write"}, Checkpoints: []string{"Write", "mcp__files__*", "*"}}, ""},
 		"only talks":                       {Spec{Profile: "read-only"}, ""},
-		"no tools for its profile":         {Spec{Profile: "full"}, "tools: there are none, though the agent has the profile full"},
+		"no tools for its profile":         {Spec{Profile: "full"}, "tools: the list is empty, but the agent has the profile full"},
 		"no tools for its limits":          {Spec{Profile: "own", Limits: Limits{Memory: 1 << 30}}, "has limits"},
 		"no tools for its network":         {Spec{Profile: "own", Network: []NetworkRule{{Host: "a"}}}, "has a network"},
 		"no tools for its repositories":    {Spec{Profile: "own", Repositories: []Repository{{}}}, "has repositories"},
 		"no tools for its mounts":          {Spec{Profile: "own", Mounts: []string{"a"}}, "has mounts"},
 		"checkpoints before no tool of it": {Spec{Profile: "own", Tools: []string{"Write"}, Checkpoints: []string{"Wrte", "Write", "Edt"}}, `checkpoints: "Wrte"|checkpoints: "Edt"`},
 	} {
-		got := Agent{Spec: tt.spec}.Doubts()
+		got := Agent{Spec: tt.spec}.Warnings()
 		want := strings.FieldsFunc(tt.want, func(r rune) bool { return r == '|' })
 		if len(got) != len(want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -35,8 +35,8 @@ func TestWhatAnAgentMayNotHaveMeant(t *testing.T) {
 
 func TestTheBuiltInAgentsAreMeant(t *testing.T) {
 	for id, spec := range BuiltIn() {
-		if doubts := (Agent{ID: id, Spec: spec}).Doubts(); len(doubts) > 0 {
-			t.Errorf("%s: %q", id, doubts)
+		if warnings := (Agent{ID: id, Spec: spec}).Warnings(); len(warnings) > 0 {
+			t.Errorf("%s: %q", id, warnings)
 		}
 	}
 }
