@@ -113,8 +113,8 @@ func TestAPlaceIsReplacedOnlyIfItIsStillTheSame(t *testing.T) {
 	a, b := store.Place{Node: "a", Generation: 1}, store.Place{Node: "b", Generation: 2}
 	f.SetPlace(a)
 	f.ReplacePlace(b, store.Place{Node: "c"})
-	if f.Session.Place() != a {
-		t.Errorf("the place is %v", f.Session.Place())
+	if f.Place() != a {
+		t.Errorf("the place is %v", f.Place())
 	}
 	f.ReplacePlace(a, b)
 	if ref := f.CallRef("c1"); ref.Node != "b" || ref.WorkspaceGeneration != 2 || ref.Epoch != 3 || ref.Session != "sessions/s" {

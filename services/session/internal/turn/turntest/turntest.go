@@ -28,6 +28,8 @@ type Store struct {
 	writes   []store.Write
 	turns    map[string]*store.TurnRow
 	Commands []store.Command
+	Loaded   *store.Snapshot
+	Left     *store.Salvage
 	Place    store.Place
 	Denied   *store.Denial // the answer to each reservation; nil grants it
 }
@@ -58,6 +60,20 @@ func (s *Store) Inbox(ctx context.Context, _ store.Lease) ([]store.Command, erro
 	defer s.mu.Unlock()
 	return slices.Clone(s.Commands), ctx.Err()
 }
+
+// Load returns Loaded.
+func (s *Store) Load(context.Context, store.Lease) (*store.Snapshot, error) { return s.Loaded, nil }
+
+// Salvage returns what is not ended.
+func (s *Store) Salvage(context.Context, store.Lease) (*store.Salvage, error) { return s.Left, nil }
+
+// GetAgentRevision returns an agent without settings.
+func (s *Store) GetAgentRevision(context.Context, string, string, string) (store.AgentRevision, error) {
+	return store.AgentRevision{Spec: []byte(`{}`)}, nil
+}
+
+// ReleaseIdle releases the lease.
+func (s *Store) ReleaseIdle(context.Context, store.Lease) (bool, error) { return true, nil }
 
 // LoadTurn returns a turn that was written, or put by Fixture.Turn.
 func (s *Store) LoadTurn(_ context.Context, _ store.Lease, id string) (*store.TurnRow, error) {
@@ -98,8 +114,9 @@ func (s *Store) Variables(context.Context, store.Owner) ([]store.Variable, error
 // Fixture is a session with a running turn t1 of user ann, whose message is in the conversation.
 type Fixture struct {
 	state.Scope
-	Store *Store
-	t     *testing.T
+	Store     *Store
+	Committer *eventlog.Committer
+	t         *testing.T
 }
 
 // New returns a session of an agent.
@@ -122,7 +139,7 @@ func New(t *testing.T, spec agent.Spec) *Fixture {
 		Proto: &sessionv1.Session{Name: "sessions/s"}, Spec: spec, PeerPatience: time.Minute,
 		Resolve: func(string) (state.Resolved, error) { return Model(nil), nil },
 	}
-	f := &Fixture{Scope: state.Idle(t.Context(), s), Store: st, t: t}
+	f := &Fixture{Scope: state.Idle(t.Context(), s), Store: st, Committer: committer, t: t}
 	f.Active = f.Turn("t1", &sessionv1.CreateTurnRequest{Text: "Hello."})
 	f.Active.Proto.State = sessionv1.TurnState_TURN_STATE_RUNNING
 	f.Say(sessionv1.Role_ROLE_USER, state.TextBlock("Hello."))
@@ -143,10 +160,15 @@ func (f *Fixture) Turn(id string, r *sessionv1.CreateTurnRequest) *state.Turn {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.Put(turn)
+	return turn
+}
+
+// Put puts a turn into the store.
+func (f *Fixture) Put(turn *state.Turn) {
 	f.Store.mu.Lock()
 	defer f.Store.mu.Unlock()
-	f.Store.turns[id] = turn.Row()
-	return turn
+	f.Store.turns[turn.ID] = turn.Row()
 }
 
 // Say adds a message of the active turn to the conversation.
