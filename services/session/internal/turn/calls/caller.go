@@ -22,11 +22,11 @@ import (
 
 // caller makes the calls of a step; concurrent calls share the turn's state under its lock.
 type caller struct {
-	calls *Calls
-	sc    state.Scope
-	mu    sync.Mutex
-	err   error
-	shown sync.Map // *shown, of the calls that run, by id
+	calls  *Calls
+	sc     state.Scope
+	mu     sync.Mutex
+	err    error
+	logged sync.Map // *logged, of the calls that run, by id
 }
 
 func (c *caller) failure() error {
@@ -146,7 +146,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 			if output == nil {
 				output = c.replay(sc, u.CallId)
 			}
-			if e := output.news(u.CallId, r); e != nil {
+			if e := output.unlogged(u.CallId, r); e != nil {
 				if err := appendEvent(sc, e); err != nil {
 					return ended{}, err
 				}

@@ -35,10 +35,10 @@ type copies struct {
 	sealed  int64 // the generation of the place in which this worker has sealed the workspace, or may have; 0: none
 }
 
-// takeAlong copies the workspace to the object store and leaves it sealed: the copy has
+// exportAndSeal copies the workspace to the object store and leaves it sealed: the copy has
 // everything that was answered, and no further request is answered. The caller must
 // unseal the workspace if it does not leave.
-func (c *copies) takeAlong(sc state.Scope, p store.Place) (err error) {
+func (c *copies) exportAndSeal(sc state.Scope, p store.Place) (err error) {
 	last := ""
 	defer func() {
 		if err != nil && last != "" {
@@ -49,7 +49,7 @@ func (c *copies) takeAlong(sc state.Scope, p store.Place) (err error) {
 	}()
 	for range leaveTries {
 		begun := time.Now()
-		if last, err = c.copyOut(sc, p, last); err != nil {
+		if last, err = c.exportCopy(sc, p, last); err != nil {
 			return err
 		}
 		if time.Since(begun) < leaveQuick {
@@ -60,7 +60,7 @@ func (c *copies) takeAlong(sc state.Scope, p store.Place) (err error) {
 	defer cancel()
 	sealed := sc.With(ctx)
 	if err = c.seal(sealed, p); err == nil {
-		last, err = c.copyOut(sealed, p, last)
+		last, err = c.exportCopy(sealed, p, last)
 	}
 	if err != nil {
 		_ = c.unseal(sc) // otherwise it is unsealed before the workspace is next used
@@ -79,14 +79,14 @@ func leaveRef(sc state.Scope, p store.Place, step string) *commonv1.CallRef {
 	return sc.CallRef(fmt.Sprintf("%s.leave.%d.%d.%d.%s", sc.Lease.Session, p.Generation, sc.Lease.Epoch, time.Now().UnixNano(), step))
 }
 
-// copyOut copies the workspace and deletes the last copy, whose content is not sent again. It
+// exportCopy copies the workspace and deletes the last copy, whose content is not sent again. It
 // returns the copy that exists afterwards, also with an error; "" means none.
-func (c *copies) copyOut(sc state.Scope, p store.Place, last string) (string, error) {
-	id, err := c.copyHere(sc, leaveRef(sc, p, "copy"))
+func (c *copies) exportCopy(sc state.Scope, p store.Place, last string) (string, error) {
+	id, err := c.takeCopy(sc, leaveRef(sc, p, "copy"))
 	if last != "" && errors.Is(err, remote.ErrTooManySnapshots) {
 		c.drop(sc, last, leaveRef(sc, p, "room"))
 		last = ""
-		id, err = c.copyHere(sc, leaveRef(sc, p, "again"))
+		id, err = c.takeCopy(sc, leaveRef(sc, p, "again"))
 	}
 	if err != nil {
 		return last, err
@@ -97,8 +97,8 @@ func (c *copies) copyOut(sc state.Scope, p store.Place, last string) (string, er
 	return id, c.briefly(sc, func() error { return c.sandbox.ExportSnapshots(sc, leaveRef(sc, p, "export")) })
 }
 
-// copyHere makes a snapshot of the workspace on its node.
-func (c *copies) copyHere(sc state.Scope, call *commonv1.CallRef) (id string, err error) {
+// takeCopy makes a snapshot of the workspace on its node.
+func (c *copies) takeCopy(sc state.Scope, call *commonv1.CallRef) (id string, err error) {
 	err = c.briefly(sc, func() (err error) {
 		id, err = c.sandbox.CreateSnapshot(sc, call, "before the workspace leaves its node")
 		return err
@@ -149,7 +149,7 @@ func (c *copies) unsealAgain(sc state.Scope) error {
 	sc, stop := c.maker.untilLost(sc)
 	defer stop()
 	err := sc.Patiently(sc.WarnAway("The workspace stays on its node, and cannot be used again now"), func() error { return c.unseal(sc) })
-	if NodeLost(sc) {
+	if nodeLost(sc) {
 		return nil
 	}
 	return err

@@ -69,10 +69,10 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, fenceTools Fenc
 func (w *Workspace) announce(ctx context.Context, s *state.Session, fenceTools FenceTools) error {
 	both, telling := errgroup.WithContext(ctx)
 	both.Go(func() error {
-		return insist(telling, func(ctx context.Context) error { return fenceTools(ctx, fenceRef(s)) })
+		return retryAnnouncement(telling, func(ctx context.Context) error { return fenceTools(ctx, fenceRef(s)) })
 	})
 	both.Go(func() error {
-		return insist(telling, func(ctx context.Context) error {
+		return retryAnnouncement(telling, func(ctx context.Context) error {
 			if w.maker.nodes.Managed() && s.NodeName() == "" {
 				return nil // no workspace yet
 			}
@@ -97,9 +97,9 @@ func fenceRef(s *state.Session) *commonv1.CallRef {
 	}
 }
 
-// insist repeats do until it succeeds, ctx ends, or another holder has the session.
+// retryAnnouncement repeats do until it succeeds, ctx ends, or another holder has the session.
 // A peer of an older version, which knows no fences, is not asked again.
-func insist(ctx context.Context, do func(context.Context) error) error {
+func retryAnnouncement(ctx context.Context, do func(context.Context) error) error {
 	for wait := fenceBackoff; ; wait = min(2*wait, fenceTimeout) {
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)
 		err := do(try)

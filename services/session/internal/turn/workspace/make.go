@@ -107,8 +107,8 @@ func (m *maker) untilLost(sc state.Scope) (_ state.Scope, stop func()) {
 	return sc.With(ctx), stop
 }
 
-// NodeLost reports whether a context has ended because the workspace's node is lost.
-func NodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }
+// nodeLost reports whether a context has ended because the workspace's node is lost.
+func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), placement.ErrLost) }
 
 // advice says what to do about a workspace that could not be made: a refusal needs another
 // advice than a service that is away.

@@ -33,7 +33,7 @@ func (m *Mover) Move(sc state.Scope, c store.Command, before func() error) error
 		if err := before(); err != nil {
 			return err
 		}
-		left, err := m.leaveAtRest(sc, p) // this replica may not know yet that the node is drained
+		left, err := m.leaveIdle(sc, p) // this replica may not know yet that the node is drained
 		if err != nil || !left {
 			return m.moveFailed(sc, c, from, err)
 		}
@@ -54,7 +54,7 @@ func (m *Mover) Move(sc state.Scope, c store.Command, before func() error) error
 	done.Events = []*sessionv1.Event{{Body: &sessionv1.Event_WorkspaceMoved{WorkspaceMoved: &sessionv1.WorkspaceMoved{
 		FromNode: from.Node, ToNode: p.Node, Generation: p.Generation, Empty: found == nil, RestoredTime: found.GetCreateTime(),
 		Cause:   sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED,
-		Message: "The workspace is on another machine now, " + asOf(found) + ". Commands in the background have ended, and the home directory and /tmp are empty.",
+		Message: "The workspace is on another machine now, " + describeCopy(found) + ". Commands in the background have ended, and the home directory and /tmp are empty.",
 	}}}}
 	sc.SetPlace(p)
 	if err := sc.Commit(done); err != nil {
@@ -94,16 +94,16 @@ func lastTurn(sc state.Scope) string {
 	return ""
 }
 
-// leaveAtRest exports the workspace and commits its new place, if there is a node to
+// leaveIdle exports the workspace and commits its new place, if there is a node to
 // move to.
-func (m *Mover) leaveAtRest(sc state.Scope, was store.Place) (bool, error) {
+func (m *Mover) leaveIdle(sc state.Scope, was store.Place) (bool, error) {
 	to := m.nodes.Choose(sc.Lease.Key, was.Node)
 	if to == "" {
 		return false, nil
 	}
-	why, err := store.Planned, m.makeAtRest(sc, was)
+	why, err := store.Planned, m.makeIdle(sc, was)
 	if err == nil {
-		err = m.copies.takeAlong(sc, was)
+		err = m.copies.exportAndSeal(sc, was)
 	}
 	switch {
 	case was.Made && errors.Is(err, remote.ErrNoWorkspace):
@@ -121,9 +121,9 @@ func (m *Mover) leaveAtRest(sc state.Scope, was store.Place) (bool, error) {
 	return true, nil
 }
 
-// makeAtRest makes a workspace that has a place but was not made yet. Another request may
+// makeIdle makes a workspace that has a place but was not made yet. Another request may
 // be about to make it, and only an existing workspace can be sealed.
-func (m *Mover) makeAtRest(sc state.Scope, p store.Place) error {
+func (m *Mover) makeIdle(sc state.Scope, p store.Place) error {
 	ref := sc.CallRef(fmt.Sprintf("%s.leave.%d", sc.Lease.Session, p.Generation))
 	err := m.copies.briefly(sc, func() error {
 		return m.sandbox.EnsureWorkspace(sc, &sandboxv1.EnsureWorkspaceRequest{Call: ref, MustExist: m.maker.wasMade(sc, ref)})
@@ -134,8 +134,8 @@ func (m *Mover) makeAtRest(sc state.Scope, p store.Place) error {
 	return m.maker.recordMade(sc, p.Generation)
 }
 
-// asOf describes the files of a moved workspace, for people and for the model.
-func asOf(found *sandboxv1.Snapshot) string {
+// describeCopy describes the files of a moved workspace, for people and for the model.
+func describeCopy(found *sandboxv1.Snapshot) string {
 	if found == nil {
 		return "and empty, for there was no copy of its files to bring"
 	}

@@ -119,12 +119,12 @@ func (m *Mover) handOver(sc state.Scope, p store.Place) (bool, error) {
 	call := fmt.Sprintf("%s.leave.%d", sc.Lease.Session, p.Generation)
 	err := m.maker.forCommands(sc, sc.CallRef(call), sc.WarnAway("The workspace cannot be made now")) // it may have been meant to be made just now
 	if err == nil {
-		err = m.copies.takeAlong(sc, p)
+		err = m.copies.exportAndSeal(sc, p)
 	}
 	switch {
-	case NodeLost(sc) && err != nil:
+	case nodeLost(sc) && err != nil:
 		return false, nil
-	case sc.Ended() && !NodeLost(sc):
+	case sc.Ended() && !nodeLost(sc):
 		_ = m.copies.unseal(sc) // else before the workspace is next used
 		return false, nil
 	case err != nil:
@@ -179,7 +179,7 @@ func (m *Mover) restore(sc state.Scope) (state.Outcome, error) {
 	}
 	if err != nil {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace could not be made again from its last copy ("+leftHow(p.Left)+"): "+state.Explain(err)+" Check the object store, then send the message again."), nil
+			"The workspace could not be made again from its last copy ("+lossCause(p.Left)+"): "+state.Explain(err)+" Check the object store, then send the message again."), nil
 	}
 	body, left := movedBody(sc, p, found), p.Left
 	p = arrived(p)
@@ -242,12 +242,12 @@ func (m *Mover) closeLost(sc state.Scope, write *store.Write, left store.Left) e
 	}
 	return m.endCalls(sc, write, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 		return state.TextResult(u.CallId, sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-			"The call was not made: "+leftHow(left)+". Look at the workspace as it is now, then decide anew.")
+			"The call was not made: "+lossCause(left)+". Look at the workspace as it is now, then decide anew.")
 	})
 }
 
-// leftHow says how a workspace left its node, for people and the model.
-func leftHow(left store.Left) string {
+// lossCause says how a workspace left its node, for people and the model.
+func lossCause(left store.Left) string {
 	switch left.Why {
 	case store.Planned:
 		return "the workspace had to move to another machine"
@@ -266,13 +266,13 @@ func movedBody(sc state.Scope, p store.Place, found *sandboxv1.Snapshot) *sessio
 	}
 	if p.Left.Why == store.Planned {
 		m.Cause, m.RestoredTime = sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_PLANNED, found.GetCreateTime()
-		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, " + asOf(found) + "." +
+		m.Message = "Notice of the system, not of the user: the workspace is on another machine now, " + describeCopy(found) + "." +
 			" Commands in the background have ended, and the home directory and /tmp are empty."
 		return m
 	}
 	const end = " What ran in the workspace has ended, commands in the background as well, and the home directory and /tmp are empty." +
 		" Commands that were running may have taken effect outside of the workspace: check before you repeat them."
-	begin := "Notice of the system, not of the user: " + leftHow(p.Left) + ". "
+	begin := "Notice of the system, not of the user: " + lossCause(p.Left) + ". "
 	if found == nil {
 		m.Message = begin + "There was no copy of the workspace: it is empty now, and all files that were in it are lost." + end
 		return m

@@ -144,7 +144,7 @@ func TestALeavingWorkspaceIsCopiedSealedAndCopiedAgain(t *testing.T) {
 			if c.errs != nil {
 				f.sandbox.errs = c.errs
 			}
-			err := f.Place.copies.takeAlong(f.Scope, f.Session.Place())
+			err := f.Place.copies.exportAndSeal(f.Scope, f.Session.Place())
 			if (err != nil) != c.fails || !slices.Equal(f.sandbox.methods(), c.methods) {
 				t.Fatalf("requested %v (%v)", f.sandbox.methods(), err)
 			}

@@ -6,17 +6,17 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
-// shown counts what the log has of a running call: bytes by stream, and progress messages.
+// logged counts what the log has of a running call: bytes by stream, and progress messages.
 // Tools repeats all of it, from the beginning, to a caller that attaches to the call.
-type shown struct {
+type logged struct {
 	bytes    map[string]int64
 	progress int
 }
 
-func newShown() *shown { return &shown{bytes: map[string]int64{}} }
+func newLogged() *logged { return &logged{bytes: map[string]int64{}} }
 
 // add counts an event of the log.
-func (s *shown) add(e *sessionv1.Event, call string) {
+func (s *logged) add(e *sessionv1.Event, call string) {
 	switch b := e.Body.(type) {
 	case *sessionv1.Event_ToolCallOutputDelta:
 		if d := b.ToolCallOutputDelta; d.CallId == call {
@@ -32,12 +32,12 @@ func (s *shown) add(e *sessionv1.Event, call string) {
 // replay filters from a call's stream what the log already has. It serves one stream of
 // CallTool.
 type replay struct {
-	log *shown // what the log has; grows. Nil: not known
-	at  *shown // what the stream has brought so far
+	log *logged // what the log has; grows. Nil: not known
+	at  *logged // what the stream has brought so far
 }
 
-// news returns the part of a piece that the log lacks, or nil.
-func (r *replay) news(call string, piece *toolsv1.CallToolResponse) *sessionv1.Event {
+// unlogged returns the part of a piece that the log lacks, or nil.
+func (r *replay) unlogged(call string, piece *toolsv1.CallToolResponse) *sessionv1.Event {
 	if r.log == nil {
 		return nil
 	}
@@ -66,35 +66,35 @@ func (r *replay) news(call string, piece *toolsv1.CallToolResponse) *sessionv1.E
 }
 
 // begin registers a call of which the log has nothing yet.
-func (c *caller) begin(call string) { c.shown.LoadOrStore(call, newShown()) }
+func (c *caller) begin(call string) { c.logged.LoadOrStore(call, newLogged()) }
 
 // replay returns the filter for a stream of a call that this caller or an earlier
 // one began.
 func (c *caller) replay(sc state.Scope, call string) *replay {
-	if known, ok := c.shown.Load(call); ok {
-		return &replay{log: known.(*shown), at: newShown()}
+	if known, ok := c.logged.Load(call); ok {
+		return &replay{log: known.(*logged), at: newLogged()}
 	}
-	known := readShown(sc, call)
+	known := readLogged(sc, call)
 	if known != nil {
-		c.shown.Store(call, known)
+		c.logged.Store(call, known)
 	}
-	return &replay{log: known, at: newShown()}
+	return &replay{log: known, at: newLogged()}
 }
 
 // pageBytes is about how much of the log is read at a time.
 const pageBytes = 1 << 20
 
-// readShown reads from the log what it has of a call of the current step; nil if the
+// readLogged reads from the log what it has of a call of the current step; nil if the
 // log cannot be read.
-func readShown(sc state.Scope, call string) *shown {
-	s := newShown()
+func readLogged(sc state.Scope, call string) *logged {
+	s := newLogged()
 	run := sc.Active.Run
 	after, last := max(run.Began, run.StartSeq, 1)-1, sc.Log.Seq()
 	for after < last {
 		page, err := sc.Store.ListEvents(sc, sc.Lease.Key, after, 0, pageBytes)
 		if err != nil {
-			// Nothing more is shown of a call rather than something twice: its result says it all.
-			sc.Logger.WarnContext(sc, "cannot tell what is shown of a call; no more of its output is", "session", sc.Lease.Session, "call", call, "error", err)
+			// No more output is logged rather than the same output twice; the result has all of it.
+			sc.Logger.WarnContext(sc, "cannot read how much of a call's output is logged; no more of it is", "session", sc.Lease.Session, "call", call, "error", err)
 			return nil
 		}
 		if len(page) == 0 {
