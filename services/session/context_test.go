@@ -53,7 +53,7 @@ func TestOneMessageLongerThanTheContextFailsNoTurn(t *testing.T) {
 		message string
 		calls   int
 	}{
-		"a message": {said, 0}, "a result": {"go", 1}, "many results of one step": {"go", 12},
+		"a message": {said, 0}, "a result": {"go", 1}, "many results of one step": {"go", 6},
 	} {
 		for belief, b := range map[string]struct {
 			bytesEach int

@@ -119,7 +119,7 @@ func TestPagesOfMessagesShowEachOnce(t *testing.T) {
 	f := start(t, hello, func(c *session.Config) { c.CompactAt = 0 }) // nothing but what is said
 	ctx := t.Context()
 	s := f.session(ctx, t)
-	long := strings.Repeat("x", 900_000)
+	long := strings.Repeat("x", 300_000)
 	for range 6 {
 		f.turn(ctx, t, s, long)
 	}

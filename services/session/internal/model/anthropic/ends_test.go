@@ -114,6 +114,9 @@ func TestHowStreamsEnd(t *testing.T) {
 					for bits := range 16 {
 						e.message, e.stopped, e.cut, e.lean = bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
 						n++
+						if n%7 > 0 && testing.Short() {
+							continue // make prove runs all of them
+						}
 						t.Run(fmt.Sprintf("%+v", e), func(t *testing.T) { e.check(t, []int{0, 1, 7}[n%3]) })
 					}
 				}

@@ -107,6 +107,9 @@ func TestHowStreamsEnd(t *testing.T) {
 					for bits := range 8 {
 						e.done, e.cut, e.space = bits&1 != 0, bits&2 != 0, bits&4 != 0
 						n++
+						if n%7 > 0 && testing.Short() {
+							continue // make prove runs all of them
+						}
 						t.Run(fmt.Sprintf("%+v", e), func(t *testing.T) { e.check(t, []int{0, 1, 7}[n%3]) })
 					}
 				}
@@ -317,10 +320,10 @@ func TestAWildServerIsReadInLinearTime(t *testing.T) {
 		return fmt.Sprintf(`{"index":%d,"function":{"name":"LS","arguments":%q}}`, index, args)
 	}
 	chunk := func(delta string) string { return `data: {"choices":[{"delta":{` + delta + `}}]}` + "\n\n" }
-	big := "{" + strings.Repeat(`{},`, 200_000) + "}"
+	big := "{" + strings.Repeat(`{},`, 50_000) + "}"
 	for name, stream := range map[string]string{
 		"a call behind one that is not whole": chunk(`"tool_calls":[`+call(0, big)+`]`) + strings.Repeat(chunk(`"tool_calls":[`+call(1, " ")+`]`), 20_000),
-		"text behind calls":                   chunk(`"tool_calls":[`+call(0, "{}")+`]`) + strings.Repeat(chunk(`"content":"a"`), 100_000),
+		"text behind calls":                   chunk(`"tool_calls":[`+call(0, "{}")+`]`) + strings.Repeat(chunk(`"content":"a"`), 25_000),
 		"details":                             strings.Repeat(chunk(`"reasoning_details":[{"type":"t","index":0,"text":"a"}]`), 50_000),
 		"calls without end":                   "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" + strings.Repeat(`{"index":0,"function":{"name":"A","arguments":"{}"}},{"index":0,"function":{"name":"B","arguments":"{}"}},`, 5_000) + call(2, "") + "]}}]}\n\n",
 	} {
