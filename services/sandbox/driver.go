@@ -47,11 +47,11 @@ type Driver struct {
 	// Unmapped means that the driver cannot map the owners of files (see mount.Options).
 	Unmapped bool
 	// New makes the runner, and returns what it applies to every command.
-	New func(ctx context.Context, g Given) (Runner, []string, error)
+	New func(ctx context.Context, g DriverDeps) (Runner, []string, error)
 }
 
-// Given is what the service provides to a Driver.
-type Given struct {
+// DriverDeps is what the service provides to a Driver.
+type DriverDeps struct {
 	Config Config
 	// Data is the data directory, without links.
 	Data string
@@ -90,7 +90,7 @@ func (s *Service) isolate(ctx context.Context, c Config, d Driver, level, data, 
 		if os.Getuid() == 0 {
 			owners = box.Owners{Base: c.UIDBase, Count: c.UIDCount}
 		}
-		r, included, err := d.New(ctx, Given{Config: c, Data: data, Owners: owners, Network: s.network.Serve, Trust: trust, Log: log})
+		r, included, err := d.New(ctx, DriverDeps{Config: c, Data: data, Owners: owners, Network: s.network.Serve, Trust: trust, Log: log})
 		if err != nil {
 			return owners, nil, err
 		}

@@ -20,7 +20,7 @@ func TestDriversThatCannotBe(t *testing.T) {
 		change func(*sandbox.Config)
 		want   string
 	}{
-		"one that there is not":       {func(c *sandbox.Config) { c.Driver = "docker" }, `driver: "docker" is none of`},
+		"one that there is not":       {func(c *sandbox.Config) { c.Driver = "docker" }, `driver: "docker" is not one of`},
 		"none without a further word": {func(c *sandbox.Config) { c.Driver, c.Level = "none", "auto" }, "allow-no-isolation"},
 		"none with a level":           {func(c *sandbox.Config) { c.Driver, c.Level, c.NoIsolation = "none", "full", true }, `cannot apply the level "full"`},
 		"none with a mount": {func(c *sandbox.Config) {
@@ -32,7 +32,7 @@ func TestDriversThatCannotBe(t *testing.T) {
 		"a place that moves":             {func(c *sandbox.Config) { c.Driver, c.OCI.State = "oci", "here" }, "must be an absolute path"},
 		"pods":                           {func(c *sandbox.Config) { c.Driver = "kubernetes" }, "run `sandbox-kubernetes`"},
 		"none by no name":                {func(c *sandbox.Config) { c.Driver = "" }, "must be one of bubblewrap, oci, none"},
-		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "leave it out"},
+		"the word without what it is of": {func(c *sandbox.Config) { c.NoIsolation = true }, "remove the key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := configuration(t, sandbox.LevelBasic)

@@ -47,7 +47,7 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		{"an alias that is absolute", mount.Rule{Source: dir + "/books", Alias: "/x"}, "alias"},
 		{"a place of the sandbox's own", mount.Rule{Source: "/usr/share", Original: true}, "/usr"},
 		{"no place", mount.Rule{Source: dir + "/books"}, "shown nowhere"},
-		{"a place that others would see", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"default/ann"}}, "others would see the place x"},
+		{"a place that others would see", mount.Rule{Source: dir + "/books", Alias: "x", For: []string{"default/ann"}}, "all users would see the mount point x"},
 		{"a deep place that others would see", mount.Rule{Source: dir + "/books", Alias: "anns/x", For: []string{"default/*"}}, "such as mnt/x"},
 		{"an audience without a tenant", mount.Rule{Source: dir + "/books", Alias: "mnt/x", For: []string{"ann"}}, "tenant/user"},
 		{"every tenant by a star", mount.Rule{Source: dir + "/books", Alias: "mnt/x", For: []string{"*/ann"}}, "tenant/user"},

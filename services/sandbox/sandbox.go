@@ -102,7 +102,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		return nil, err
 	}
 	leftovers := erase.NewLater(d.Log)
-	if err := observeLeftovers(leftovers.Left); err != nil {
+	if err := observeLeftovers(leftovers.Pending); err != nil {
 		return nil, err
 	}
 	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {

@@ -195,7 +195,7 @@ func (s *Service) resolve(name string) (state.Resolved, error) {
 		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
 		ContextTokens: e.ContextTokens, Guardrails: rules,
-		Dearest: e.Dearest,
+		Dearest: e.MaxTokenCost,
 	}, nil
 }
 

@@ -126,7 +126,7 @@ func (c Config) Driver() sandbox.Driver {
 	return sandbox.Driver{Name: "kubernetes", Level: Level, StartTimeout: c.StartTimeout, Unmapped: true, New: c.runner}
 }
 
-func (c Config) runner(ctx context.Context, g sandbox.Given) (sandbox.Runner, []string, error) {
+func (c Config) runner(ctx context.Context, g sandbox.DriverDeps) (sandbox.Runner, []string, error) {
 	if err := c.checkSources(g.Config); err != nil {
 		return nil, nil, err
 	}

@@ -155,7 +155,7 @@ func capset() string {
 	for i := range all {
 		all[i] = unix.CapUserData{Effective: ^uint32(0), Permitted: ^uint32(0), Inheritable: ^uint32(0)}
 	}
-	return told(unix.Capset(&header, &all[0]))
+	return errnoName(unix.Capset(&header, &all[0]))
 }
 
 // ptraceChild looks into a process of its own that asked to be traced: what is
@@ -173,7 +173,7 @@ func ptraceChild([]string) string {
 func stealDescriptor([]string) string {
 	fd, err := unix.PidfdOpen(1, 0)
 	if err != nil {
-		return "pidfd_open: " + told(err)
+		return "pidfd_open: " + errnoName(err)
 	}
 	return raw(unix.SYS_PIDFD_GETFD, uintptr(fd), 3, 0)
 }
@@ -182,7 +182,7 @@ func stealDescriptor([]string) string {
 func killInit([]string) string {
 	fd, err := unix.PidfdOpen(1, 0)
 	if err != nil {
-		return "pidfd_open: " + told(err)
+		return "pidfd_open: " + errnoName(err)
 	}
 	for n := unix.Signal(1); n <= 64; n++ {
 		_ = unix.Kill(1, n)
@@ -198,7 +198,7 @@ func setns([]string) string {
 	for _, kind := range []string{"user", "mnt", "net", "pid", "ipc", "uts", "cgroup"} {
 		fd, err := unix.Open("/proc/self/ns/"+kind, unix.O_RDONLY, 0)
 		if err != nil {
-			return "open: " + told(err)
+			return "open: " + errnoName(err)
 		}
 		if got := raw(unix.SYS_SETNS, uintptr(fd), 0); got != "EPERM" {
 			worst = kind + " " + got
@@ -217,13 +217,13 @@ func namespaceParent([]string) string {
 	}{{"pid", getParent}, {"net", getUser}, {"mnt", getUser}} {
 		fd, err := unix.Open("/proc/self/ns/"+x.kind, unix.O_RDONLY, 0)
 		if err != nil {
-			return "open: " + told(err)
+			return "open: " + errnoName(err)
 		}
 		r, err := call(unix.SYS_IOCTL, uintptr(fd), x.request)
 		if err == nil && x.request == getUser { // its own user namespace is no secret; the one above is
 			r, err = call(unix.SYS_IOCTL, r, getParent)
 		}
-		if got := told(err); got != "EPERM" {
+		if got := errnoName(err); got != "EPERM" {
 			worst = x.kind + " " + got
 		}
 		_ = r

@@ -27,7 +27,7 @@ func init() {
 func compat() string {
 	code, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return "mmap: " + told(err)
+		return "mmap: " + errnoName(err)
 	}
 	copy(code, []byte{0xb8, 0x20, 0x01, 0x00, 0x00, 0xcd, 0x80, 0xc3}) // mov eax, 288; int 0x80; ret
 	entry := uintptr(unsafe.Pointer(&code[0]))                         //nolint:gosec // code that was made above

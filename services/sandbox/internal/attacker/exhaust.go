@@ -53,7 +53,7 @@ func number(args []string) int {
 func fork(args []string) string {
 	for range number(args) {
 		if _, err := os.StartProcess("/bin/sleep", []string{"sleep", "60"}, &os.ProcAttr{}); err != nil {
-			return "refused: " + told(err)
+			return "refused: " + errnoName(err)
 		}
 	}
 	return "never refused"
@@ -71,7 +71,7 @@ func runner(args []string) string {
 	}
 	args = []string{self, "runner", strconv.Itoa(n - 1)}
 	if _, err := os.StartProcess(self, args, &os.ProcAttr{Sys: &unix.SysProcAttr{Setsid: true}}); err != nil { //nolint:gosec // itself
-		return told(err)
+		return errnoName(err)
 	}
 	return "on"
 }
@@ -80,7 +80,7 @@ func runner(args []string) string {
 func zombies(args []string) string {
 	for range number(args) {
 		if _, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{}); err != nil {
-			return "refused: " + told(err)
+			return "refused: " + errnoName(err)
 		}
 	}
 	return "never refused"
@@ -90,7 +90,7 @@ func zombies(args []string) string {
 func descriptors(args []string) string {
 	for range number(args) {
 		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -103,7 +103,7 @@ func inFlight(args []string) string {
 	for range number(args) {
 		var p [2]int
 		if err := unix.Pipe2(p[:], unix.O_NONBLOCK); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		_, _ = unix.Write(p[1], some)
 		rights := unix.UnixRights(p[0])
@@ -115,7 +115,7 @@ func inFlight(args []string) string {
 		}
 		_, _ = unix.Close(p[0]), unix.Close(p[1])
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -148,7 +148,7 @@ func eat(args []string) string {
 	for range number(args) {
 		b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		touch(b)
 	}
@@ -161,10 +161,10 @@ func memfd(args []string) string {
 	for range number(args) {
 		fd, err := unix.MemfdCreate("x", 0)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		if _, err := unix.Write(fd, some); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return keepFor(args[1:])
@@ -175,15 +175,15 @@ func sharedMemory(args []string) string {
 	for range number(args) {
 		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 1<<20, 0o600)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		b, err := unix.SysvShmAttach(id, 0, 0)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		touch(b)
 		if err := unix.SysvShmDetach(b); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return keepFor(args[1:])
@@ -195,7 +195,7 @@ func pipes(args []string) string {
 	for range number(args) {
 		var p [2]int
 		if err := unix.Pipe2(p[:], unix.O_NONBLOCK); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		for {
 			if _, err := unix.Write(p[1], block); err != nil {
@@ -211,7 +211,7 @@ func pipes(args []string) string {
 func loopbackBuffers(args []string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // one that ends with the process
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	block, total := make([]byte, 64<<10), 0
 	for range number(args) {
@@ -241,14 +241,14 @@ func mappedDeleted(args []string) string {
 	for range number(args) {
 		f, err := os.Create("hidden")
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		if err := f.Truncate(4 << 20); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		b, err := unix.Mmap(int(f.Fd()), 0, 4<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		_, _ = f.Close(), os.Remove("hidden")
 		touch(b)
@@ -264,7 +264,7 @@ func asyncIO(args []string) string {
 	for range number(args) {
 		var context uint64
 		if _, err := call(unix.SYS_IO_SETUP, 1024, uintptr(unsafe.Pointer(&context))); err != nil { //nolint:gosec // the kernel takes an address
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -274,7 +274,7 @@ func asyncIO(args []string) string {
 func terminals(args []string) string {
 	for range number(args) {
 		if _, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -291,7 +291,7 @@ func holdTerminals(args []string) string {
 func semaphores(args []string) string {
 	for range number(args) {
 		if _, err := call(unix.SYS_SEMGET, 0, 32000, 0o600); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return keepFor(args[1:])
@@ -303,13 +303,13 @@ func queuedSignals(args []string) string {
 	set := unix.Sigset_t{}
 	set.Val[0] = 1 << (realtime - 1)
 	if err := unix.PthreadSigmask(block, &set, nil); err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	binary.NativeEndian.PutUint32(buffer[0:], realtime)
 	binary.NativeEndian.PutUint32(buffer[8:], ^uint32(0)) // SI_QUEUE
 	for range number(args) {
 		if _, err := call(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(unix.Getpid()), uintptr(unix.Gettid()), realtime, at(0)); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -319,10 +319,10 @@ func queuedSignals(args []string) string {
 func deep(args []string) string {
 	for range number(args) {
 		if err := unix.Mkdir("d", 0o700); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		if err := unix.Chdir("d"); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "made"
@@ -334,12 +334,12 @@ func deep(args []string) string {
 func coreLimit([]string) string {
 	var before, after unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &before); err != nil {
-		return told(err)
+		return errnoName(err)
 	}
-	set := told(unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
+	set := errnoName(unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
 	set += " " + raw(unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, at(4096))
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &after); err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	return fmt.Sprintf("%d %d, %s, %d %d", before.Cur, before.Max, set, after.Cur, after.Max)
 }
@@ -348,8 +348,8 @@ func coreLimit([]string) string {
 func sparse(args []string) string {
 	f, err := os.Create("sparse")
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	defer func() { _, _ = f.Close(), os.Remove("sparse") }()
-	return told(f.Truncate(int64(number(args)) << 30))
+	return errnoName(f.Truncate(int64(number(args)) << 30))
 }

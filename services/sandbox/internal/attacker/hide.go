@@ -19,11 +19,11 @@ func init() { attacks["hide"] = hide }
 func hide(args []string) string {
 	order, watch, err := hidingPlaces()
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	first, last := filepath.Join(order[0], "data"), filepath.Join(order[len(order)-1], "data")
 	if err := os.Mkdir(last, 0o755); err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	content, written := make([]byte, 4<<20), 0
 	for end := time.Now().Add(time.Second); written < number(args) || time.Now().Before(end); {
@@ -32,7 +32,7 @@ func hide(args []string) string {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return told(err)
+			return errnoName(err)
 		case n > 0:
 			if watched(watch) {
 				_ = os.Rename(last, first)

@@ -34,22 +34,22 @@ func keep(args []string) string {
 	const long = 20 * time.Second
 	for _, fill := range fillings[args[0]] {
 		if err := mapOnePage(fill); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	switch args[0] {
 	case "unseen":
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	case "found-mapping":
 		if err := mapFound(); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	case "beheaded", "beheaded-mapping":
 		go func() { time.Sleep(long); fmt.Println("never refused"); os.Exit(0) }() //nolint:forbidigo // an attack that lasts
 		_, _, err := unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
-		return told(err)
+		return errnoName(err)
 	}
 	time.Sleep(long) //nolint:forbidigo // as above
 	return "never refused"
@@ -76,11 +76,11 @@ func reserveMany(args []string) string {
 	for i := range number(args) {
 		f, err := os.Create(fmt.Sprintf("reserved-%d", i))
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 		err = reserve(f)
 		if err := errors.Join(err, f.Close()); err != nil {
-			return told(err)
+			return errnoName(err)
 		}
 	}
 	return "never refused"
@@ -91,7 +91,7 @@ func extentSize([]string) string {
 	const getAttributes, setAttributes, sized = 0x801c581f, 0x401c5820, 0x800
 	f, err := os.Create("extent")
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	defer func() { _ = f.Close() }()
 	old := struct{ flags, size, extents, project, copied, _, _ uint32 }{}             // fsxattr
@@ -110,7 +110,7 @@ func extentSize([]string) string {
 func volumes([]string) string {
 	dir, err := os.Open(".")
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	defer func() { _ = dir.Close() }()
 	worst := "EPERM"

@@ -37,8 +37,8 @@ func main() {
 	fmt.Println(attack(os.Args[2:]))
 }
 
-// told is the name of an error number, or `ok`.
-func told(err error) string {
+// errnoName is the name of an error number, or `ok`.
+func errnoName(err error) string {
 	var e syscall.Errno
 	switch {
 	case err == nil:
@@ -55,7 +55,7 @@ func told(err error) string {
 // raw makes a system call.
 func raw(number uintptr, args ...uintptr) string {
 	_, err := call(number, args...)
-	return told(err)
+	return errnoName(err)
 }
 
 func call(number uintptr, args ...uintptr) (uintptr, error) {

@@ -28,20 +28,20 @@ func socket(args []string) string {
 		n[i] = v
 	}
 	_, err := unix.Socket(n[0], n[1], n[2])
-	return told(err)
+	return errnoName(err)
 }
 
 // connect opens a connection: network and address.
 func connect(args []string) string {
 	c, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(context.Background(), args[0], args[1])
 	if err != nil {
-		return told(err)
+		return errnoName(err)
 	}
 	defer func() { _ = c.Close() }()
 	if args[0][0] == 'u' && args[0][1] == 'd' { // a datagram is the attempt
 		_, err = c.Write([]byte("x"))
 	}
-	return told(err)
+	return errnoName(err)
 }
 
 // abstract connects to an abstract socket by stream, sequenced packet and datagram.
@@ -50,10 +50,10 @@ func abstract(args []string) string {
 	for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_SEQPACKET, unix.SOCK_DGRAM} {
 		fd, err := unix.Socket(unix.AF_UNIX, kind, 0)
 		if err != nil {
-			return told(err)
+			return errnoName(err)
 		}
-		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + args[0]}); told(err) != "ECONNREFUSED" {
-			worst = told(err)
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: "@" + args[0]}); errnoName(err) != "ECONNREFUSED" {
+			worst = errnoName(err)
 		}
 	}
 	return worst
@@ -63,10 +63,10 @@ func abstract(args []string) string {
 func newLink([]string) string {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
 	if err != nil {
-		return "socket: " + told(err)
+		return "socket: " + errnoName(err)
 	}
 	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return "bind: " + told(err)
+		return "bind: " + errnoName(err)
 	}
 	// nlmsghdr{len 32, RTM_NEWLINK, request|ack|create}, ifinfomsg of zeroes but for
 	// the device's flag "up" and number 1, which is the loopback device.
@@ -74,18 +74,18 @@ func newLink([]string) string {
 	m[0], m[4], m[6], m[7] = 32, 16, 0x05, 0x04
 	m[20], m[24], m[28] = 1, 0, 1
 	if err := unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return "send: " + told(err)
+		return "send: " + errnoName(err)
 	}
 	answer := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, answer, 0)
 	if err != nil || n < 20 {
-		return "receive: " + told(err)
+		return "receive: " + errnoName(err)
 	}
 	code := int32(uint32(answer[16]) | uint32(answer[17])<<8 | uint32(answer[18])<<16 | uint32(answer[19])<<24)
 	if code == 0 {
 		return "ok"
 	}
-	return told(unix.Errno(-code))
+	return errnoName(unix.Errno(-code))
 }
 
 // inject puts input into a terminal: in the usual way, with bits above those that the
@@ -94,7 +94,7 @@ func newLink([]string) string {
 func inject([]string) string {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		return "open: " + told(err)
+		return "open: " + errnoName(err)
 	}
 	buffer[0] = 'x'
 	worst := "EPERM"

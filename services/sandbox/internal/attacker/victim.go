@@ -40,7 +40,7 @@ func victim(args []string) string {
 		}()
 	}
 	if _, err := unix.SysvShmGet(0x5ec2e7, 4096, 0o1666); err != nil { // IPC_CREAT, for all
-		return "shmget: " + told(err)
+		return "shmget: " + errnoName(err)
 	}
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1, unix.SIGHUP, unix.SIGINT)

@@ -330,7 +330,7 @@ func (n *Node) tidy() {
 	if err := n.journal.settle(); err != nil {
 		n.o.Log.Error("cannot record the ends of commands", "error", err)
 	}
-	n.o.Leftovers.Again()
+	n.o.Leftovers.Retry()
 	for _, s := range sessions {
 		if err := s.mutations.answerLate(); err != nil {
 			n.o.Log.Error("an answer is in the journal alone", "session", s.key.Session, "error", err)

@@ -106,17 +106,17 @@ func TestWhatCannotBeDeletedKeepsNobodyFromStarting(t *testing.T) {
 	for _, session := range []string{"s", "other", "unmade"} {
 		ensure(t, n, Key{"t", session})
 	}
-	if left := o.Leftovers.Left(); left != 3 {
+	if left := o.Leftovers.Pending(); left != 3 {
 		t.Errorf("%d folders are left", left)
 	}
 	free[0]()
-	if n.tidy(); o.Leftovers.Left() != 2 {
-		t.Errorf("once one can be deleted %d folders are left", o.Leftovers.Left())
+	if n.tidy(); o.Leftovers.Pending() != 2 {
+		t.Errorf("once one can be deleted %d folders are left", o.Leftovers.Pending())
 	}
 	free[1]()
 	free[2]()
 	n.tidy()
-	if left, err := os.ReadDir(filepath.Join(o.Dir, trash)); len(left) != 0 || err != nil || o.Leftovers.Left() != 0 {
+	if left, err := os.ReadDir(filepath.Join(o.Dir, trash)); len(left) != 0 || err != nil || o.Leftovers.Pending() != 0 {
 		t.Errorf("once all can be deleted %v is left, %v", left, err)
 	}
 }
@@ -127,12 +127,12 @@ func TestAWorkspaceIsDeletedWhateverCannotBeDeletedInIt(t *testing.T) {
 	n := openNode(t, o)
 	ensure(t, n, Key{"t", "s"})
 	free := smalldisk.Lasting(t, filepath.Join(o.Dir, "t", "s", "workspace", "x"))
-	if err := n.Delete(Key{"t", "s"}, 0); err != nil || o.Leftovers.Left() != 1 {
-		t.Errorf("%v, %d folders are left", err, o.Leftovers.Left())
+	if err := n.Delete(Key{"t", "s"}, 0); err != nil || o.Leftovers.Pending() != 1 {
+		t.Errorf("%v, %d folders are left", err, o.Leftovers.Pending())
 	}
 	ensure(t, n, Key{"t", "s"})
 	free()
-	if n.tidy(); o.Leftovers.Left() != 0 {
+	if n.tidy(); o.Leftovers.Pending() != 0 {
 		t.Error("a folder is left")
 	}
 }

@@ -9,8 +9,8 @@ type Quota interface {
 	Keep(slot int, bytes, inodes int64, folders ...string) error
 	// Release removes the limits.
 	Release(slot int) error
-	// Left returns how many more bytes and files fit. At zero and below the file system refuses more.
-	Left(slot int) (bytes, inodes int64, err error)
+	// Remaining returns how many more bytes and files fit. At zero and below the file system refuses more.
+	Remaining(slot int) (bytes, inodes int64, err error)
 }
 
 // keepSize makes the file system limit the size of a workspace that is new or whose limits have changed.
@@ -42,7 +42,7 @@ func (n *Node) freeSlot(slot int) {
 func (ws *workspace) full() func() Hit {
 	q, slot, l := ws.node.o.Quota, ws.meta.Slot, ws.limits()
 	return func() Hit {
-		bytes, inodes, err := q.Left(slot)
+		bytes, inodes, err := q.Remaining(slot)
 		switch {
 		case err != nil:
 			ws.node.o.Log.Error("cannot ask the file system how full a workspace is", "error", err)
@@ -61,7 +61,7 @@ func (n *Node) reserveQuota(slot int, bytes, inodes int64) error {
 	if n.o.Quota == nil || bytes <= 0 && inodes <= 0 {
 		return nil
 	}
-	b, i, err := n.o.Quota.Left(slot)
+	b, i, err := n.o.Quota.Remaining(slot)
 	if err == nil && (bytes > b || inodes > i) {
 		err = fmt.Errorf("%w: %d bytes and %d files are left", ErrWorkspaceFull, max(b, 0), max(i, 0))
 	}

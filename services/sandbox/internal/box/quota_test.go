@@ -29,7 +29,7 @@ func (k *keeper) Release(slot int) error {
 	return nil
 }
 
-func (k *keeper) Left(int) (bytes, inodes int64, err error) {
+func (k *keeper) Remaining(int) (bytes, inodes int64, err error) {
 	if !k.bytes {
 		bytes = 1 << 20
 	}

@@ -20,9 +20,9 @@ const serviceGroup = "fairlead-service"
 // place is the group of version 2 below which the service makes its own groups.
 type place struct {
 	dir string
-	// given means that the group was delegated to the service: by systemd (`Delegate=yes`), or as the root
+	// delegated means that the group was delegated to the service: by systemd (`Delegate=yes`), or as the root
 	// of a container.
-	given bool
+	delegated bool
 }
 
 // findPlace finds the group that was delegated to the service: its own, or the parent if the service is in
@@ -85,7 +85,7 @@ func (p place) open() error {
 	if !occupied(err) {
 		return err
 	}
-	if !p.given {
+	if !p.delegated {
 		return fmt.Errorf("%w: processes %v are in it", err, members(p.dir))
 	}
 	below := filepath.Join(p.dir, serviceGroup)

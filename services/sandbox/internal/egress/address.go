@@ -33,8 +33,8 @@ func prefixes(all ...string) []netip.Prefix {
 	return p
 }
 
-// plain unwraps an address: IPv4 in IPv6, and addresses that a NAT64 would send to IPv4.
-func plain(a netip.Addr) netip.Addr {
+// unmap unwraps an address: IPv4 in IPv6, and addresses that a NAT64 would send to IPv4.
+func unmap(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {
 		b := a.As16()
@@ -46,7 +46,7 @@ func plain(a netip.Addr) netip.Addr {
 // isSpecial reports whether an address needs a rule of its own. For IPv6, every address does except global
 // unicast; addresses that lead to IPv4 (6to4, Teredo, NAT64) are special too.
 func isSpecial(a netip.Addr) bool {
-	a = plain(a)
+	a = unmap(a)
 	return !a.IsValid() || (a.Is6() && !unicast6.Contains(a)) || within(special, a)
 }
 
@@ -63,7 +63,7 @@ func within(all []netip.Prefix, a netip.Addr) bool {
 // be special, so that a rule for the whole internet opens no special address. A metadata address must be
 // named alone.
 func opens(p netip.Prefix, a netip.Addr) bool {
-	if a = plain(a); !p.Contains(a) {
+	if a = unmap(a); !p.Contains(a) {
 		return false
 	}
 	if within(metadata, a) {

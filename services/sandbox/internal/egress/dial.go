@@ -103,7 +103,7 @@ func (o *ownAddresses) has(a netip.Addr) bool {
 	if time.Since(o.read) > ownFor {
 		o.all, o.read = interfaceAddresses(), time.Now()
 	}
-	return o.all == nil || o.all[plain(a)]
+	return o.all == nil || o.all[unmap(a)]
 }
 
 // interfaceAddresses returns nil if they cannot be read: then any address may be the node's.
@@ -115,7 +115,7 @@ func interfaceAddresses() map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, n := range nets {
 		if p, err := netip.ParsePrefix(n.String()); err == nil {
-			all[plain(p.Addr())] = true
+			all[unmap(p.Addr())] = true
 		}
 	}
 	return all

@@ -140,7 +140,7 @@ func (s *Server) ask(r *http.Request, kind, exec string) *record {
 	return s.begin(meterOf(r.Context().Value(connKey{})), kind, method(r), exec)
 }
 
-func (r *record) tell() {
+func (r *record) report() {
 	if r.keep != nil {
 		r.keep()
 	}
@@ -186,7 +186,7 @@ func (r *record) end() {
 		r.span.SetStatus(codes.Error, string(r.Outcome))
 	}
 	r.span.End()
-	defer r.tell()
+	defer r.report()
 	if r.inside {
 		return
 	}

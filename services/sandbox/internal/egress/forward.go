@@ -36,8 +36,8 @@ type routeKey struct{}
 
 func routeOf(ctx context.Context) *route { return ctx.Value(routeKey{}).(*route) } //nolint:forcetypeassert // every forwarded request has one
 
-// plain handles requests over a sandbox's connection.
-func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
+// serveForward handles requests over a sandbox's connection.
+func (s *Server) serveForward(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		s.connect(w, r)
 		return
@@ -48,7 +48,7 @@ func (s *Server) plain(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		rec.to(t) // also reported if it is turned away
 	}
-	if rec.turnAway(w, r) {
+	if rec.rejectUnseen(w, r) {
 		return
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) intercepted(w http.ResponseWriter, r *http.Request) {
 	rec := s.ask(r, KindIntercept, c.exec)
 	defer rec.end()
 	rec.to(c.to)
-	if rec.turnAway(w, r) {
+	if rec.rejectUnseen(w, r) {
 		return
 	}
 	if r.URL.Opaque != "" { // it would become the request's target outside, including the host
@@ -270,8 +270,8 @@ func (r *record) answer(w http.ResponseWriter, code int) {
 	_, _ = io.WriteString(w, r.Message+"\n") //nolint:gosec // it is sent as plain text
 }
 
-// turnAway refuses a request unseen: one too many, or with too many header fields.
-func (r *record) turnAway(w http.ResponseWriter, req *http.Request) bool {
+// rejectUnseen refuses a request unseen: one too many, or with too many header fields.
+func (r *record) rejectUnseen(w http.ResponseWriter, req *http.Request) bool {
 	if r.banned != nil {
 		w.Header().Set("Connection", "close")
 		r.refuse(w, r.banned)

@@ -57,7 +57,7 @@ func FuzzRequests(f *testing.F) {
 			}
 		})
 		in, out := net.Pipe()
-		if !l.give(out) {
+		if !l.pass(out) {
 			t.Fatal("the server does not accept")
 		}
 		go func() { _, _ = in.Write(data); _, _ = in.Write([]byte("\r\n\r\n")) }()

@@ -12,21 +12,21 @@ import (
 // it.
 type meter struct {
 	net.Conn
-	s     *Server
-	ctx   context.Context //nolint:containedctx // the connection's life
-	end   context.CancelFunc
-	idle  *time.Timer
-	total *time.Timer
-	left  atomic.Int64 // bytes
-	why   atomic.Pointer[RefusalError]
-	once  sync.Once
+	s         *Server
+	ctx       context.Context //nolint:containedctx // the connection's life
+	end       context.CancelFunc
+	idle      *time.Timer
+	total     *time.Timer
+	remaining atomic.Int64 // bytes
+	why       atomic.Pointer[RefusalError]
+	once      sync.Once
 }
 
 func newMeter(c net.Conn, s *Server) *meter {
 	m := &meter{Conn: c, s: s}
 	m.ctx, m.end = context.WithCancel(s.ctx)
 	l := s.proxy.o.Limits
-	m.left.Store(l.Bytes)
+	m.remaining.Store(l.Bytes)
 	m.idle = time.AfterFunc(l.Idle, func() { m.limit("the connection was idle for " + l.Idle.String()) })
 	m.total = time.AfterFunc(l.Total, func() { m.limit("the connection is older than " + l.Total.String()) })
 	return m
@@ -55,7 +55,7 @@ func (m *meter) count(n int) {
 	if m.ctx.Err() != nil { // it was closed meanwhile; without this it would be kept until the timeout
 		m.idle.Stop()
 	}
-	if m.left.Add(-int64(n)) < 0 {
+	if m.remaining.Add(-int64(n)) < 0 {
 		m.limit("the connection has reached its byte limit")
 	}
 }
@@ -118,8 +118,8 @@ func newHandoff(addr net.Addr) *handoff {
 	return &handoff{conns: make(chan net.Conn), done: make(chan struct{}), addr: addr}
 }
 
-// give passes a connection on; it returns false if the handoff is closed.
-func (h *handoff) give(c net.Conn) bool {
+// pass passes a connection on; it returns false if the handoff is closed.
+func (h *handoff) pass(c net.Conn) bool {
 	select {
 	case h.conns <- c:
 		return true

@@ -216,7 +216,7 @@ func prefixPattern(p netip.Prefix) (pattern, error) {
 	if p.Masked() != p {
 		return pattern{}, fmt.Errorf("%s has bits beyond its length: %s is the range", p, p.Masked())
 	}
-	if a := p.Addr(); a.Is4In6() || plain(a) != a {
+	if a := p.Addr(); a.Is4In6() || unmap(a) != a {
 		return pattern{}, fmt.Errorf("%s holds IPv4 addresses: write them as such", p)
 	}
 	return pattern{prefix: p}, nil
@@ -225,7 +225,7 @@ func prefixPattern(p netip.Prefix) (pattern, error) {
 func (p pattern) matches(t target) bool {
 	switch {
 	case t.addr.IsValid():
-		return p.prefix.IsValid() && p.prefix.Contains(plain(t.addr))
+		return p.prefix.IsValid() && p.prefix.Contains(unmap(t.addr))
 	case p.any:
 		return true
 	case p.suffix != "":

@@ -19,7 +19,7 @@ const (
 	upstreamIdle   = 30 * time.Second
 	upstreamUnused = 8 // connections to one host
 	placeTimeout   = 10 * time.Second
-	placeAgain     = 10 * time.Millisecond
+	placeRetry     = 10 * time.Millisecond
 )
 
 // Server serves one sandbox's listener. Servers never share connections to the outside: what one policy has
@@ -65,7 +65,7 @@ func (p *Proxy) Serve(l net.Listener, policy *Policy, c Client) *Server {
 		Rewrite: rewrite, Transport: s.transport, FlushInterval: -1, ModifyResponse: s.answered, ErrorHandler: s.failed,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // errors are in the events
 	}
-	s.outer = s.http(s.plain)
+	s.outer = s.http(s.serveForward)
 	s.inner = s.http(s.intercepted)
 	s.run(s.outer, door{Listener: l, s: s})
 	s.run(s.inner, s.secret)
@@ -198,7 +198,7 @@ func (s *Server) takePlace(ctx context.Context) error {
 	}
 	late := time.NewTimer(placeTimeout)
 	defer late.Stop()
-	again := time.NewTicker(placeAgain) // a connection becomes idle shortly after its answer has ended
+	again := time.NewTicker(placeRetry) // a connection becomes idle shortly after its answer has ended
 	defer again.Stop()
 	for {
 		s.transport.CloseIdleConnections()

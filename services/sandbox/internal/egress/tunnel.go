@@ -26,7 +26,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		rec.to(t) // also reported if it is turned away
 	}
-	if rec.turnAway(w, r) {
+	if rec.rejectUnseen(w, r) {
 		return
 	}
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *Server) intercept(w http.ResponseWriter, rec *record, t target) {
 		rec.fail(deny("the TLS inside is for another host than the connection, which is for %s", t.host()))
 	case err != nil:
 		rec.fail(&RefusalError{Outcome: Failed, Message: "the client does not speak TLS, or does not trust the node's authority: see SSL_CERT_FILE"})
-	case s.secret.give(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
+	case s.secret.pass(&intercept{Conn: c, meter: in.meter, to: t, exec: rec.Exec}):
 		rec.inside, rec.Outcome = true, Opened
 		return
 	default:

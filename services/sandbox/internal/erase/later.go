@@ -37,8 +37,8 @@ func (l *Later) All(dir string) {
 	}
 }
 
-// Again retries the deletion of the tracked trees.
-func (l *Later) Again() {
+// Retry retries the deletion of the tracked trees.
+func (l *Later) Retry() {
 	l.mu.Lock()
 	dirs := make([]string, 0, len(l.left))
 	for dir := range l.left {
@@ -50,8 +50,8 @@ func (l *Later) Again() {
 	}
 }
 
-// Left returns how many trees could not be deleted.
-func (l *Later) Left() int {
+// Pending returns how many trees could not be deleted.
+func (l *Later) Pending() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.left)

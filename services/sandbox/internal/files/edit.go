@@ -78,7 +78,7 @@ func Apply(name string, content []byte, edits []Edit) ([]byte, []int32, error) {
 			counts = append(counts, 1)
 			continue
 		}
-		if err := encoded.takes(name, e); err != nil {
+		if err := encoded.accepts(name, e); err != nil {
 			return nil, nil, err
 		}
 		r := newReplacement(content, e)

@@ -30,9 +30,9 @@ func findEncoding(content []byte) encoding {
 	return e
 }
 
-// takes refuses an edit that would mix encodings in a file, or that would write the replacement marks that
+// accepts refuses an edit that would mix encodings in a file, or that would write the replacement marks that
 // Read shows for invalid bytes.
-func (e encoding) takes(name string, edit Edit) error {
+func (e encoding) accepts(name string, edit Edit) error {
 	switch {
 	case e.utf16:
 		return fmt.Errorf("%w: %s is UTF-16: convert it first, with iconv -f UTF-16 -t UTF-8", ErrNotText, name)

@@ -190,7 +190,7 @@ func (g *grep) walk(ctx context.Context, t *Tree, place, name string, mounts fun
 }
 
 func (g *grep) visit(ctx context.Context, dir *os.File, last, name string, st *unix.Stat_t) error {
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || !g.wanted(last, name) {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || !g.included(last, name) {
 		return nil
 	}
 	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -216,8 +216,8 @@ func (g *grep) hand(ctx context.Context, j *grepJob) error {
 	return nil
 }
 
-// wanted matches the glob as ripgrep does: a glob without a slash may match at any depth.
-func (g *grep) wanted(last, name string) bool {
+// included matches the glob as ripgrep does: a glob without a slash may match at any depth.
+func (g *grep) included(last, name string) bool {
 	if g.q.Glob == "" {
 		return true
 	}

@@ -28,7 +28,7 @@ func (t *Tree) Remove(name string, recursive bool, before func(Step) error) erro
 	defer func() { _ = dir.Close() }()
 	fd := int(dir.Fd())
 	if before != nil {
-		if err := t.tell(fd, last, name, recursive, before); err != nil {
+		if err := t.reportStep(fd, last, name, recursive, before); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) 
 	return nil
 }
 
-// tell describes the file to before, ahead of its removal.
-func (t *Tree) tell(fd int, last, name string, recursive bool, before func(Step) error) error {
+// reportStep describes the file to before, ahead of its removal.
+func (t *Tree) reportStep(fd int, last, name string, recursive bool, before func(Step) error) error {
 	i, err := t.describe(fd, last, name)
 	if err != nil {
 		return err

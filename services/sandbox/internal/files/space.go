@@ -226,8 +226,8 @@ func (s *Space) below(name string) (all []*Mounted) {
 	return all
 }
 
-// lies reports whether a path is the place of a mount.
-func (s *Space) lies(name string) bool {
+// isMountPoint reports whether a path is the place of a mount.
+func (s *Space) isMountPoint(name string) bool {
 	for _, m := range s.mounts {
 		if m.Alias == name {
 			return true
@@ -271,12 +271,12 @@ func (s *Space) search(m *Mounted, full, rest string, walk func(*os.File, string
 		defer func() { _ = dir.Close() }()
 		return walk(dir, name, mounts)
 	}
-	top := func(t *Tree) error { return one(t, rest, full, s.lies) }
+	top := func(t *Tree) error { return one(t, rest, full, s.isMountPoint) }
 	if err := s.top(m, top); err != nil {
 		return err
 	}
 	for _, m := range s.below(full) {
-		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, s.lies) }); err != nil && !errors.Is(err, errShut) {
+		if err := m.in(func(t *Tree) error { return one(t, ".", m.Alias, s.isMountPoint) }); err != nil && !errors.Is(err, errShut) {
 			return err
 		}
 	}
@@ -294,11 +294,11 @@ func (s *Space) Grep(ctx context.Context, q GrepQuery, send func(GrepMatch) erro
 		return false, err
 	}
 	g.search = func(ctx context.Context) error {
-		if err := s.top(m, func(t *Tree) error { return g.walk(ctx, t, rest, full, s.lies) }); err != nil {
+		if err := s.top(m, func(t *Tree) error { return g.walk(ctx, t, rest, full, s.isMountPoint) }); err != nil {
 			return err
 		}
 		for _, m := range s.below(full) {
-			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, s.lies) }); err != nil && !errors.Is(err, errShut) {
+			if err := m.in(func(t *Tree) error { return g.walk(ctx, t, ".", m.Alias, s.isMountPoint) }); err != nil && !errors.Is(err, errShut) {
 				return err
 			}
 		}

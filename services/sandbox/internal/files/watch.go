@@ -85,7 +85,7 @@ func (t *Tree) watch(name string) (*watch, error) {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &watch{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), tree: t, top: name, names: map[int32]string{}}
-	if err := cmp.Or(w.guard(), w.begin(), w.gone()); err != nil {
+	if err := cmp.Or(w.guard(), w.begin(), w.checkExists()); err != nil {
 		return nil, errors.Join(err, w.file.Close())
 	}
 	return w, nil
@@ -197,8 +197,8 @@ func refused(name string, err error) error {
 	return fmt.Errorf("watch %s: %w", name, err)
 }
 
-// gone returns ErrGone if the workspace is no longer where it was opened.
-func (w *watch) gone() error {
+// checkExists returns ErrGone if the workspace is no longer where it was opened.
+func (w *watch) checkExists() error {
 	return outside(func() error {
 		root := w.workspace()
 		var open, there unix.Stat_t
@@ -243,7 +243,7 @@ func (w *watch) run(ctx context.Context, report func([]Changed) error) error {
 			}
 		}
 		if len(w.names) == 0 {
-			return cmp.Or(w.gone(), fmt.Errorf("%w: %s was deleted", ErrNotFound, w.top))
+			return cmp.Or(w.checkExists(), fmt.Errorf("%w: %s was deleted", ErrNotFound, w.top))
 		}
 	}
 }
@@ -267,10 +267,10 @@ func (w *watch) decode(raw []byte) ([]Changed, error) {
 func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		batch.add(Changed{Kind: Lost})
-		return cmp.Or(w.gone(), w.again())
+		return cmp.Or(w.checkExists(), w.again())
 	}
 	if wd == w.above {
-		return w.gone()
+		return w.checkExists()
 	}
 	dir, known := w.names[wd]
 	if mask&unix.IN_IGNORED != 0 {
@@ -278,7 +278,7 @@ func (w *watch) change(batch *changes, wd int32, mask uint32, last string) error
 		return nil
 	}
 	if known && dir == w.top && mask&unix.IN_MOVE_SELF != 0 {
-		return cmp.Or(w.gone(), fmt.Errorf("%w: %s was moved", ErrNotFound, w.top))
+		return cmp.Or(w.checkExists(), fmt.Errorf("%w: %s was moved", ErrNotFound, w.top))
 	}
 	if !known || last == "" {
 		return nil // of the directory itself: its parent reports it
@@ -341,25 +341,25 @@ func (w *watch) forget(name string) {
 
 // changes collects changes; repeated changes of a file count once.
 type changes struct {
-	all  []Changed
-	told told
+	all      []Changed
+	reported reported
 }
 
-// told is the last report of a path, and those of the paths below. It is a tree, so that forgetting a
+// reported is the last report of a path, and those of the paths below. It is a tree, so that forgetting a
 // folder does not visit all other paths.
-type told struct {
+type reported struct {
 	last  ChangeKind
-	below map[string]*told
+	below map[string]*reported
 }
 
-func (t *told) at(name string) *told {
+func (t *reported) at(name string) *reported {
 	for part := range strings.SplitSeq(name, "/") {
 		next := t.below[part]
 		if next == nil {
 			if t.below == nil {
-				t.below = map[string]*told{}
+				t.below = map[string]*reported{}
 			}
-			next = &told{}
+			next = &reported{}
 			t.below[part] = next
 		}
 		t = next
@@ -368,7 +368,7 @@ func (t *told) at(name string) *told {
 }
 
 func (c *changes) add(x Changed) {
-	was := c.told.at(x.Path)
+	was := c.reported.at(x.Path)
 	// A created and then written file counts as created.
 	if was.last == x.Kind || was.last == Created && x.Kind == Modified {
 		return
@@ -378,4 +378,4 @@ func (c *changes) add(x Changed) {
 }
 
 // forget makes the contents of a removed directory be reported anew.
-func (c *changes) forget(name string) { c.told.at(name).below = nil }
+func (c *changes) forget(name string) { c.reported.at(name).below = nil }

@@ -53,7 +53,7 @@ func (s *starter) ended(pid int, status unix.WaitStatus, usage *unix.Rusage) err
 	c.add(usage)
 	delete(s.commands, pid)
 	defer c.request.release()
-	s.noteSaid(c)
+	s.markReported(c)
 	swept := len(s.commands) == 0
 	if swept {
 		sweep(c)

@@ -46,7 +46,7 @@ func startRelay() (socket int, r *relay, err error) {
 	deaf := time.AfterFunc(deafTimeout, func() { endAll("the service was silent for " + deafTimeout.String()) })
 	r.mux = stream.New(stream.Options{
 		Read: os.Stdin, Write: os.Stdout, MaxPacket: stream.MaxRequest, Packet: r.request,
-		Heard: func() { deaf.Reset(deafTimeout) },
+		OnFrame: func() { deaf.Reset(deafTimeout) },
 	})
 	go func() {
 		if err := r.mux.Run(); !errors.Is(err, io.EOF) {

@@ -15,16 +15,16 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// sayAfter is how long init waits before it reports the start of a command. A command that ends earlier is
+// reportAfter is how long init waits before it reports the start of a command. A command that ends earlier is
 // reported only once. A caller that waits for the start is told at once.
-const sayAfter = 2 * time.Millisecond
+const reportAfter = 2 * time.Millisecond
 
 // command is a running command.
 type command struct {
 	id       uint64
 	request  request // read by the child
 	child    *child
-	said     bool // whether its start was reported
+	reported bool // whether its start was reported
 	terminal int  // master of its terminal, until the start is reported; none: it has no terminal
 	line     int  // slave of its terminal, until it has ended: it may close and reopen its own; none: no terminal
 	cpu      int64
@@ -33,13 +33,13 @@ type command struct {
 
 // starter starts commands and tracks those that run.
 type starter struct {
-	long     func(packet []byte) ([]byte, error) // returns the Start of a Long without a file; nil where all have one
-	commands map[int]*command
-	unsaid   int       // commands whose start is not reported yet
-	sayAt    time.Time // when to report it
-	garbage  int       // approximate bytes since the last collection
-	putOff   int       // how often the collection was put off
-	threads  int       // threads of the runtime, made before it needs them
+	long       func(packet []byte) ([]byte, error) // returns the Start of a Long without a file; nil where all have one
+	commands   map[int]*command
+	unreported int       // commands whose start is not reported yet
+	reportAt   time.Time // when to report it
+	garbage    int       // approximate bytes since the last collection
+	putOff     int       // how often the collection was put off
+	threads    int       // threads of the runtime, made before it needs them
 }
 
 // serve handles the service's requests until it is gone.
@@ -59,8 +59,8 @@ func (s *starter) serve() error {
 				return err
 			}
 		}
-		if s.unsaid > 0 && !time.Now().Before(s.sayAt) {
-			if err := s.sayStarted(); err != nil {
+		if s.unreported > 0 && !time.Now().Before(s.reportAt) {
+			if err := s.reportStarted(); err != nil {
 				return err
 			}
 		}
@@ -83,20 +83,20 @@ func (s *starter) serve() error {
 // patience returns the longest wait, in milliseconds.
 func (s *starter) patience() int {
 	switch {
-	case s.unsaid > 0:
-		return int(max(time.Until(s.sayAt)+time.Millisecond-1, 0) / time.Millisecond)
+	case s.unreported > 0:
+		return int(max(time.Until(s.reportAt)+time.Millisecond-1, 0) / time.Millisecond)
 	case s.putOff > 0:
 		return collectPause
 	}
 	return -1
 }
 
-// sayStarted reports the starts that are not reported yet. If that fails, it retries later.
-func (s *starter) sayStarted() error {
-	s.sayAt = time.Now().Add(sayAfter)
+// reportStarted reports the starts that are not reported yet. If that fails, it retries later.
+func (s *starter) reportStarted() error {
+	s.reportAt = time.Now().Add(reportAfter)
 	for pid, c := range s.commands {
-		if !c.said {
-			if err := s.say(pid, c); err != nil {
+		if !c.reported {
+			if err := s.reportStart(pid, c); err != nil {
 				return err
 			}
 		}
@@ -104,9 +104,9 @@ func (s *starter) sayStarted() error {
 	return nil
 }
 
-// say reports a command's start and passes its pidfd and terminal. It does nothing while that is
+// reportStart reports a command's start and passes its pidfd and terminal. It does nothing while that is
 // impossible: a user's files in transit in sockets are limited, and commands may use up the limit.
-func (s *starter) say(pid int, c *command) error {
+func (s *starter) reportStart(pid int, c *command) error {
 	pidfd, err := unix.PidfdOpen(pid, 0) // it is not reaped yet
 	if err != nil {
 		return err
@@ -122,16 +122,16 @@ func (s *starter) say(pid int, c *command) error {
 	case err != nil:
 		return err
 	}
-	s.noteSaid(c)
+	s.markReported(c)
 	return nil
 }
 
-func (s *starter) noteSaid(c *command) {
-	if c.said {
+func (s *starter) markReported(c *command) {
+	if c.reported {
 		return
 	}
-	c.said = true
-	s.unsaid--
+	c.reported = true
+	s.unreported--
 	closeAll(c.terminal)
 	c.terminal = none
 }
@@ -296,12 +296,12 @@ func (s *starter) start(c *wire.Command, r request, streams []int, gate int) (he
 	started := &command{id: c.ID, request: r, child: child, terminal: master, line: slave}
 	master, slave = none, none // the child has them
 	s.commands[pid] = started
-	if s.unsaid == 0 {
-		s.sayAt = time.Now().Add(sayAfter)
+	if s.unreported == 0 {
+		s.reportAt = time.Now().Add(reportAfter)
 	}
-	s.unsaid++
-	if c.Tell {
-		return true, s.say(pid, started)
+	s.unreported++
+	if c.ReportStart {
+		return true, s.reportStart(pid, started)
 	}
 	return true, nil
 }

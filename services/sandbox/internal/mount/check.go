@@ -40,11 +40,11 @@ var system = []string{
 
 // compile checks a mount of the operator.
 func (s *Set) compile(r Rule) (rule, error) {
-	made := rule{Mount: box.Mount{Name: r.Name, Source: r.Source, Alias: r.Alias, Original: r.Original}, whom: r.For, onRequest: r.OnRequest}
+	made := rule{Mount: box.Mount{Name: r.Name, Source: r.Source, Alias: r.Alias, Original: r.Original}, audience: r.For, onRequest: r.OnRequest}
 	if !nameForm.MatchString(r.Name) {
 		return made, errors.New("a name is 1 to 63 lower-case letters, digits and '-', and begins with no '-'")
 	}
-	if err := made.whom.check(); err != nil {
+	if err := made.audience.check(); err != nil {
 		return made, err
 	}
 	switch r.Mode {
@@ -200,7 +200,7 @@ func tryMapping(m box.Mount, o box.Owner) error {
 func (s *Set) checkSecrecy() error {
 	var faults []error
 	for i, r := range s.rules {
-		if len(r.whom) == 0 {
+		if len(r.audience) == 0 {
 			continue
 		}
 		for _, dir := range s.common() {
@@ -209,7 +209,7 @@ func (s *Set) checkSecrecy() error {
 			}
 		}
 		for j, other := range s.rules {
-			if i != j && within(r.Source, other.Source) && !r.whom.covers(other.whom) {
+			if i != j && within(r.Source, other.Source) && !r.audience.covers(other.audience) {
 				faults = append(faults, fmt.Errorf("mount %s is not for all users of mount %s, which also shows %s: choose a source outside of %s", r.Name, other.Name, r.Source, other.Source))
 			}
 		}

@@ -60,13 +60,13 @@ func (s *Set) openCovers() error {
 
 // Private implements box.Mounts.
 func (s *Set) Private(tenant string) bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.whom.concerns(tenant) })
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.audience.concerns(tenant) })
 }
 
 // checkPrivate refuses an alias that other users would see. A mount at its original place has no place in
 // the workspace.
 func (r rule) checkPrivate() error {
-	if len(r.whom) == 0 || r.Alias == "" || strings.HasPrefix(r.Alias, PrivateFolder+"/") {
+	if len(r.audience) == 0 || r.Alias == "" || strings.HasPrefix(r.Alias, PrivateFolder+"/") {
 		return nil
 	}
 	return fmt.Errorf("alias: all users would see the mount point %s, but the mount is not for all users: choose an alias below %s, such as %s/%s", r.Alias, PrivateFolder, PrivateFolder, path.Base(r.Alias))

@@ -91,7 +91,7 @@ type Set struct {
 // rule is a checked Rule.
 type rule struct {
 	box.Mount
-	whom      audience
+	audience  audience
 	onRequest bool
 }
 
@@ -103,7 +103,7 @@ func (s *Set) For(tenant, user string, asked []string) ([]box.Mount, error) {
 	all := make([]box.Mount, 0, len(s.rules)+2)
 	all = append(all, s.workflows(tenant))
 	for _, r := range s.rules {
-		if r.whom.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
+		if r.audience.includes(tenant, user) && (!r.onRequest || slices.Contains(asked, r.Name)) {
 			all = append(all, r.Mount)
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Set) Offers(tenant, user string) []Offer {
 	}
 	all := []Offer{{Name: WorkflowsFolder, Paths: []string{path.Join(box.WorkspacePath, WorkflowsFolder)}}}
 	for _, r := range s.rules {
-		if !r.whom.includes(tenant, user) {
+		if !r.audience.includes(tenant, user) {
 			continue
 		}
 		o := Offer{Name: r.Name, Writable: r.Writable, OnRequest: r.onRequest}

@@ -85,11 +85,11 @@ func TestANodesStartDisturbsNoOther(t *testing.T) {
 func TestAStorageThatCannotBeDeletedKeepsNobodyFromStarting(t *testing.T) {
 	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}
 	free := smalldisk.Lasting(t, filepath.Join(o.Storage.Dir, ".removed", "x", "y"))
-	if _, err := New(o); err != nil || o.Leftovers.Left() != 1 {
-		t.Errorf("%d are left, %v", o.Leftovers.Left(), err)
+	if _, err := New(o); err != nil || o.Leftovers.Pending() != 1 {
+		t.Errorf("%d are left, %v", o.Leftovers.Pending(), err)
 	}
 	free()
-	if o.Leftovers.Again(); o.Leftovers.Left() != 0 {
+	if o.Leftovers.Retry(); o.Leftovers.Pending() != 0 {
 		t.Error("it is left still")
 	}
 }

@@ -70,13 +70,13 @@ func check(key string) error {
 		return fmt.Errorf("%w: it has %d bytes", ErrKey, len(key))
 	}
 	for part := range strings.SplitSeq(key, "/") {
-		if part == "" || part[0] == '.' || len(part) > 250 || strings.ContainsFunc(part, strange) {
+		if part == "" || part[0] == '.' || len(part) > 250 || strings.ContainsFunc(part, isReserved) {
 			return fmt.Errorf("%w: %.100q", ErrKey, key)
 		}
 	}
 	return nil
 }
 
-func strange(c rune) bool {
+func isReserved(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.%=", c)
 }

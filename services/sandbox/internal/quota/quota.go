@@ -128,9 +128,9 @@ func (p *Projects) Release(slot int) error {
 // more: it needs some for itself. Of a small limit it is one part in 16.
 const blockSlack = 64 << 10
 
-// Left returns how many more bytes and files a project may hold, less what the file system may need for
+// Remaining returns how many more bytes and files a project may hold, less what the file system may need for
 // itself.
-func (p *Projects) Left(slot int) (bytes, inodes int64, err error) {
+func (p *Projects) Remaining(slot int) (bytes, inodes int64, err error) {
 	limit, used, err := p.kernel.read(p.dir, p.project(slot))
 	if err != nil {
 		return 0, 0, fmt.Errorf("read a project of the file system's quota: %w", err)

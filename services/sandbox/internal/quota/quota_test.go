@@ -65,7 +65,7 @@ func TestAKernelThatTakesEveryCallAndKeepsNothingIsRefused(t *testing.T) {
 	p.kernel.read = func(string, uint32) (limit, used Limit, err error) {
 		return Limit{1 << 20, 10}, Limit{1<<20 - 100<<10, 9}, nil
 	}
-	if bytes, inodes, err := p.Left(3); bytes != 36<<10 || inodes != 1 || err != nil {
+	if bytes, inodes, err := p.Remaining(3); bytes != 36<<10 || inodes != 1 || err != nil {
 		t.Errorf("left are %v, %v, %v", bytes, inodes, err)
 	}
 	if err := p.Set(3, Limit{1, 2}, "a", "b"); err != nil {

@@ -67,12 +67,12 @@ var progressForm = regexp.MustCompile(`^(Counting objects|Compressing objects|Re
 // Progress parses Git's progress and keeps the end of its other output.
 type Progress struct {
 	Tail
-	// Tell is called for new progress, at most a few times a second.
-	Tell func(phase string, percent int)
+	// Report is called for new progress, at most a few times a second.
+	Report func(phase string, percent int)
 
-	line  []byte
-	phase string
-	told  time.Time
+	line       []byte
+	phase      string
+	reportedAt time.Time
 }
 
 // progressPause is the shortest time between two calls of Tell for one phase.
@@ -95,16 +95,16 @@ func (p *Progress) Write(b []byte) (int, error) {
 
 func (p *Progress) see() {
 	m := progressForm.FindSubmatch(p.line)
-	if m == nil || p.Tell == nil {
+	if m == nil || p.Report == nil {
 		return
 	}
 	phase := string(m[1])
 	percent, _ := strconv.Atoi(string(m[2])) // three digits at most
-	if percent > 100 || phase == p.phase && percent < 100 && time.Since(p.told) < progressPause {
+	if percent > 100 || phase == p.phase && percent < 100 && time.Since(p.reportedAt) < progressPause {
 		return
 	}
-	p.phase, p.told = phase, time.Now()
-	p.Tell(phase, percent)
+	p.phase, p.reportedAt = phase, time.Now()
+	p.Report(phase, percent)
 }
 
 // Description is a repository's description of itself.

@@ -14,7 +14,7 @@ import (
 type loan struct {
 	mode    uint32      // the mode to restore
 	rights  uint32      // the rights that were lent
-	given   unix.Stat_t // the status after the change
+	changed unix.Stat_t // the status after the change
 	holders int
 }
 
@@ -48,7 +48,7 @@ func Stat(dir int, name string, st *unix.Stat_t) (err error) {
 	if look(); err != nil {
 		return err
 	}
-	if l := loans.all[identify(st)]; l != nil && st.Mode == l.given.Mode {
+	if l := loans.all[identify(st)]; l != nil && st.Mode == l.changed.Mode {
 		st.Mode = st.Mode&^bits | l.mode
 	}
 	return nil
@@ -119,12 +119,12 @@ func borrow(at int, rights uint32) (*loan, error) {
 	}
 	begun := l == nil
 	if begun {
-		l = &loan{mode: st.Mode & bits, given: st}
+		l = &loan{mode: st.Mode & bits, changed: st}
 		loans.open.Add(1)
 	}
 	loans.begun.Add(1)
-	if st.Mode != l.given.Mode { // a command has changed it meanwhile
-		l.mode, l.given = st.Mode&bits, st
+	if st.Mode != l.changed.Mode { // a command has changed it meanwhile
+		l.mode, l.changed = st.Mode&bits, st
 	}
 	if st.Mode&rights != rights {
 		err = l.give(at, st.Mode&bits|rights)
@@ -146,7 +146,7 @@ func (l *loan) give(at int, mode uint32) error {
 	if err := unix.Chmod(link(at), mode); err != nil {
 		return err
 	}
-	return unix.Fstat(at, &l.given)
+	return unix.Fstat(at, &l.changed)
 }
 
 // back returns one holder's part of the loan.
@@ -160,10 +160,10 @@ func (l *loan) back(at int) {
 		return
 	}
 	var now unix.Stat_t
-	if err := unix.Fstat(at, &now); err == nil && now.Mode == l.given.Mode {
+	if err := unix.Fstat(at, &now); err == nil && now.Mode == l.changed.Mode {
 		_ = unix.Chmod(link(at), l.mode) // the service was permitted to change this file
 	}
-	delete(loans.all, identify(&l.given))
+	delete(loans.all, identify(&l.changed))
 	loans.open.Add(-1)
 }
 
@@ -219,7 +219,7 @@ func change(dir int, name string, to func(st *unix.Stat_t, mode uint32) uint32) 
 		return false, err
 	}
 	was := st.Mode & bits
-	if l != nil && st.Mode == l.given.Mode {
+	if l != nil && st.Mode == l.changed.Mode {
 		was = l.mode
 	}
 	mode := to(&st, was)

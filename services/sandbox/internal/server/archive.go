@@ -148,12 +148,12 @@ const archiveLook = 8 << 20
 
 // receiver reads the data of a stream.
 type receiver struct {
-	stream grpc.ClientStreamingServer[sandboxv1.ImportWorkspaceRequest, sandboxv1.ImportWorkspaceResponse]
-	rest   []byte
+	stream    grpc.ClientStreamingServer[sandboxv1.ImportWorkspaceRequest, sandboxv1.ImportWorkspaceResponse]
+	remaining []byte
 }
 
 func (r *receiver) Read(b []byte) (int, error) {
-	for len(r.rest) == 0 {
+	for len(r.remaining) == 0 {
 		m, err := r.stream.Recv()
 		if err != nil {
 			return 0, err
@@ -161,9 +161,9 @@ func (r *receiver) Read(b []byte) (int, error) {
 		if m.GetOpen() != nil {
 			return 0, invalid("kind", "open is the first request, and only the first")
 		}
-		r.rest = m.GetData()
+		r.remaining = m.GetData()
 	}
-	n := copy(b, r.rest)
-	r.rest = r.rest[n:]
+	n := copy(b, r.remaining)
+	r.remaining = r.remaining[n:]
 	return n, nil
 }

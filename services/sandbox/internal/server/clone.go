@@ -23,7 +23,7 @@ type clone struct {
 	url       repository.URL
 	network   box.OperatorNetwork
 	directory string
-	tell      func(phase string, percent int)
+	report    func(phase string, percent int)
 }
 
 func (s *repositoryServer) CloneRepository(r *sandboxv1.CloneRepositoryRequest, stream sandboxv1.RepositoryService_CloneRepositoryServer) error {
@@ -35,7 +35,7 @@ func (s *repositoryServer) CloneRepository(r *sandboxv1.CloneRepositoryRequest, 
 	if err != nil {
 		return status(err)
 	}
-	p := &clone{s: s, call: c, r: r, directory: r.GetDirectory(), tell: func(phase string, percent int) {
+	p := &clone{s: s, call: c, r: r, directory: r.GetDirectory(), report: func(phase string, percent int) {
 		// A broken stream ends the context, and with it the clone.
 		_ = stream.Send(&sandboxv1.CloneRepositoryResponse{Kind: &sandboxv1.CloneRepositoryResponse_Progress{
 			Progress: &sandboxv1.CloneProgress{Phase: phase, Percent: int32(percent)},
@@ -161,7 +161,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 
 // make makes the clone and describes it.
 func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
-	if _, err := p.s.runBeside(b, repository.Clone(p.url, int(p.r.GetDepth())), p.tell); err != nil {
+	if _, err := p.s.runBeside(b, repository.Clone(p.url, int(p.r.GetDepth())), p.report); err != nil {
 		return nil, err
 	}
 	if err := p.checkout(b); err != nil {
@@ -222,7 +222,7 @@ func (p *clone) find(b *box.Beside, ref string) (string, error) {
 	if p.resolves(b, ref) {
 		return ref, nil
 	}
-	_, err := p.s.runBeside(b, repository.FetchCommit(ref, int(p.r.GetDepth())), p.tell)
+	_, err := p.s.runBeside(b, repository.FetchCommit(ref, int(p.r.GetDepth())), p.report)
 	return ref, err
 }
 
@@ -232,6 +232,6 @@ func (p *clone) resolves(b *box.Beside, ref string) bool {
 }
 
 func (p *clone) git(b *box.Beside, argv []string) error {
-	_, err := p.s.runBeside(b, argv, p.tell)
+	_, err := p.s.runBeside(b, argv, p.report)
 	return err
 }

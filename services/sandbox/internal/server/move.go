@@ -125,7 +125,7 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	}
 	defer done()
 	resp := &sandboxv1.ImportSnapshotsResponse{Created: got.Created}
-	from, err := k.wanted(r.GetSnapshot())
+	from, err := k.selectSnapshot(r.GetSnapshot())
 	switch {
 	case err == nil:
 		resp.Snapshot = snapshotMessage(from)
@@ -135,8 +135,8 @@ func (s *snapshotServer) ImportSnapshots(ctx context.Context, r *sandboxv1.Impor
 	return resp, nil
 }
 
-// wanted returns the snapshot of an id, or the last one if there is none.
-func (k *kept) wanted(id string) (snapshot.Snapshot, error) {
+// selectSnapshot returns the snapshot of an id, or the last one if there is none.
+func (k *kept) selectSnapshot(id string) (snapshot.Snapshot, error) {
 	if got, err := k.store.Get(id); !errors.Is(err, snapshot.ErrNotFound) {
 		return got, err
 	}
@@ -161,7 +161,7 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 		return err
 	}
 	defer k.close()
-	was, err := k.wanted(id)
+	was, err := k.selectSnapshot(id)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 	if err != nil {
 		return nil, err
 	}
-	if known, err := s.known(ctx, c, r, commit); err != nil || known {
+	if known, err := s.upToDate(ctx, c, r, commit); err != nil || known {
 		return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: commit, NewCommit: commit, UpToDate: true}, err
 	}
 	c.Operation = true
@@ -95,8 +95,8 @@ func (s *repositoryServer) toPush(ctx context.Context, c box.Call, r *sandboxv1.
 	return branch, commit, err
 }
 
-// known reports whether no push is needed, because the remote already had the commit.
-func (s *repositoryServer) known(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest, commit string) (bool, error) {
+// upToDate reports whether no push is needed, because the remote already had the commit.
+func (s *repositoryServer) upToDate(ctx context.Context, c box.Call, r *sandboxv1.PushRepositoryRequest, commit string) (bool, error) {
 	if !r.GetOnlyNew() {
 		return false, nil
 	}

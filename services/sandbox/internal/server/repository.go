@@ -339,7 +339,7 @@ func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, 
 
 // runBeside runs Git in a separate sandbox.
 func (s *repositoryServer) runBeside(b *box.Beside, argv []string, tell func(string, int), env ...string) (*repository.Bounded, error) {
-	out, said := &repository.Bounded{Most: 64 << 10}, &repository.Progress{Tell: tell}
+	out, said := &repository.Bounded{Most: 64 << 10}, &repository.Progress{Report: tell}
 	end, err := b.Run(box.Task{
 		Argv: argv, Env: slices.Concat(b.Environment(), repository.Environment(box.WorkspacePath), env), Dir: box.WorkspacePath,
 		Timeout: s.info.Repositories.Timeout, Stdout: out, Stderr: said,

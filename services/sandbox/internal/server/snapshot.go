@@ -76,11 +76,11 @@ func (s *snapshotServer) read(ctx context.Context, session string, generation in
 
 // mutation is a change whose fate the store shows, or that is finished after a crash.
 type mutation struct {
-	method  string
-	request []any // identifies equal requests
-	durable bool  // its answer is on disk before the caller gets it
-	aside   bool  // it changes no files, so that a seal does not refuse it
-	do      func(k *kept, intend func(any) error) (proto.Message, error)
+	method   string
+	request  []any // identifies equal requests
+	durable  bool  // its answer is on disk before the caller gets it
+	readOnly bool  // it changes no files, so that a seal does not refuse it
+	do       func(k *kept, intend func(any) error) (proto.Message, error)
 }
 
 // mutate makes a change once per call and decodes its answer into resp.
@@ -90,7 +90,7 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 		return err
 	}
 	raw, err := s.node.Mutate(c, box.Change{
-		Method: m.method, Request: request, Failure: failure, Durable: m.durable, Aside: m.aside,
+		Method: m.method, Request: request, Failure: failure, Durable: m.durable, Aside: m.readOnly,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			k, err := openKept(w)
 			if err != nil {
@@ -126,7 +126,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 	}
 	resp := &sandboxv1.CreateSnapshotResponse{}
 	err = s.mutate(c, mutation{
-		method: "snapshot", aside: true, request: []any{r.GetDescription(), r.GetParent()},
+		method: "snapshot", readOnly: true, request: []any{r.GetDescription(), r.GetParent()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return s.create(ctx, k, c.ID, r, intend) },
 	}, resp)
 	if err != nil {
@@ -343,7 +343,7 @@ func (s *snapshotServer) DeleteSnapshots(ctx context.Context, r *sandboxv1.Delet
 	}
 	resp := &sandboxv1.DeleteSnapshotsResponse{}
 	err = s.mutate(c, mutation{
-		method: "prune", aside: true, request: []any{r.GetSnapshots(), r.GetKeepLast()},
+		method: "prune", readOnly: true, request: []any{r.GetSnapshots(), r.GetKeepLast()},
 		do: func(k *kept, intend func(any) error) (proto.Message, error) { return remove(k, r, intend) },
 	}, resp)
 	if err != nil {

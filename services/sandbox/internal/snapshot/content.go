@@ -100,9 +100,9 @@ func stat(f *os.File) (st unix.Stat_t, err error) {
 
 // seen is the state of a file when its reading began.
 type seen struct {
-	st     unix.Stat_t
-	steady bool // it did not change while it was read
-	told   bool // every later store changes its times
+	st             unix.Stat_t
+	steady         bool // it did not change while it was read
+	changesVisible bool // every later store changes its times
 }
 
 // contents reads a file into a sink, up to its size when the reading began. It repeats that if the file
@@ -120,11 +120,11 @@ func (t *Tree) contents(e *Entry, to sink, buffer []byte) (now seen, err error) 
 func (t *Tree) once(e *Entry, to sink, buffer []byte) (now seen, err error) {
 	f, shut, err := t.openRegular(e.Path)
 	if err != nil {
-		return now, meanwhile(err)
+		return now, asChanged(err)
 	}
 	defer func() { _ = f.Close() }()
 	defer shut()
-	now.told = t.tell(f)
+	now.changesVisible = t.makeChangesVisible(f)
 	if now.st, err = stat(f); err != nil {
 		return now, err
 	}

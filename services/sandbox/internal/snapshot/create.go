@@ -153,13 +153,13 @@ func (s *Store) look(ctx context.Context, t *Tree, to sink) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.take(ctx, t, w, to, func(*found) bool { return true })
+	return s.readContents(ctx, t, w, to, func(*found) bool { return true })
 }
 
-// take completes a walk with the contents of its files. Files that are not worth it keep a zero hash, which
+// readContents completes a walk with the contents of its files. Files that are not worth it keep a zero hash, which
 // no object has.
-func (s *Store) take(ctx context.Context, t *Tree, w *walk, to sink, worth func(*found) bool) (*state, error) {
-	l := lookup{rest: s.loadIndex()}
+func (s *Store) readContents(ctx context.Context, t *Tree, w *walk, to sink, worth func(*found) bool) (*state, error) {
+	l := lookup{remaining: s.loadIndex()}
 	var todo []*found
 	for i := range w.files {
 		f := &w.files[i]
@@ -248,7 +248,7 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 		return fmt.Errorf("read %.200s: %w", f.Path, err)
 	}
 	f.st = now.st
-	if !now.steady || !now.told {
+	if !now.steady || !now.changesVisible {
 		f.st.Ctim = unix.NsecToTimespec(unsteady)
 	}
 	if !now.steady {

@@ -42,7 +42,7 @@ type Change struct {
 // Bounds of a diff.
 const (
 	maxCompared = 1 << 20   // of each file
-	maxTold     = 256 << 10 // of each file's diff
+	maxDiff     = 256 << 10 // of each file's diff
 	maxAnswer   = 2 << 20   // of all together
 )
 
@@ -89,7 +89,7 @@ func (s *Store) Diff(ctx context.Context, t *Tree, r DiffRequest) (changes []Cha
 			if err := c.explain(from, to, left); err != nil {
 				return nil, false, err
 			}
-			if told += len(c.Unified); c.Truncated && left < maxTold {
+			if told += len(c.Unified); c.Truncated && left < maxDiff {
 				told = maxAnswer // almost full counts as full
 			}
 		}
@@ -171,7 +171,7 @@ func (c *Change) explain(from, to side, most int) error {
 		return nil
 	}
 	old, now := c.Before.header("a/"), c.After.header("b/")
-	c.Unified, c.Truncated = cut(udiff.Unified(old, now, string(before), string(after)), min(most, maxTold))
+	c.Unified, c.Truncated = cut(udiff.Unified(old, now, string(before), string(after)), min(most, maxDiff))
 	return nil
 }
 
@@ -260,7 +260,7 @@ func (t *Tree) content(e Entry) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %.200s: %w", e.Path, meanwhile(err))
+		return nil, fmt.Errorf("read %.200s: %w", e.Path, asChanged(err))
 	}
 	defer func() { _ = f.Close() }()
 	defer shut()

@@ -197,7 +197,7 @@ func TestAnAnswerThatIsFullCostsNoMore(t *testing.T) {
 			t.Errorf("%s is not cut", c.Path)
 		}
 	}
-	if len(changes) != files || told > maxAnswer || told < maxAnswer-maxTold {
+	if len(changes) != files || told > maxAnswer || told < maxAnswer-maxDiff {
 		t.Errorf("%d changes, of which %d bytes are told", len(changes), told)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1500 { // some 100 for each that is told

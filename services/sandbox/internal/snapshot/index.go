@@ -74,17 +74,17 @@ func (s *Store) saveIndex(all []known) error {
 }
 
 // lookup finds files in an index, asked for in the order of a walk.
-type lookup struct{ rest []known }
+type lookup struct{ remaining []known }
 
 func (l *lookup) find(path string) (known, bool) {
-	for len(l.rest) > 0 {
-		switch c := compare(l.rest[0].path, path); {
+	for len(l.remaining) > 0 {
+		switch c := compare(l.remaining[0].path, path); {
 		case c == 0:
-			return l.rest[0], true
+			return l.remaining[0], true
 		case c > 0:
 			return known{}, false
 		}
-		l.rest = l.rest[1:]
+		l.remaining = l.remaining[1:]
 	}
 	return known{}, false
 }

@@ -17,9 +17,9 @@ func (t *Tree) without(all []Entry) []Entry {
 	})
 }
 
-// besides renames wanted entries that lie below a covered folder, or that would replace a folder under a
+// renameCovered renames wanted entries that lie below a covered folder, or that would replace a folder under a
 // mount.
-func (t *Tree) besides(want []Entry) []Entry {
+func (t *Tree) renameCovered(want []Entry) []Entry {
 	if len(t.Points) == 0 {
 		return want
 	}

@@ -40,7 +40,7 @@ func Push(ctx context.Context, dir string, hold func() (release func()), to obje
 	}
 	did, err := l.send(ctx, to)
 	if err == nil {
-		err = sweep(ctx, to, there, l.wanted)
+		err = sweep(ctx, to, there, l.listed)
 	}
 	return did, errors.Join(err, l.close())
 }
@@ -50,7 +50,7 @@ func Push(ctx context.Context, dir string, hold func() (release func()), to obje
 type load struct {
 	packs   []item
 	names   []item
-	wanted  map[string]bool // the keys of all its files
+	listed  map[string]bool // the keys of all its files
 	records int64
 }
 
@@ -64,7 +64,7 @@ type item struct {
 // gather opens the missing files. It lists names before packs: a snapshot is named after all its objects
 // are stored.
 func gather(dir, prefix string, there map[string]int64) (*load, error) {
-	l := &load{wanted: map[string]bool{}}
+	l := &load{listed: map[string]bool{}}
 	all, err := (&Store{dir: dir}).records()
 	if errors.Is(err, os.ErrNotExist) {
 		return l, nil // no snapshot was ever made
@@ -75,7 +75,7 @@ func gather(dir, prefix string, there map[string]int64) (*load, error) {
 	l.records = int64(len(all))
 	add := func(to *[]item, kind, name string) error {
 		key := prefix + kind + "/" + name
-		l.wanted[key] = true
+		l.listed[key] = true
 		f, err := os.Open(filepath.Join(dir, kind, name))
 		if err != nil {
 			return err

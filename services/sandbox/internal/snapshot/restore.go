@@ -35,7 +35,7 @@ func (s *Store) Restore(ctx context.Context, t *Tree, id string) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	want, have.entries = t.besides(want), t.without(have.entries)
+	want, have.entries = t.renameCovered(want), t.without(have.entries)
 	re := &restore{store: s, tree: t, touched: map[string]bool{}, drafts: map[string]string{}, unlocked: map[string]bool{}, stats: map[string]unix.Stat_t{}}
 	if err := re.run(ctx, have, want); err != nil {
 		return re.done, err
@@ -54,7 +54,7 @@ func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, 
 		return nil, nil, err
 	}
 	rest := want
-	have, err = s.take(ctx, t, w, justHash, func(f *found) bool {
+	have, err = s.readContents(ctx, t, w, justHash, func(f *found) bool {
 		for len(rest) > 0 && before(rest[0].Path, f.Path) {
 			rest = rest[1:]
 		}
@@ -68,7 +68,7 @@ func (s *Store) compare(ctx context.Context, t *Tree, root Hash) (want []Entry, 
 // that it is read again.
 func (re *restore) index(was []known, want []Entry) []known {
 	trusted := time.Now().Add(-settling).UnixNano()
-	l := lookup{rest: was}
+	l := lookup{remaining: was}
 	var index []known
 	for _, e := range want {
 		if e.Kind != Regular {
@@ -118,7 +118,7 @@ func (re *restore) run(ctx context.Context, have *state, want []Entry) error {
 		return err
 	}
 	re.awaitPrograms(want)
-	return meanwhile(re.touch(ctx, have.entries, surplus, want, present))
+	return asChanged(re.touch(ctx, have.entries, surplus, want, present))
 }
 
 // awaitPrograms waits until the written programs can be executed, because a command may wait for one. It

@@ -143,7 +143,7 @@ func (t *Tree) scan(ctx context.Context) (*walk, error) {
 	}
 	root := os.NewFile(uintptr(own), ".")
 	defer func() { _ = root.Close() }()
-	return w, meanwhile(w.directory(root, "", 0))
+	return w, asChanged(w.directory(root, "", 0))
 }
 
 // raced are the kernel's errors if a path has changed since it was seen: it is gone, of another kind,
@@ -152,9 +152,9 @@ var raced = []error{
 	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENOTEMPTY, unix.ELOOP, unix.EOPNOTSUPP, unix.EAGAIN, unix.EACCES,
 }
 
-// meanwhile marks an error that a command has caused in the workspace's files, which is no failure of the
+// asChanged marks an error that a command has caused in the workspace's files, which is no failure of the
 // disk.
-func meanwhile(err error) error {
+func asChanged(err error) error {
 	if slices.ContainsFunc(raced, func(r error) bool { return errors.Is(err, r) }) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
 	}

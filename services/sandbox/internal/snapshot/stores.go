@@ -15,9 +15,9 @@ import (
 // write-back that is only begun.
 const wholly = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
-// tell makes every later store to a file change its times, and reports whether it succeeded. The times to
+// makeChangesVisible makes every later store to a file change its times, and reports whether it succeeded. The times to
 // compare with must be read afterwards.
-func (t *Tree) tell(f *os.File) bool {
+func (t *Tree) makeChangesVisible(f *os.File) bool {
 	fd := int(f.Fd())
 	switch t.kind {
 	case unix.OVERLAYFS_SUPER_MAGIC: // mappings are of the lower file, which this check does not cover

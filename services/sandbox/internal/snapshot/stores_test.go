@@ -24,7 +24,7 @@ func (p *testPlace) mapped(name string) []byte {
 // known is what the index has of a file.
 func (p *testPlace) known(name string) known {
 	p.t.Helper()
-	l := lookup{rest: p.store.loadIndex()}
+	l := lookup{remaining: p.store.loadIndex()}
 	k, ok := l.find(name)
 	if !ok {
 		p.t.Fatalf("%s is not in the index", name)

@@ -59,7 +59,7 @@ func (s Spec) WorkspaceLimits() *sandboxv1.WorkspaceLimits {
 		MemoryBytes: l.Memory, Processes: l.Processes, CpuMillis: l.cpuMillis(), FileBytes: l.FileSize, OpenFiles: l.OpenFiles,
 		OutputBytes: l.Output, FloodBytes: l.Flood, WorkspaceBytes: l.WorkspaceBytes, WorkspaceInodes: l.WorkspaceInodes,
 	}
-	w.Timeout, w.MaxTimeout = asked(l.Timeout), asked(l.MaxTimeout)
+	w.Timeout, w.MaxTimeout = optionalDuration(l.Timeout), optionalDuration(l.MaxTimeout)
 	return w
 }
 
@@ -67,7 +67,7 @@ func (s Spec) WorkspaceLimits() *sandboxv1.WorkspaceLimits {
 // files.
 func (s Spec) RunsCommands() bool { return slices.Contains(s.Tools, "Bash") }
 
-func asked(d time.Duration) *durationpb.Duration {
+func optionalDuration(d time.Duration) *durationpb.Duration {
 	if d == 0 {
 		return nil
 	}
@@ -82,6 +82,6 @@ func (s Spec) limitsProto() *sessionv1.AgentLimits {
 	return &sessionv1.AgentLimits{
 		MemoryBytes: l.Memory, Processes: l.Processes, CpuMillis: l.cpuMillis(), FileBytes: l.FileSize, OpenFiles: l.OpenFiles,
 		OutputBytes: l.Output, FloodBytes: l.Flood, WorkspaceBytes: l.WorkspaceBytes, WorkspaceInodes: l.WorkspaceInodes,
-		Timeout: asked(l.Timeout), MaxTimeout: asked(l.MaxTimeout),
+		Timeout: optionalDuration(l.Timeout), MaxTimeout: optionalDuration(l.MaxTimeout),
 	}
 }

@@ -54,13 +54,13 @@ type Dispatcher struct {
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	held     map[store.Key]*holding
+	held     map[store.Key]*heldLease
 	draining bool // no more claims
 	workers  sync.WaitGroup
 	look     chan struct{}
 }
 
-type holding struct {
+type heldLease struct {
 	lease  store.Lease
 	worker *turn.Worker
 	cancel context.CancelCauseFunc
@@ -72,7 +72,7 @@ var errStopping = errors.New("the server is stopping")
 
 // New returns a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*holding{}, look: make(chan struct{}, 1)}
+	return &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1)}
 }
 
 // Run works until ctx ends, then it stops every worker and releases its lease.
@@ -132,7 +132,7 @@ func (d *Dispatcher) lookSoon() {
 // all others to Run. It ends when the channel is closed.
 func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 	for w := range wakes {
-		h := d.holding(w.Key)
+		h := d.lookup(w.Key)
 		switch w.Kind {
 		case store.WakeInbox:
 			if h != nil {
@@ -169,7 +169,7 @@ func (d *Dispatcher) wakeAll() {
 	}
 }
 
-func (d *Dispatcher) holding(k store.Key) *holding {
+func (d *Dispatcher) lookup(k store.Key) *heldLease {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.held[k]
@@ -223,12 +223,12 @@ func (d *Dispatcher) ask(ctx context.Context, c store.Claim) ([]store.Lease, err
 // start runs a worker, which Run waits for.
 func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &holding{lease: l, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
+	h := &heldLease{lease: l, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
 	if d.draining { // the drain began during the claim
 		d.mu.Unlock()
 		cancel(nil)
-		d.giveBack(ctx, l)
+		d.release(ctx, l)
 		return
 	}
 	if old := d.held[l.Key]; old != nil {
@@ -263,16 +263,16 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 // does a worker that met a newer version's command, a little later. A worker that failed for another reason
 // keeps the lease until it expires: a pause before the next attempt. After the last attempt of its turn, the
 // session is abandoned instead.
-func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
+func (d *Dispatcher) failed(ctx context.Context, h *heldLease, err error) {
 	l := h.lease
 	switch {
 	case errors.Is(err, store.ErrStaleEpoch) || errors.Is(context.Cause(ctx), store.ErrStaleEpoch):
 		d.log.InfoContext(ctx, "another replica holds the session now", "session", l.Session, "tenant", l.Tenant)
 	case errors.Is(err, turn.ErrHandOver) || ctx.Err() != nil:
-		d.giveBack(ctx, l)
+		d.release(ctx, l)
 	case errors.Is(err, store.ErrUnavailable):
 		d.log.WarnContext(ctx, "the database cannot be reached; the session resumes when it is back", "session", l.Session, "tenant", l.Tenant, "error", err)
-		d.giveBack(ctx, l)
+		d.release(ctx, l)
 	case errors.Is(err, turn.ErrUnknownCommand):
 		d.log.WarnContext(ctx, "the session needs a newer version; leaving it to another replica", "session", l.Session, "tenant", l.Tenant, "error", err)
 		d.leave(ctx, l)
@@ -287,7 +287,7 @@ func (d *Dispatcher) failed(ctx context.Context, h *holding, err error) {
 }
 
 // abandon abandons a session, within the time of its lease.
-func (d *Dispatcher) abandon(ctx context.Context, h *holding) error {
+func (d *Dispatcher) abandon(ctx context.Context, h *heldLease) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.LeaseTTL)
 	defer cancel()
 	return h.worker.Abandon(ctx)
@@ -302,12 +302,12 @@ func (d *Dispatcher) leave(ctx context.Context, l store.Lease) {
 	case <-pause.C:
 	case <-ctx.Done():
 	}
-	d.giveBack(ctx, l)
+	d.release(ctx, l)
 }
 
-// giveBack releases a lease, and retries for a while if the database is away. A lease that cannot be released
+// release releases a lease, and retries for a while if the database is away. A lease that cannot be released
 // expires.
-func (d *Dispatcher) giveBack(ctx context.Context, l store.Lease) {
+func (d *Dispatcher) release(ctx context.Context, l store.Lease) {
 	patience := d.config.LeaseTTL
 	if ctx.Err() != nil { // the server stops and waits
 		patience = min(patience, releaseTimeout)
@@ -347,7 +347,7 @@ func (d *Dispatcher) renewAll(ctx context.Context) {
 func (d *Dispatcher) renew(ctx context.Context) {
 	d.mu.Lock()
 	leases := make([]store.Lease, 0, len(d.held))
-	asked := make(map[store.Key]*holding, len(d.held))
+	asked := make(map[store.Key]*heldLease, len(d.held))
 	for k, h := range d.held {
 		leases = append(leases, h.lease)
 		asked[k] = h

@@ -116,7 +116,7 @@ func (c *Committer) gather() ([]*Log, []store.Write) {
 		if l == nil {
 			break
 		}
-		w, bytes := l.take()
+		w, bytes := l.takeBatch()
 		w.Events = MergeDeltas(w.Events, maxDelta)
 		logs, writes, size = append(logs, l), append(writes, w), size+bytes
 	}
@@ -272,10 +272,10 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// take passes the pending write to the committer. The log stays queued until
+// takeBatch passes the pending write to the committer. The log stays queued until
 // committed: a write continues the one before it, so the two must not be in one
 // commit.
-func (l *Log) take() (store.Write, int) {
+func (l *Log) takeBatch() (store.Write, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.next

@@ -297,7 +297,7 @@ func TestALogIsInACommitOnce(t *testing.T) {
 		}
 		// What comes between two steps of gathering.
 		taken := f.committer.dequeue()
-		taken.take()
+		taken.takeBatch()
 		if err := taken.Append(t.Context(), events(delta(0, "b"))); err != nil {
 			t.Fatal(err)
 		}

@@ -110,8 +110,8 @@ type Error struct {
 	Kind    ErrorKind
 	Status  int // HTTP status; 0 when there was none
 	Message string
-	// Said are the provider's own words, which Message quotes.
-	Said string
+	// ProviderText are the provider's own words, which Message quotes.
+	ProviderText string
 	// Named are the blocks of the request that the provider names as the reason.
 	Named []*sessionv1.Block
 	// RetryAfter is the wait that the provider requested; 0 without a request.

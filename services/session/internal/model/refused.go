@@ -16,8 +16,8 @@ var (
 		`|\bunknown model\b|model_not_found|\bno such model\b|\b(?:not found|does not exist|retired|deprecated|decommissioned|not available|overloaded|retry|try again)\b`)
 	// advice is where to read more, which is no reason.
 	advice = regexp.MustCompile(`(?i)https?://\S+|(?:^|[.;:,(])\s*(?:please )?(?:see|refer to|consult|check|visit)\b.*`)
-	// unsaid are all the words of a refusal without a reason.
-	unsaid = regexp.MustCompile(`(?i)^\W*(?:(?:error|400|bad[ _]request|invalid[ _]request(?:[ _]error)?|unprocessable entity|provider returned error|the request is invalid)\W*)*$`)
+	// noReason are all the words of a refusal without a reason.
+	noReason = regexp.MustCompile(`(?i)^\W*(?:(?:error|400|bad[ _]request|invalid[ _]request(?:[ _]error)?|unprocessable entity|provider returned error|the request is invalid)\W*)*$`)
 )
 
 // refuses reports whether the request itself is refused, and by nothing that is known
@@ -30,7 +30,7 @@ func (e *Error) refuses() bool {
 	return false
 }
 
-func (e *Error) reason() string { return advice.ReplaceAllString(e.Said, "") }
+func (e *Error) reason() string { return advice.ReplaceAllString(e.ProviderText, "") }
 
 // AboutMedia reports whether the provider names an image or a document as the reason.
 func (e *Error) AboutMedia() bool { return e.refuses() && mediaWords.MatchString(e.reason()) }
@@ -45,5 +45,5 @@ func (e *Error) AboutText() bool {
 
 // Unexplained reports whether the provider refuses a request and gives no reason.
 func (e *Error) Unexplained() bool {
-	return e.Status != 0 && e.refuses() && unsaid.MatchString(e.Said)
+	return e.Status != 0 && e.refuses() && noReason.MatchString(e.ProviderText)
 }

@@ -41,7 +41,7 @@ func TestWhatAProviderSaysOfARefusalTellsWhatItMeans(t *testing.T) {
 		"The model `x` does not exist or you do not have access to it.":                  other,
 		"Unsupported parameter: 'max_tokens' is not supported with this model.":          other,
 	} {
-		e := &model.Error{Kind: model.Refused, Status: 400, Message: "the model provider vision refused the request: " + said, Said: said}
+		e := &model.Error{Kind: model.Refused, Status: 400, Message: "the model provider vision refused the request: " + said, ProviderText: said}
 		got := other
 		switch {
 		case e.AboutMedia():
@@ -56,10 +56,10 @@ func TestWhatAProviderSaysOfARefusalTellsWhatItMeans(t *testing.T) {
 		}
 	}
 	for _, e := range []*model.Error{
-		{Kind: model.Unavailable, Status: 500, Said: "failed to process inputs: image: unknown format"},
-		{Kind: model.Refused, Status: 500, Said: "image: unknown format"},
-		{Kind: model.Refused, Status: 404, Said: "no image model"},
-		{Kind: model.Unavailable, Said: "the connection to the image server broke"},
+		{Kind: model.Unavailable, Status: 500, ProviderText: "failed to process inputs: image: unknown format"},
+		{Kind: model.Refused, Status: 500, ProviderText: "image: unknown format"},
+		{Kind: model.Refused, Status: 404, ProviderText: "no image model"},
+		{Kind: model.Unavailable, ProviderText: "the connection to the image server broke"},
 		{Kind: model.Refused, Status: 404},
 	} {
 		if e.AboutMedia() || e.AboutText() || e.Unexplained() {

@@ -103,7 +103,7 @@ func (n *Nodes) count(members []store.Member) {
 		}
 		if s.beats && s.lost {
 			s.lost = false
-			n.tell()
+			n.wakeWaiters()
 		}
 	}
 }

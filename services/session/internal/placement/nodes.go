@@ -169,7 +169,7 @@ func (n *Nodes) look(ctx context.Context) {
 		n.mu.Lock()
 		if !slices.Equal(draining, n.draining) {
 			n.draining = draining
-			n.tell()
+			n.wakeWaiters()
 		}
 		n.mu.Unlock()
 	}
@@ -211,7 +211,7 @@ func (n *Nodes) note(ctx context.Context, name string, err error) {
 	case err == nil:
 		n.Log.InfoContext(ctx, "sandbox node answers again", "node", name, "after", time.Since(s.since))
 		s.since, s.lost = time.Time{}, false
-		n.tell()
+		n.wakeWaiters()
 	case s.since.IsZero():
 		n.Log.Log(ctx, s.level(slog.LevelWarn), "sandbox node does not answer", "node", name, "error", err, "lost_after", n.LostAfter)
 		s.since = time.Now()
@@ -228,12 +228,12 @@ func (n *Nodes) age(ctx context.Context, name string, s *state) {
 	if time.Since(s.since) >= n.LostAfter && !s.lost && !s.beats {
 		n.Log.Log(ctx, s.level(slog.LevelError), "sandbox node is lost: its workspaces are restored from their last export when needed", "node", name)
 		s.lost = true
-		n.tell()
+		n.wakeWaiters()
 	}
 }
 
-// tell wakes the waiters. mu is held.
-func (n *Nodes) tell() {
+// wakeWaiters wakes the waiters. mu is held.
+func (n *Nodes) wakeWaiters() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// given is an answer to a call: an approval or a result.
-type given struct {
+// submittedAnswer is an answer to a call: an approval or a result.
+type submittedAnswer struct {
 	session, call, requestID string
 	approval                 *sessionv1.ResolveApprovalRequest
 	result                   *sessionv1.SubmitToolResultRequest
@@ -37,7 +37,7 @@ type fate struct {
 
 // answerError says why an answer was refused. It returns nil for an answer that
 // was given before.
-func (s *commands) answerError(ctx context.Context, err error, g given) error {
+func (s *commands) answerError(ctx context.Context, err error, g submittedAnswer) error {
 	if !errors.Is(err, store.ErrCallNotWaiting) {
 		return storeError(err, subject{session: g.session, call: g.call, requestID: g.requestID})
 	}
@@ -56,7 +56,7 @@ func (s *commands) answerError(ctx context.Context, err error, g given) error {
 
 // refuse says why the call does not take the answer; nil if it has the same answer
 // already.
-func (f fate) refuse(g given) error {
+func (f fate) refuse(g submittedAnswer) error {
 	switch {
 	case !f.known:
 		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND,
@@ -86,7 +86,7 @@ func (f fate) refuse(g given) error {
 
 // same reports whether the call has this answer. A different comment makes an
 // approval another answer: the model was not told of it.
-func (f fate) same(g given) bool {
+func (f fate) same(g submittedAnswer) bool {
 	if g.approval != nil {
 		return f.resolved != nil && !f.resolved.Expired && f.resolved.Approved == g.approval.Approved && f.digest == g.approval.Digest &&
 			(g.approval.Comment == "" || g.approval.Comment == f.resolved.Comment)

@@ -44,7 +44,7 @@ func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveAppr
 	_, err := s.submit(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandApproval, CallID: r.CallId}, Digest: r.Digest,
 	})
-	if err := s.answerError(ctx, err, given{session: r.Parent, call: r.CallId, requestID: r.RequestId, approval: r}); err != nil {
+	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, approval: r}); err != nil {
 		return nil, err
 	}
 	return &sessionv1.ResolveApprovalResponse{}, nil
@@ -58,7 +58,7 @@ func (s *commands) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitTool
 	_, err := s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
 	})
-	if err := s.answerError(ctx, err, given{session: r.Parent, call: r.CallId, requestID: r.RequestId, result: r}); err != nil {
+	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, result: r}); err != nil {
 		return nil, err
 	}
 	return &sessionv1.SubmitToolResultResponse{}, nil

@@ -53,9 +53,9 @@ func (s *repositoryService) repositoryCall(ctx context.Context, session, method,
 // holders is how many holders may take a session over during a request on its behalf.
 const holders = 5
 
-// asHolder makes a request as the session's holder, and repeats it if another holder has taken
+// retryStaleEpoch makes a request as the session's holder, and repeats it if another holder has taken
 // the session over meanwhile. To the sandbox it is the same call, which it makes once.
-func asHolder[T any](do func() (T, error)) (done T, err error) {
+func retryStaleEpoch[T any](do func() (T, error)) (done T, err error) {
 	for range holders {
 		if done, err = do(); !errors.Is(err, remote.ErrStaleEpoch) {
 			break
@@ -139,7 +139,7 @@ func (s *repositoryService) ListRepositories(ctx context.Context, r *sessionv1.L
 }
 
 func (s *repositoryService) AddRepository(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
-	return asHolder(func() (*sessionv1.AddRepositoryResponse, error) { return s.add(ctx, r) })
+	return retryStaleEpoch(func() (*sessionv1.AddRepositoryResponse, error) { return s.add(ctx, r) })
 }
 
 func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryRequest) (*sessionv1.AddRepositoryResponse, error) {
@@ -245,7 +245,7 @@ func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv
 }
 
 func (s *repositoryService) RemoveRepository(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
-	return asHolder(func() (*sessionv1.RemoveRepositoryResponse, error) { return s.remove(ctx, r) })
+	return retryStaleEpoch(func() (*sessionv1.RemoveRepositoryResponse, error) { return s.remove(ctx, r) })
 }
 
 func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepositoryRequest) (*sessionv1.RemoveRepositoryResponse, error) {
@@ -270,7 +270,7 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 }
 
 func (s *repositoryService) PushRepository(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {
-	return asHolder(func() (*sessionv1.PushRepositoryResponse, error) { return s.push(ctx, r) })
+	return retryStaleEpoch(func() (*sessionv1.PushRepositoryResponse, error) { return s.push(ctx, r) })
 }
 
 func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositoryRequest) (*sessionv1.PushRepositoryResponse, error) {

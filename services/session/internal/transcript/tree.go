@@ -34,19 +34,19 @@ func (c *checker) tree() error {
 		if err := c.climb(id); err != nil {
 			return err
 		}
-		if asked := c.asked(n.parent); !same(asked, n.results) && (!n.summary || len(n.results) > 0) {
+		if asked := c.openCalls(n.parent); !same(asked, n.results) && (!n.summary || len(n.results) > 0) {
 			return wrong(n.line, "the message does not answer exactly the calls of the previous message")
 		}
 	}
-	if head, ok := (ref{&c.session.Head, messages}).id(c.session.Name); ok && len(c.asked(head)) > 0 {
+	if head, ok := (ref{&c.session.Head, messages}).id(c.session.Name); ok && len(c.openCalls(head)) > 0 {
 		return wrong(c.nodes[head].line, "the conversation ends with unanswered calls")
 	}
 	return nil
 }
 
-// asked returns the calls of a message or, behind summaries, of the one before
+// openCalls returns the calls of a message or, behind summaries, of the one before
 // them. It ends because climb has checked the path before.
-func (c *checker) asked(id string) []string {
+func (c *checker) openCalls(id string) []string {
 	n := c.nodes[id]
 	for n != nil && n.summary {
 		n = c.nodes[n.parent]

@@ -19,8 +19,8 @@ type Options struct {
 	MaxPacket int
 	// Packet handles a packet and may keep it. An error ends the stream.
 	Packet func([]byte) error
-	// Heard is called at each frame; may be nil.
-	Heard func()
+	// OnFrame is called at each frame; may be nil.
+	OnFrame func()
 }
 
 // Mux is one end of a stream. Several goroutines may call its methods, but only one may call Run.
@@ -49,8 +49,8 @@ func (m *Mux) Run() error {
 	for err == nil {
 		var f frame
 		if f, err = readFrame(r, m.o.MaxPacket); err == nil {
-			if m.o.Heard != nil {
-				m.o.Heard()
+			if m.o.OnFrame != nil {
+				m.o.OnFrame()
 			}
 			err = m.take(f)
 		}
@@ -167,11 +167,11 @@ func (m *Mux) Stop(channel uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.receivers[channel]
-	if r == nil || r.told != nil || m.ended {
+	if r == nil || r.stopSent != nil || m.ended {
 		return
 	}
 	told := make(chan struct{})
-	r.told = told
+	r.stopSent = told
 	m.work.Go(func() {
 		_ = m.send(frame{kind: stop, channel: channel}) // on failure the other side is gone or has not begun to send
 		close(told)
@@ -257,7 +257,7 @@ type receiver struct {
 	to      io.WriteCloser
 	changed *sync.Cond
 
-	told chan struct{} // closed when Stop was sent; nil if Stop was not called. The mux's mu guards it
+	stopSent chan struct{} // closed when Stop was sent; nil if Stop was not called. The mux's mu guards it
 
 	mu    sync.Mutex // guards what follows
 	kept  []byte     // received and not yet written
@@ -305,7 +305,7 @@ func (r *receiver) run() {
 	}
 	r.m.mu.Lock()
 	delete(r.m.receivers, r.channel)
-	told := r.told
+	told := r.stopSent
 	r.m.mu.Unlock()
 	if told != nil {
 		<-told

@@ -77,7 +77,7 @@ type Command struct {
 	// Gate makes the process wait for a byte before it executes the command. At the end of the file the
 	// process ends instead.
 	Gate          bool
-	Tell          bool // report Started at once
+	ReportStart   bool // report Started at once
 	Terminal      bool
 	Rows, Columns uint16
 	AddressSpace  uint64 // bytes that each process may map; zero for no limit
@@ -104,9 +104,9 @@ type Reply struct {
 }
 
 const (
-	flagGate     = 1
-	flagTerminal = 2
-	flagTell     = 4
+	flagGate        = 1
+	flagTerminal    = 2
+	flagReportStart = 4
 )
 
 // Encode returns the packet of a Start.
@@ -115,8 +115,8 @@ func (c *Command) Encode() []byte {
 	if c.Gate {
 		b[1] |= flagGate
 	}
-	if c.Tell {
-		b[1] |= flagTell
+	if c.ReportStart {
+		b[1] |= flagReportStart
 	}
 	if c.Terminal {
 		b[1] |= flagTerminal
@@ -147,7 +147,7 @@ func DecodeCommand(b []byte) (*Command, error) {
 	}
 	flags := r.byte()
 	c := &Command{
-		Gate: flags&flagGate != 0, Tell: flags&flagTell != 0, Terminal: flags&flagTerminal != 0,
+		Gate: flags&flagGate != 0, ReportStart: flags&flagReportStart != 0, Terminal: flags&flagTerminal != 0,
 		ID: r.uint64(), Rows: r.uint16(), Columns: r.uint16(), AddressSpace: r.uint64(), Processes: r.uint64(),
 		FileSize: r.uint64(), OpenFiles: r.uint64(), Dir: r.text(),
 	}

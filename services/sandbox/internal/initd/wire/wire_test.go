@@ -13,7 +13,7 @@ func TestACommandSurvivesTheWire(t *testing.T) {
 	for _, c := range []*Command{
 		{ID: 1, Argv: []string{"true"}},
 		{
-			ID: 1 << 60, Gate: true, Tell: true, Terminal: true, Rows: 25, Columns: 80, AddressSpace: 1 << 40, Processes: 7, Dir: "/workspace/ä",
+			ID: 1 << 60, Gate: true, ReportStart: true, Terminal: true, Rows: 25, Columns: 80, AddressSpace: 1 << 40, Processes: 7, Dir: "/workspace/ä",
 			Argv: []string{"bash", "-c", "", "\xff"}, Env: []string{"A=1", "B="},
 		},
 	} {

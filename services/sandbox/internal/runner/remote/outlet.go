@@ -17,8 +17,8 @@ import (
 // Init carries at most stream.MaxConnections, but may know of the end of one earlier than this side.
 // Connections beyond twice that number are refused. Four times that number violates the protocol.
 const (
-	maxOpen  = 2 * stream.MaxConnections
-	maxTaken = 4 * stream.MaxConnections
+	maxOpen        = 2 * stream.MaxConnections
+	maxConnections = 4 * stream.MaxConnections
 )
 
 var errRefused = errors.New("the connection was refused")
@@ -27,11 +27,11 @@ var errRefused = errors.New("the connection was refused")
 type outlet struct {
 	arrived chan *connection
 
-	mu     sync.Mutex    // guards what follows
-	asked  bool          // a listener was requested: its owner accepts the connections or closes it
-	closed chan struct{} // closed when no more connections arrive
-	last   uint64        // the latest connection
-	taken  int           // connections that have not ended, including refused ones
+	mu        sync.Mutex    // guards what follows
+	listening bool          // a listener was requested: its owner accepts the connections or closes it
+	closed    chan struct{} // closed when no more connections arrive
+	last      uint64        // the latest connection
+	taken     int           // connections that have not ended, including refused ones
 }
 
 func newOutlet() *outlet {
@@ -99,15 +99,15 @@ func (o *outlet) shut() bool {
 func (o *outlet) ask() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.asked = true
+	o.listening = true
 }
 
-// take counts a connection and reports whether there is room for it. It refuses a repeated number, which
+// accept counts a connection and reports whether there is room for it. It refuses a repeated number, which
 // would mix up connections.
-func (o *outlet) take(id uint64) (room bool, err error) {
+func (o *outlet) accept(id uint64) (room bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.asked || id <= o.last || id > 1<<61 || o.taken >= maxTaken {
+	if !o.listening || id <= o.last || id > 1<<61 || o.taken >= maxConnections {
 		return false, stream.ErrMalformed
 	}
 	o.last = id
@@ -123,7 +123,7 @@ func (o *outlet) ended() {
 
 // connected joins a new connection to one end of a socket pair, whose other end is accepted.
 func (l *Link) connected(id uint64) error {
-	room, err := l.outlet.take(id)
+	room, err := l.outlet.accept(id)
 	if err != nil {
 		return err
 	}

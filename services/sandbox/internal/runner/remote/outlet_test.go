@@ -216,7 +216,7 @@ func TestAnInitThatIsNoneEndsTheLink(t *testing.T) {
 		return all
 	}
 	var many []uint64
-	for id := range uint64(maxTaken + 1) {
+	for id := range uint64(maxConnections + 1) {
 		many = append(many, id+1)
 	}
 	for name, replies := range map[string][]wire.Reply{
@@ -266,7 +266,7 @@ func TestADeafInitDoesNotFillTheService(t *testing.T) {
 	if err := <-f.ended; !errors.Is(err, stream.ErrMalformed) {
 		t.Errorf("it ended with %v", err)
 	}
-	if most > before+4*maxTaken {
+	if most > before+4*maxConnections {
 		t.Errorf("there were %d goroutines, %d before", most, before)
 	}
 }

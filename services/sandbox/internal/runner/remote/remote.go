@@ -188,16 +188,16 @@ func (l *Link) openTerminal(id uint64) (theirs int, err error) {
 	if err != nil {
 		return -1, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
 	}
-	l.mux.Drain(stream.Channel(id, stream.Output), said{os.NewFile(uintptr(out), "terminal")})
+	l.mux.Drain(stream.Channel(id, stream.Output), terminalOutput{os.NewFile(uintptr(out), "terminal")})
 	l.mux.Pump(stream.Channel(id, stream.Input), os.NewFile(uintptr(pair[0]), "terminal"))
 	return pair[1], nil
 }
 
-// said is the receiving side of a terminal's output. Its Close only ends the reading: the socket stays open
+// terminalOutput is the receiving side of a terminal's output. Its Close only ends the reading: the socket stays open
 // for the terminal's input.
-type said struct{ *os.File }
+type terminalOutput struct{ *os.File }
 
-func (s said) Close() error {
+func (s terminalOutput) Close() error {
 	raw, err := s.SyscallConn()
 	if err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })

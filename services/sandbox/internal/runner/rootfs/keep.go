@@ -21,7 +21,7 @@ func (g *Stage) Keep(paths []string) error {
 		}
 		points := mountPoints(string(raw))
 		for _, at := range slices.Backward(points) { // later ones may lie on earlier ones
-			if at == "/" || wanted(at, append(paths, g.dir)) {
+			if at == "/" || coversPath(at, append(paths, g.dir)) {
 				continue
 			}
 			err := unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
@@ -33,8 +33,8 @@ func (g *Stage) Keep(paths []string) error {
 	})
 }
 
-// wanted reports whether a mount leads to one of the paths, or lies below it.
-func wanted(at string, paths []string) bool {
+// coversPath reports whether a mount leads to one of the paths, or lies below it.
+func coversPath(at string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
 		return at == p || strings.HasPrefix(p, at+"/") || strings.HasPrefix(at, p+"/")
 	})

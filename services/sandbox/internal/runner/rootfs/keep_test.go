@@ -15,7 +15,7 @@ func TestWhichMountsAreWanted(t *testing.T) {
 		"/proc": true, "/proc/sys/fs/binfmt_misc": true, "/usr": true, "/usr/local": true, "/usrlocal": false,
 		"/opt": true, "/opt/tools": true, "/opt/to": false, "/opt/other": false, "/sys": false, "/dev/pts": false,
 	} {
-		if got := wanted(at, paths); got != want {
+		if got := coversPath(at, paths); got != want {
 			t.Errorf("%s: %t", at, got)
 		}
 	}

@@ -11,5 +11,5 @@ func (r *Runner) Hear(workspace string, packet []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.take(reply, &[]int{})
+	return s.deliver(reply, &[]int{})
 }

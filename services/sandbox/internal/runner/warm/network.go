@@ -28,7 +28,7 @@ func (s *sandbox) openNetwork(deadline time.Time) error {
 		return fmt.Errorf("open the sandbox's way out: %w", err)
 	}
 	if s.spec.Network == "" {
-		s.out, s.unserved = l, l // the command that takes the sandbox over may have a network
+		s.out, s.pendingListener = l, l // the command that takes the sandbox over may have a network
 		return nil
 	}
 	return s.serveNetwork(l)
@@ -62,8 +62,8 @@ func (s *sandbox) become(to box.Sandbox) error {
 			return err
 		}
 	}
-	unserved := s.unserved
-	s.unserved = nil
+	unserved := s.pendingListener
+	s.pendingListener = nil
 	switch {
 	case was.Network == to.Network && unserved == nil:
 		return nil
@@ -98,13 +98,13 @@ func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
 		return nil, err
 	}
 	reply, files, err := s.read()
-	elsewhere, ok := s.body.(Elsewhere)
+	elsewhere, ok := s.body.(RemoteListener)
 	if ok && err == nil && reply.Kind == wire.Listening && len(files) == 0 {
 		return elsewhere.Listener(), s.socket.SetReadDeadline(time.Time{})
 	}
 	if err != nil || reply.Kind != wire.Listening || len(files) != 1 {
 		closeAll(files)
-		return nil, fmt.Errorf("init did not send it: %w: %s", errors.Join(err, wire.ErrMalformed), s.complaint())
+		return nil, fmt.Errorf("init did not send it: %w: %s", errors.Join(err, wire.ErrMalformed), s.lastOutput())
 	}
 	f := os.NewFile(uintptr(files[0]), "way out")
 	l, err := net.FileListener(f)

@@ -96,8 +96,8 @@ func (p *process) lacksTerminal() bool {
 	return p.reply.Kind == wire.Failed && unix.Errno(p.reply.Errno) == unix.ENOSPC // only a terminal can fail with ENOSPC; execve does not
 }
 
-// hear processes a message of init. An error means that the message makes no sense.
-func (p *process) hear(reply wire.Reply, files *[]int) error {
+// handle processes a message of init. An error means that the message makes no sense.
+func (p *process) handle(reply wire.Reply, files *[]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

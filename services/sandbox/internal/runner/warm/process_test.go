@@ -31,7 +31,7 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 				}
 				p.Kill()
 				if ends {
-					if err := p.hear(wire.Reply{Kind: wire.Exited}, &[]int{}); err != nil {
+					if err := p.handle(wire.Reply{Kind: wire.Exited}, &[]int{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -39,8 +39,8 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 				synctest.Wait()
 				sb.mu.Lock()
 				defer sb.mu.Unlock()
-				if sb.doomed == ends {
-					t.Errorf("the sandbox is being ended: %v", sb.doomed)
+				if sb.ending == ends {
+					t.Errorf("the sandbox is being ended: %v", sb.ending)
 				}
 			})
 		})
@@ -63,11 +63,11 @@ func TestTheTimeThatASandboxStandsStillIsNotItsCommands(t *testing.T) {
 			stdio: &stdio{out: io.NopCloser(strings.NewReader(""))}, sb: sb, pidfd: -1,
 			started: make(chan struct{}), ended: make(chan struct{}),
 		}
-		doomed := func() bool {
+		ending := func() bool {
 			synctest.Wait()
 			sb.mu.Lock()
 			defer sb.mu.Unlock()
-			return sb.doomed
+			return sb.ending
 		}
 		p.Kill()
 		for range 3 { // it runs for three quarters of its time
@@ -78,15 +78,15 @@ func TestTheTimeThatASandboxStandsStillIsNotItsCommands(t *testing.T) {
 			<-time.After(5*killTimeout + killTimeout/8)
 			sb.thaw()
 		}
-		if doomed() {
+		if ending() {
 			t.Fatal("its sandbox is ended though it stood still")
 		}
 		<-time.After(killTimeout/4 - time.Millisecond)
-		if doomed() {
+		if ending() {
 			t.Error("its sandbox is ended before its time")
 		}
 		<-time.After(frozenPause)
-		if !doomed() {
+		if !ending() {
 			t.Error("its sandbox is not ended")
 		}
 	})
@@ -135,7 +135,7 @@ func TestACommandThatMayHaveRunIsLostAndNotAnError(t *testing.T) {
 				time.AfterFunc(startTimeout+2*killTimeout, func() {
 					sb.mu.Lock()
 					defer sb.mu.Unlock()
-					if !sb.doomed {
+					if !sb.ending {
 						t.Error("its sandbox is not ended")
 					}
 					p.lose(0, false)
@@ -168,8 +168,8 @@ func TestASandboxThatHearsNothingIsEnded(t *testing.T) {
 		_, err = sb.socket.Write([]byte{0})
 	}
 	p := &process{stdio: &stdio{childIn: none, childOut: none, childErr: none}, sb: sb, pidfd: -1}
-	if err := p.ask(box.Command{}, true, func() error { return nil }); !errors.Is(err, errGone) || !sb.doomed {
-		t.Errorf("%v, it is being ended: %v", err, sb.doomed)
+	if err := p.ask(box.Command{}, true, func() error { return nil }); !errors.Is(err, errGone) || !sb.ending {
+		t.Errorf("%v, it is being ended: %v", err, sb.ending)
 	}
 }
 

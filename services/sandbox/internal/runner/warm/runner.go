@@ -71,9 +71,9 @@ type Body interface {
 	Wait() error
 }
 
-// Told is a Body that knows whether its sandbox ended for want of memory, without control groups. It is
+// OOMReporter is a Body that knows whether its sandbox ended for want of memory, without control groups. It is
 // asked after Wait.
-type Told interface {
+type OOMReporter interface {
 	OutOfMemory() bool
 }
 
@@ -89,9 +89,9 @@ type Holder interface {
 	Holder() int
 }
 
-// Elsewhere is a Body whose init serves the listener itself and carries its connections. They arrive here
+// RemoteListener is a Body whose init serves the listener itself and carries its connections. They arrive here
 // after init was asked to listen.
-type Elsewhere interface {
+type RemoteListener interface {
 	Listener() net.Listener
 }
 

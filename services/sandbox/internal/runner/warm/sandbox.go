@@ -31,41 +31,41 @@ type sandbox struct {
 	group  cgroup.Group
 	socket *net.UnixConn
 	out    io.Closer // serves its way out; nil without a network
-	// unserved is the listener of its way out until it is known whether the sandbox has a network.
-	unserved net.Listener
-	ready    chan struct{} // closed when it was made or could not be
-	fault    error         // why it could not be made; valid once ready is closed
-	gone     chan struct{} // closed when nothing of it is left
+	// pendingListener is the listener of its way out until it is known whether the sandbox has a network.
+	pendingListener net.Listener
+	ready           chan struct{} // closed when it was made or could not be
+	fault           error         // why it could not be made; valid once ready is closed
+	done            chan struct{} // closed when nothing of it is left
 
 	// turn is held while a command starts, or while the remains of one are killed, so that the new command
 	// is not mistaken for remains.
 	turn sync.Mutex
 
 	// Guarded by the runner's mu.
-	users  int         // commands, and other reasons to keep it
-	booked int         // commands only
-	since  time.Time   // when the last of them left
-	timer  *time.Timer // ends it after its idle time
+	users    int         // commands, and other reasons to keep it
+	reserved int         // commands only
+	since    time.Time   // when the last of them left
+	timer    *time.Timer // ends it after its idle time
 
-	mu        sync.Mutex // guards what follows
-	body      Body       // nil when there is none
-	pidfd     int        // of init; -1 when there is none
-	doomed    bool       // it is being ended
-	starved   bool       // it ended for want of memory, as its maker was told
-	next      uint64
-	commands  map[uint64]*process
-	asked     bool          // init is asked how many terminals are open, and has not answered
-	terminals int           // its last answer
-	met       cgroup.Counts // of the group, valid while still
-	still     bool          // only init is in the sandbox, and nothing else was since met was read
-	frozen    time.Time     // since when it is frozen or being frozen; zero if it is not
-	stood     time.Duration // how long it was frozen before, in all
+	mu                 sync.Mutex // guards what follows
+	body               Body       // nil when there is none
+	pidfd              int        // of init; -1 when there is none
+	ending             bool       // it is being ended
+	starved            bool       // it ended for want of memory, as its maker was told
+	next               uint64
+	commands           map[uint64]*process
+	terminalsRequested bool          // init is asked how many terminals are open, and has not answered
+	terminals          int           // its last answer
+	met                cgroup.Counts // of the group, valid while still
+	still              bool          // only init is in the sandbox, and nothing else was since met was read
+	frozen             time.Time     // since when it is frozen or being frozen; zero if it is not
+	stood              time.Duration // how long it was frozen before, in all
 }
 
 // newSandbox returns a sandbox that is not ready yet.
 func newSandbox(r *Runner, s box.Sandbox) *sandbox {
 	return &sandbox{
-		r: r, spec: s, pidfd: -1, ready: make(chan struct{}), gone: make(chan struct{}), commands: map[uint64]*process{},
+		r: r, spec: s, pidfd: -1, ready: make(chan struct{}), done: make(chan struct{}), commands: map[uint64]*process{},
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 		return err
 	}
 	if err := s.confine(); err != nil {
-		return fmt.Errorf("%w: %s", err, s.complaint())
+		return fmt.Errorf("%w: %s", err, s.lastOutput())
 	}
 	_ = socket.Close() // otherwise the end of the socket would never be seen
 	deadline, _ := ctx.Deadline()
@@ -120,7 +120,7 @@ func (s *sandbox) launch(ctx context.Context, name string) error {
 		return err
 	}
 	if err := s.body.Complete(); err != nil {
-		return fmt.Errorf("%w: %s", err, s.complaint())
+		return fmt.Errorf("%w: %s", err, s.lastOutput())
 	}
 	return s.openNetwork(deadline)
 }
@@ -140,7 +140,7 @@ func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error
 	body, err := s.r.maker.Make(ctx, Build{Spec: s.spec, Name: name, Socket: socket, Errors: complaints})
 	_ = complaints.Close()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, s.complaint())
+		return fmt.Errorf("%w: %s", err, s.lastOutput())
 	}
 	fd := -1
 	if body.Init() != 0 {
@@ -148,12 +148,12 @@ func (s *sandbox) build(ctx context.Context, name string, socket *os.File) error
 	}
 	s.mu.Lock()
 	s.body, s.init, s.pidfd = body, body.Init(), fd
-	doomed := s.doomed
+	ending := s.ending
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("take hold of the sandbox's first process: %w: %s", err, s.complaint())
+		return fmt.Errorf("take hold of the sandbox's first process: %w: %s", err, s.lastOutput())
 	}
-	if doomed {
+	if ending {
 		return errGone
 	}
 	return nil
@@ -169,9 +169,9 @@ func (s *sandbox) confine() error {
 	return s.body.Release()
 }
 
-// complaint returns what the sandbox or its init wrote before it failed. It kills the sandbox, so that
+// lastOutput returns what the sandbox or its init wrote before it failed. It kills the sandbox, so that
 // reading ends.
-func (s *sandbox) complaint() string {
+func (s *sandbox) lastOutput() string {
 	s.kill()
 	_ = s.errOut.SetReadDeadline(time.Now().Add(time.Second))
 	raw, _ := io.ReadAll(io.LimitReader(s.errOut, 4096))
@@ -185,7 +185,7 @@ func (s *sandbox) complaint() string {
 func (s *sandbox) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doomed = true
+	s.ending = true
 	if s.body == nil {
 		return
 	}
@@ -227,7 +227,7 @@ func (s *sandbox) release() {
 func (s *sandbox) forgetBody() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if told, ok := s.body.(Told); ok {
+	if told, ok := s.body.(OOMReporter); ok {
 		s.starved = told.OutOfMemory()
 	}
 	s.body = nil

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// start starts a command in the sandbox, where it has a booked place. It releases the place at the
+// start starts a command in the sandbox, where it has a reserved place. It releases the place at the
 // command's end, or on an error. errGone means that the sandbox had ended before.
 func (s *sandbox) start(c box.Command) (*process, error) {
 	s.turn.Lock()
@@ -70,7 +70,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	}
 	defer gate.close()
 	request := p.request(s.r.path, c)
-	request.Gate, request.Tell = gated, p.group != nil || c.Terminal != nil
+	request.Gate, request.ReportStart = gated, p.group != nil || c.Terminal != nil
 	err = s.sendCommand(request, append(p.child(), theirs...))
 	closeAll(theirs)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -81,7 +81,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 		return err
 	}
 	p.closeChild()
-	if request.Tell {
+	if request.ReportStart {
 		err = p.awaitStart(gated)
 	}
 	if err == nil && gated {
@@ -156,7 +156,7 @@ func hasEnded(pidfd int) bool {
 func (s *sandbox) enlist(p *process) (alone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.doomed {
+	if s.ending {
 		return false, errGone
 	}
 	s.next++

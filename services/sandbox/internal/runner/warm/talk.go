@@ -32,7 +32,7 @@ func (s *sandbox) awaitReady(deadline time.Time) error {
 		if os.IsTimeout(err) {
 			return errors.New("the sandbox's init did not start in time")
 		}
-		return fmt.Errorf("the sandbox could not be completed: %s", s.complaint())
+		return fmt.Errorf("the sandbox could not be completed: %s", s.lastOutput())
 	}
 	return s.socket.SetReadDeadline(time.Time{})
 }
@@ -111,41 +111,41 @@ func (s *sandbox) follow() {
 	for {
 		reply, files, err := s.read()
 		if err == nil {
-			err = s.take(reply, &files)
+			err = s.deliver(reply, &files)
 		}
 		closeAll(files)
 		if err != nil {
-			s.tell(err)
+			s.logEnd(err)
 			break
 		}
 	}
 	s.kill()
 	s.mu.Lock()
-	lost := slices.Collect(maps.Values(s.commands)) // it is doomed, so no more are added
+	lost := slices.Collect(maps.Values(s.commands)) // it is ending, so no more are added
 	s.mu.Unlock()
 	s.r.drop(s)
 	oom := s.counts().OOMKills
-	s.complain()
+	s.logCrash()
 	s.release()
 	for _, p := range lost {
 		p.lose(oom, s.starved)
 	}
 	s.r.ended(s)
-	close(s.gone)
+	close(s.done)
 }
 
-// tell logs why a sandbox ends, unless the service ended it.
-func (s *sandbox) tell(err error) {
+// logEnd logs why a sandbox ends, unless the service ended it.
+func (s *sandbox) logEnd(err error) {
 	s.mu.Lock()
-	asked, commands := s.doomed, len(s.commands)
+	asked, commands := s.ending, len(s.commands)
 	s.mu.Unlock()
 	if !asked {
 		s.r.log.Warn("a sandbox ended unexpectedly", "commands", commands, "error", err)
 	}
 }
 
-// complain logs init's last output: init writes only when it crashes.
-func (s *sandbox) complain() {
+// logCrash logs init's last output: init writes only when it crashes.
+func (s *sandbox) logCrash() {
 	_ = s.errOut.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	raw := make([]byte, 2048)
 	if n, _ := s.errOut.Read(raw); n > 0 {
@@ -153,9 +153,9 @@ func (s *sandbox) complain() {
 	}
 }
 
-// take passes init's message to a command's process. It removes the files that the process keeps from the
+// deliver passes init's message to a command's process. It removes the files that the process keeps from the
 // list.
-func (s *sandbox) take(reply wire.Reply, files *[]int) error {
+func (s *sandbox) deliver(reply wire.Reply, files *[]int) error {
 	if reply.Kind == wire.Terminals {
 		return s.hearTerminals(reply)
 	}
@@ -165,7 +165,7 @@ func (s *sandbox) take(reply wire.Reply, files *[]int) error {
 	if p == nil {
 		return errors.New("init speaks of a command that does not run")
 	}
-	return p.hear(reply, files)
+	return p.handle(reply, files)
 }
 
 func (s *sandbox) counts() cgroup.Counts {

@@ -17,8 +17,8 @@ func (p *process) Terminals() int {
 		return 0
 	}
 	s.mu.Lock()
-	ask, terminals := !s.asked, s.terminals
-	s.asked = true
+	ask, terminals := !s.terminalsRequested, s.terminals
+	s.terminalsRequested = true
 	s.mu.Unlock()
 	if ask {
 		_ = s.send(wire.EncodeID(wire.Look, 0)) // the sandbox's end is seen elsewhere
@@ -30,9 +30,9 @@ func (p *process) Terminals() int {
 func (s *sandbox) hearTerminals(reply wire.Reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.asked {
+	if !s.terminalsRequested {
 		return wire.ErrMalformed
 	}
-	s.asked, s.terminals = false, int(reply.ID)
+	s.terminalsRequested, s.terminals = false, int(reply.ID)
 	return nil
 }

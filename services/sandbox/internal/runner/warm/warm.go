@@ -35,7 +35,7 @@ func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) 
 		}
 		// It ended meanwhile, and nothing was started: make another one.
 		select {
-		case <-s.gone:
+		case <-s.done:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("start the command: %w", ctx.Err())
 		}
@@ -61,23 +61,23 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 	}
 	for _, s := range slices.Clone(r.warm[spec.Workspace]) {
 		if s.spec != spec && s.users == 0 { // it was made for an earlier configuration of the workspace
-			r.doom(s)
+			r.evict(s)
 			continue
 		}
 		// Without control groups, only one command at a time can be told apart.
-		if s.spec == spec && (r.groups != nil || s.booked == 0 || !command) {
-			s.book(command)
+		if s.spec == spec && (r.groups != nil || s.reserved == 0 || !command) {
+			s.reserve(command)
 			r.mu.Unlock()
 			return s, r.await(ctx, s, command)
 		}
 	}
-	before, err := r.makeRoom(spec.Spare)
+	before, err := r.acquireSlot(spec.Spare)
 	if err != nil {
 		r.mu.Unlock()
 		return nil, err
 	}
 	s := newSandbox(r, spec)
-	s.book(command)
+	s.reserve(command)
 	r.next++
 	group := spec.ID + "." + strconv.FormatInt(r.next, 10)
 	r.warm[spec.Workspace] = append(r.warm[spec.Workspace], s)
@@ -86,20 +86,20 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 	go func() {
 		defer r.work.Done()
 		if before != nil {
-			<-before.gone
+			<-before.done
 		}
 		r.build(context.WithoutCancel(ctx), s, group)
 	}()
 	return s, r.await(ctx, s, command)
 }
 
-// book takes a place in the sandbox. The runner's mu is held.
-func (s *sandbox) book(command bool) {
+// reserve takes a place in the sandbox. The runner's mu is held.
+func (s *sandbox) reserve(command bool) {
 	s.users++
 	if command {
-		s.booked++
+		s.reserved++
 	}
-	s.rouse()
+	s.stopIdleTimer()
 }
 
 // build makes a sandbox and follows it to its end.
@@ -109,7 +109,7 @@ func (r *Runner) build(ctx context.Context, s *sandbox, group string) {
 		r.drop(s)
 		r.ended(s)
 		close(s.ready)
-		close(s.gone)
+		close(s.done)
 		return
 	}
 	close(s.ready)
@@ -131,16 +131,16 @@ func (r *Runner) await(ctx context.Context, s *sandbox, command bool) error {
 	return err
 }
 
-// makeRoom takes a place for a sandbox. If all are taken, another sandbox must end first: one that is
+// acquireSlot takes a place for a sandbox. If all are taken, another sandbox must end first: one that is
 // ending anyway, or the one that has been idle for longest. The caller waits for before. A spare sandbox
 // displaces none. mu is held.
-func (r *Runner) makeRoom(spare bool) (before *sandbox, err error) {
+func (r *Runner) acquireSlot(spare bool) (before *sandbox, err error) {
 	if r.max == 0 || r.count < r.max {
 		r.count++
 		return nil, nil //nolint:nilnil // no sandbox need be ended
 	}
 	if idle := r.longestIdle(); len(r.ending) == 0 && !spare && idle != nil {
-		r.doom(idle)
+		r.evict(idle)
 	}
 	if len(r.ending) == 0 || spare {
 		return nil, fmt.Errorf("%w on this node: %d of %d, and commands run in all of them: try again later, or raise `max-sandboxes`",
@@ -168,7 +168,7 @@ func (r *Runner) leave(s *sandbox, command bool) {
 	defer r.mu.Unlock()
 	s.users--
 	if command {
-		s.booked--
+		s.reserved--
 	}
 	at := slices.Index(r.warm[s.spec.Workspace], s)
 	if s.users > 0 || at < 0 || s.spec.Spare {
@@ -177,14 +177,14 @@ func (r *Runner) leave(s *sandbox, command bool) {
 	s.since = time.Now()
 	same := func(other *sandbox) bool { return other.spec == s.spec }
 	if slices.ContainsFunc(r.warm[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
-		r.doom(s)
+		r.evict(s)
 		return
 	}
-	r.rest(s)
+	r.startIdleTimer(s)
 }
 
-// rest starts a sandbox's idle timer. mu is held.
-func (r *Runner) rest(s *sandbox) {
+// startIdleTimer starts a sandbox's idle timer. mu is held.
+func (r *Runner) startIdleTimer(s *sandbox) {
 	switch {
 	case r.idle == 0:
 	case s.timer == nil:
@@ -194,8 +194,8 @@ func (r *Runner) rest(s *sandbox) {
 	}
 }
 
-// rouse stops a sandbox's idle timer. The runner's mu is held.
-func (s *sandbox) rouse() {
+// stopIdleTimer stops a sandbox's idle timer. The runner's mu is held.
+func (s *sandbox) stopIdleTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -208,22 +208,22 @@ func (r *Runner) retire(s *sandbox) {
 	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.warm[s.spec.Workspace], s) {
 		return
 	}
-	r.doom(s)
+	r.evict(s)
 }
 
-// doom ends a sandbox that is still registered. mu is held.
-func (r *Runner) doom(s *sandbox) {
+// evict ends a sandbox that is still registered. mu is held.
+func (r *Runner) evict(s *sandbox) {
 	r.remove(s)
-	r.expect(s)
+	r.markEnding(s)
 	s.kill()
 }
 
-// expect records that an unregistered sandbox is ending: another one may take its place then. mu is held.
-func (r *Runner) expect(s *sandbox) { r.ending = append(r.ending, s) }
+// markEnding records that an unregistered sandbox is ending: another one may take its place then. mu is held.
+func (r *Runner) markEnding(s *sandbox) { r.ending = append(r.ending, s) }
 
 // remove unregisters a sandbox, so that no command finds it. mu is held.
 func (r *Runner) remove(s *sandbox) {
-	s.rouse()
+	s.stopIdleTimer()
 	w := s.spec.Workspace
 	r.warm[w] = slices.DeleteFunc(r.warm[w], func(x *sandbox) bool { return x == s })
 	if len(r.warm[w]) == 0 {
@@ -237,7 +237,7 @@ func (r *Runner) drop(s *sandbox) {
 	defer r.mu.Unlock()
 	if slices.Contains(r.warm[s.spec.Workspace], s) {
 		r.remove(s)
-		r.expect(s)
+		r.markEnding(s)
 	}
 }
 
@@ -257,19 +257,19 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 	defer r.mu.Unlock()
 	for _, s := range slices.Clone(r.warm[from]) {
 		if len(r.warm[to.Workspace]) > 0 {
-			r.doom(s)
+			r.evict(s)
 			continue
 		}
 		r.remove(s)
 		if err := s.become(to); err != nil {
 			r.log.Debug("a sandbox cannot be adapted to another session: ending it", "error", err)
-			r.expect(s)
+			r.markEnding(s)
 			s.kill()
 			continue
 		}
 		s.since = time.Now()
 		r.warm[to.Workspace] = []*sandbox{s}
-		r.rest(s)
+		r.startIdleTimer(s)
 	}
 }
 
@@ -279,7 +279,7 @@ func (r *Runner) Stop(workspace string) {
 	all := slices.Clone(r.warm[workspace])
 	for _, s := range all {
 		r.remove(s)
-		r.expect(s)
+		r.markEnding(s)
 	}
 	r.mu.Unlock()
 	end(all)
@@ -291,7 +291,7 @@ func end(all []*sandbox) {
 		s.kill()
 	}
 	for _, s := range all {
-		<-s.gone
+		<-s.done
 	}
 }
 
@@ -309,7 +309,7 @@ func (r *Runner) Close() error {
 	}
 	for _, s := range all {
 		r.remove(s)
-		r.expect(s)
+		r.markEnding(s)
 	}
 	r.mu.Unlock()
 	end(all)
@@ -325,7 +325,7 @@ func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), er
 		all = slices.Clone(r.warm[workspace])
 	}
 	for _, s := range all {
-		s.book(false)
+		s.reserve(false)
 	}
 	r.mu.Unlock()
 	var thaws []func()
@@ -375,7 +375,7 @@ func (s *sandbox) awaitGone(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case <-s.gone:
+	case <-s.done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the end of a sandbox: %w", ctx.Err())
@@ -392,7 +392,7 @@ func (s *sandbox) freeze(ctx context.Context) error {
 	s.mu.Unlock()
 	err := s.group.Freeze(ctx)
 	s.mu.Lock()
-	if s.doomed { // the kill may have come before the freeze
+	if s.ending { // the kill may have come before the freeze
 		err = errGone
 	}
 	s.mu.Unlock()
@@ -417,7 +417,7 @@ func (s *sandbox) goOn() error {
 	defer s.mu.Unlock()
 	s.stood += time.Since(s.frozen)
 	s.frozen = time.Time{}
-	if s.doomed {
+	if s.ending {
 		return nil // its group may be gone
 	}
 	return err

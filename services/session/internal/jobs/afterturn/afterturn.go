@@ -47,7 +47,7 @@ func (h *Handler) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	k := store.Key{Tenant: j.Tenant, Session: session}
 	if string(j.Body) != onlyFold {
 		err := h.index(ctx, k)
-		if err != nil && !gone(err) {
+		if err != nil && !sessionDeleted(err) {
 			return nil, err
 		}
 		return &store.Job{Body: []byte(onlyFold), After: h.foldAfter}, nil
@@ -56,7 +56,7 @@ func (h *Handler) Handle(ctx context.Context, j store.Job) (*store.Job, error) {
 	if err == nil {
 		err = h.fold(ctx, k, found.AfterSeq, found.Name)
 	}
-	if gone(err) {
+	if sessionDeleted(err) {
 		return nil, nil
 	}
 	return nil, err

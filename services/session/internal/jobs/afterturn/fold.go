@@ -67,5 +67,5 @@ func until(events []*sessionv1.Event, turn string) ([]*sessionv1.Event, bool) {
 	return events, false
 }
 
-// gone reports whether the session was deleted.
-func gone(err error) bool { return errors.Is(err, store.ErrNotFound) }
+// sessionDeleted reports whether the session was deleted.
+func sessionDeleted(err error) bool { return errors.Is(err, store.ErrNotFound) }

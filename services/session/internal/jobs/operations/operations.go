@@ -90,12 +90,12 @@ func Handler(tools *remote.Tools, s Inbox) jobs.Handler {
 		case len(found.Network) == 0:
 			return nil, nil
 		}
-		return nil, tell(ctx, s, j, o, found)
+		return nil, appendToInbox(ctx, s, j, o, found)
 	}
 }
 
-// tell puts a report into the session's inbox; the holder appends it.
-func tell(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
+// appendToInbox puts a report into the session's inbox; the holder appends it.
+func appendToInbox(ctx context.Context, s Inbox, j store.Job, o Operation, ended *toolsv1.Operation) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(&toolsv1.Operation{Network: ended.Network})
 	if err != nil {
 		return fmt.Errorf("marshal the outcome of an operation: %w", err)

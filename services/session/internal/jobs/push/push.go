@@ -77,17 +77,17 @@ func Handler(sandbox Sandbox, s Store, log *slog.Logger) jobs.Handler {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, err
-		case err == nil && done.GetUpToDate(), nothing(err):
+		case err == nil && done.GetUpToDate(), nothingToPush(err):
 			return nil, nil
 		case err == nil:
-			return nil, tell(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushed{RepositoryPushed: &sessionv1.RepositoryPushed{
+			return nil, appendToInbox(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushed{RepositoryPushed: &sessionv1.RepositoryPushed{
 				Directory: p.Directory, Url: p.URL, Ref: done.GetRef(), OldCommit: done.GetOldCommit(), NewCommit: done.GetNewCommit(),
 			}}})
 		case again(err, j.Attempt):
 			return nil, fmt.Errorf("push repos/%s of sessions/%s: %w", p.Directory, j.Session, err)
 		}
 		log.WarnContext(ctx, "cannot push a repository", "session", j.Session, "directory", p.Directory, "error", err)
-		return nil, tell(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushFailed{RepositoryPushFailed: &sessionv1.RepositoryPushFailed{
+		return nil, appendToInbox(ctx, s, j, &sessionv1.Event{Turn: p.Turn, Body: &sessionv1.Event_RepositoryPushFailed{RepositoryPushFailed: &sessionv1.RepositoryPushFailed{
 			Directory: p.Directory, Url: p.URL, Branch: p.Branch, Reason: apierr.Reason(err), Message: apierr.Message(err),
 		}}})
 	}
@@ -113,9 +113,9 @@ func push(ctx context.Context, sandbox Sandbox, place store.Place, j store.Job, 
 	return done, err
 }
 
-// nothing reports whether there is nothing to push: no tool call ever needed the
+// nothingToPush reports whether there is nothing to push: no tool call ever needed the
 // workspace, or the agent removed the repository.
-func nothing(err error) bool {
+func nothingToPush(err error) bool {
 	return errors.Is(err, remote.ErrNoWorkspace) || errors.Is(err, remote.ErrNoRepository)
 }
 
@@ -130,8 +130,8 @@ func again(err error, attempt int) bool {
 	return false
 }
 
-// tell puts an event into the session's inbox; the holder appends it.
-func tell(ctx context.Context, s Store, j store.Job, e *sessionv1.Event) error {
+// appendToInbox puts an event into the session's inbox; the holder appends it.
+func appendToInbox(ctx context.Context, s Store, j store.Job, e *sessionv1.Event) error {
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("marshal the outcome of a push: %w", err)

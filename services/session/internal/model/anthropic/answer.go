@@ -192,6 +192,6 @@ func (a *answer) response() *model.Response {
 	case !calls && a.stop == "tool_use":
 		a.stop = "end_turn"
 	}
-	warning := a.limits.Believe(&a.usage, a.sent, a.bytes)
+	warning := a.limits.Correct(&a.usage, a.sent, a.bytes)
 	return &model.Response{Blocks: a.blocks, StopReason: a.stop, Usage: &a.usage, ID: a.id, Warning: warning}
 }

@@ -236,7 +236,7 @@ func TestUsageThatCannotBeIsEstimated(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 			continue
 		}
-		streamtest.Believable(t, resp, 11_000)
+		streamtest.CheckUsage(t, resp, 11_000)
 		if u := resp.Usage; u.OutputTokens != tt.output || u.InputTokens == 0 || (resp.Warning != "") != tt.doubt {
 			t.Errorf("%s became %v with the warning %q", in, u, resp.Warning)
 		}

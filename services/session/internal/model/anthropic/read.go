@@ -30,7 +30,7 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 		case err != nil:
 			return nil, a.watch.Fail(ctx, err)
 		}
-		done, err := a.take(ev)
+		done, err := a.handle(ev)
 		if err != nil {
 			return nil, err
 		}
@@ -40,8 +40,8 @@ func (a *answer) read(ctx context.Context, body io.Reader) (*model.Response, err
 	}
 }
 
-// take handles one event of the stream; done reports that the answer is complete.
-func (a *answer) take(ev wire.Event) (done bool, err error) {
+// handle handles one event of the stream; done reports that the answer is complete.
+func (a *answer) handle(ev wire.Event) (done bool, err error) {
 	var e event
 	switch {
 	case ev.Name == "ping", string(ev.Data) == "[DONE]":

@@ -44,9 +44,9 @@ type openText struct {
 	kind model.DeltaKind // what it started with
 }
 
-// say appends to the open block of text or thinking, or opens one. Text that
+// addText appends to the open block of text or thinking, or opens one. Text that
 // comes after the first call is held back until the calls have ended.
-func (a *answer) say(start model.DeltaKind, s string) error {
+func (a *answer) addText(start model.DeltaKind, s string) error {
 	if s == "" {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (a *answer) end() (*model.Response, error) {
 	}
 	stop := a.stopReason()
 	a.calls, a.active = nil, 0
-	if err := a.say(model.TextStart, a.late.String()); err != nil {
+	if err := a.addText(model.TextStart, a.late.String()); err != nil {
 		return nil, err
 	}
 	if err := a.closeText(); err != nil {
@@ -177,5 +177,5 @@ func (a *answer) used() (u *sessionv1.Usage, warning string) {
 	for _, b := range a.blocks {
 		a.bytes += len(b.GetToolUse().GetArgumentsJson())
 	}
-	return u, a.limits.Believe(u, a.sent, a.bytes)
+	return u, a.limits.Correct(u, a.sent, a.bytes)
 }

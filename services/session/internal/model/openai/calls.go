@@ -26,9 +26,9 @@ type call struct {
 // maxCalls bounds the calls of one answer.
 const maxCalls = 1000
 
-// take appends a piece to its call. It ignores an id that comes after the call
+// addCallPiece appends a piece to its call. It ignores an id that comes after the call
 // was announced.
-func (a *answer) take(p *piece) error {
+func (a *answer) addCallPiece(p *piece) error {
 	c := a.find(p)
 	if len(a.calls) > maxCalls {
 		return &model.Error{Kind: model.Refused, Midway: true, Message: fmt.Sprintf("the model provider %s sent more than %d tool calls in one answer", a.provider, maxCalls)}

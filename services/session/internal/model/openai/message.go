@@ -32,7 +32,7 @@ func (w *whole) add(m message) {
 	for i, p := range m.ToolCalls {
 		index := wire.Count(i)
 		p.Index = &index
-		if i < len(w.calls) && w.calls[i].grownInto(p) {
+		if i < len(w.calls) && w.calls[i].extendedBy(p) {
 			w.calls[i] = p
 		} else {
 			w.calls = append(w.calls, p)
@@ -45,8 +45,8 @@ func grow(b *strings.Builder, s string) {
 	b.WriteString(strings.TrimPrefix(s, b.String()))
 }
 
-// grownInto reports whether a later piece is the same call with all its arguments.
-func (p *piece) grownInto(later piece) bool {
+// extendedBy reports whether a later piece is the same call with all its arguments.
+func (p *piece) extendedBy(later piece) bool {
 	return p.ID == later.ID && p.Function.Name == later.Function.Name && strings.HasPrefix(string(later.Function.Arguments), string(p.Function.Arguments))
 }
 
@@ -93,20 +93,20 @@ func (a *answer) delta(d message) error {
 	if thought != "" {
 		a.field = field
 	}
-	if err := a.say(model.ThinkingStart, thought+d.Content.thinking); err != nil {
+	if err := a.addText(model.ThinkingStart, thought+d.Content.thinking); err != nil {
 		return err
 	}
-	if err := a.say(model.TextStart, d.Content.text); err != nil {
+	if err := a.addText(model.TextStart, d.Content.text); err != nil {
 		return err
 	}
 	if d.Refusal != "" {
 		a.refused = true
-		if err := a.say(model.TextStart, string(d.Refusal)); err != nil {
+		if err := a.addText(model.TextStart, string(d.Refusal)); err != nil {
 			return err
 		}
 	}
 	for i := range d.ToolCalls {
-		if err := a.take(&d.ToolCalls[i]); err != nil {
+		if err := a.addCallPiece(&d.ToolCalls[i]); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ type trial struct {
 
 var (
 	aboutReasoning = regexp.MustCompile(`\breasoning(_content|_details)?\b`)
-	unwanted       = regexp.MustCompile(`(?i)unknown|unexpected|unrecogni|not permitted|not allowed|not support|unsupported|extra|additional|invalid|must not|should not|remove`)
+	rejectedField  = regexp.MustCompile(`(?i)unknown|unexpected|unrecogni|not permitted|not allowed|not support|unsupported|extra|additional|invalid|must not|should not|remove`)
 	demanded       = regexp.MustCompile(`(?i)missing|require|must|pass(ed)? back|provide|expected`)
 )
 
@@ -124,13 +124,13 @@ var (
 // false if the refusal is not about reasoning, or no level is left.
 func (t *trial) next() bool {
 	var e *model.Error
-	var told *wire.ToldError
+	var told *wire.ReportedError
 	if !errors.As(t.err, &e) || e.Kind != model.Refused || !errors.As(t.err, &told) || !aboutReasoning.MatchString(told.Message) {
 		return false
 	}
 	t.tried[t.level] = true
 	order := []level{none, all}
-	if !unwanted.MatchString(told.Message) && demanded.MatchString(told.Message) {
+	if !rejectedField.MatchString(told.Message) && demanded.MatchString(told.Message) {
 		order = []level{all, loop}
 	}
 	for _, l := range order {

@@ -131,7 +131,7 @@ func user(c *wire.Conversation, blocks []*sessionv1.Block) []sdk.ChatCompletionM
 	if len(parts) == 0 {
 		return out
 	}
-	return append(out, said(parts))
+	return append(out, userMessage(parts))
 }
 
 // sent gives the blocks that the request's messages of the user and of tools are made of.
@@ -160,9 +160,9 @@ func sent(c *wire.Conversation) (out [][]*sessionv1.Block) {
 	return out
 }
 
-// said returns a user message. Text alone is sent as a plain string, which
+// userMessage returns a user message. Text alone is sent as a plain string, which
 // every server understands.
-func said(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
+func userMessage(parts []sdk.ChatMessagePart) sdk.ChatCompletionMessage {
 	msg := sdk.ChatCompletionMessage{Role: sdk.ChatMessageRoleUser}
 	var texts []string
 	for _, p := range parts {

@@ -89,7 +89,7 @@ func (f *Failure) err(midway bool) *model.Error {
 	if msg == "" {
 		msg = "the scripted model fails here, as its scenario says"
 	}
-	return &model.Error{Kind: kind, Status: f.Status, Message: msg, Said: msg, RetryAfter: time.Duration(f.RetryAfter), Midway: midway}
+	return &model.Error{Kind: kind, Status: f.Status, Message: msg, ProviderText: msg, RetryAfter: time.Duration(f.RetryAfter), Midway: midway}
 }
 
 func kindOf(status int) model.ErrorKind {

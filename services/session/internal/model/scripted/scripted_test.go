@@ -174,7 +174,7 @@ func TestStreamFails(t *testing.T) {
 			var got *model.Error
 			errors.As(err, &got)
 			if tt.want != nil {
-				tt.want.Said = tt.want.Message // A script's words are the provider's.
+				tt.want.ProviderText = tt.want.Message // A script's words are the provider's.
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)

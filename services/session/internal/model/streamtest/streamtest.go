@@ -133,10 +133,10 @@ func Assistant(blocks ...*sessionv1.Block) *sessionv1.Message {
 	return &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: blocks}
 }
 
-// Believable checks the usage and the stop reason of an answer, and that its
+// CheckUsage checks the usage and the stop reason of an answer, and that its
 // blocks can be stored. No number of the usage may be above the limit, in
 // tokens.
-func Believable(t testing.TB, resp *model.Response, limit int) {
+func CheckUsage(t testing.TB, resp *model.Response, limit int) {
 	t.Helper()
 	u := resp.Usage
 	for _, n := range []int64{u.GetInputTokens(), u.GetOutputTokens(), u.GetCacheReadTokens(), u.GetCacheWriteTokens(), u.GetThinkingTokens()} {

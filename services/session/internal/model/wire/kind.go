@@ -36,7 +36,7 @@ var (
 
 // kind returns the kind of an error. It looks at its codes, then at its status,
 // which is HTTP's or one that the body names, then at its text.
-func (t Told) kind(status int) model.ErrorKind {
+func (t ErrorReport) kind(status int) model.ErrorKind {
 	if status < http.StatusBadRequest {
 		status = t.Status
 	}
@@ -70,8 +70,8 @@ func (t Told) kind(status int) model.ErrorKind {
 
 // Told returns the model's error for an error of the provider, with the
 // provider's text. The status is HTTP's; 0 for an error in a stream.
-func (w *Watch) Told(t Told, status int) *model.Error {
-	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), Err: &ToldError{t}}
+func (w *Watch) Told(t ErrorReport, status int) *model.Error {
+	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), Err: &ReportedError{t}}
 	what := map[model.ErrorKind]string{
 		model.Unavailable:    "is not available at the moment",
 		model.Authentication: "refused the key; check it and what it may use",
@@ -90,9 +90,9 @@ func (w *Watch) Told(t Told, status int) *model.Error {
 	aboutKey := e.Kind == model.Authentication || status == http.StatusUnauthorized || status == http.StatusForbidden
 	if said := Quote(t.Message, w.key); said != "" && !aboutKey { // A message about a key may quote it.
 		what += ": " + said
-		e.Said = said
+		e.ProviderText = said
 	} else if t.Page {
-		e.Said = "a web page"
+		e.ProviderText = "a web page"
 	}
 	e.Message = fmt.Sprintf("the model provider %s %s", w.provider, what)
 	return e

@@ -19,7 +19,7 @@ func Named(err error, sent [][]*sessionv1.Block) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	found := place.FindStringSubmatch(e.Said)
+	found := place.FindStringSubmatch(e.ProviderText)
 	if found == nil {
 		return err
 	}

@@ -47,11 +47,11 @@ const (
 // Limits bounds a model's usage, in tokens; 0 is not known.
 type Limits struct{ Context, Output int64 }
 
-// Believe corrects a usage. Negative values count as 0. Values that are missing,
+// Correct corrects a usage. Negative values count as 0. Values that are missing,
 // or above the model's limits, are estimated at four bytes a token: sent are the
 // bytes of the request and got those of the answer. The warning names the
 // corrected values; most often it is empty.
-func (l Limits) Believe(u *sessionv1.Usage, sent, got int) (warning string) {
+func (l Limits) Correct(u *sessionv1.Usage, sent, got int) (warning string) {
 	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheWriteTokens, &u.ThinkingTokens} {
 		*n = max(0, *n)
 	}

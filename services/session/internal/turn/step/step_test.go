@@ -173,7 +173,7 @@ func TestAnAnswerThatNeverEndsIsCut(t *testing.T) {
 }
 
 func TestAToolsRefusedContentIsWithheld(t *testing.T) {
-	refusal := &model.Error{Kind: model.Refused, Status: 400, Message: "image exceeds the limit", Said: "image exceeds the limit"}
+	refusal := &model.Error{Kind: model.Refused, Status: 400, Message: "image exceeds the limit", ProviderText: "image exceeds the limit"}
 	f := start(t, agent.Spec{}, refusal, "Sorry.")
 	f.Call(&sessionv1.ToolUse{Tool: "Read"})
 	result := state.TextResult("t1.1.0", sessionv1.ToolOutcome_TOOL_OUTCOME_OK, "")

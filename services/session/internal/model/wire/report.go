@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// Told is an error as a provider reports it.
-type Told struct {
+// ErrorReport is an error as a provider reports it.
+type ErrorReport struct {
 	// Message is the provider's own text, not yet fit for people: see Quote.
 	Message string
 	// Status is the HTTP status of 400 and above that the body names, or 0.
@@ -22,46 +22,46 @@ type Told struct {
 	words []string // codes and types: lower case, letters only
 }
 
-// ToldError is a provider's error, as the cause of the model's error.
-type ToldError struct{ Told }
+// ReportedError is a provider's error, as the cause of the model's error.
+type ReportedError struct{ ErrorReport }
 
 // Error returns the codes. The message may contain text that must not be
 // logged.
-func (e *ToldError) Error() string {
+func (e *ReportedError) Error() string {
 	return "the provider reported an error: " + strings.Join(e.words, " ")
 }
 
 // is reports whether one of the codes and types is among words.
-func (t Told) is(words ...string) bool {
+func (t ErrorReport) is(words ...string) bool {
 	return slices.ContainsFunc(t.words, func(w string) bool { return slices.Contains(words, w) })
 }
 
 // ReadError reads the body of an error in any form. Text and web pages are
 // errors, too.
-func ReadError(body []byte) Told {
+func ReadError(body []byte) ErrorReport {
 	if t, ok := FindError(body); ok {
 		return t
 	}
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '<' {
-		return Told{Message: title(body), Page: true}
+		return ErrorReport{Message: title(body), Page: true}
 	}
 	if json.Valid(body) && len(body) > 0 && body[0] != '"' {
-		return Told{}
+		return ErrorReport{}
 	}
-	return Told{Message: string(bytes.Trim(body, `"`))}
+	return ErrorReport{Message: string(bytes.Trim(body, `"`))}
 }
 
 // FindError looks for an error in a JSON value that may be something else. It
 // recognizes an `error`, or `errors`, that is an object, a list or a text; an
 // object whose `object` or `type` is `error`; and an object that has only a
 // message and codes: `detail` as text or list, `message`, `error_msg`.
-func FindError(body []byte) (Told, bool) {
+func FindError(body []byte) (ErrorReport, bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
-		return Told{}, false
+		return ErrorReport{}, false
 	}
 	r := errorReader{}
 	if list, ok := v.([]any); ok {
@@ -71,16 +71,16 @@ func FindError(body []byte) (Told, bool) {
 	} else {
 		r.top(v)
 	}
-	r.told.Message = strings.Join(r.texts, "; ")
-	return r.told, r.found
+	r.report.Message = strings.Join(r.texts, "; ")
+	return r.report, r.found
 }
 
 // errorReader collects the content of an error.
 type errorReader struct {
-	told  Told
-	texts []string
-	found bool
-	depth int
+	report ErrorReport
+	texts  []string
+	found  bool
+	depth  int
 }
 
 const (
@@ -212,17 +212,17 @@ func (r *errorReader) code(v any) {
 		s, ok = n.String(), true
 	}
 	if f, float := v.(float64); float && f >= 400 && f < 600 {
-		r.told.Status = int(f)
+		r.report.Status = int(f)
 	}
 	if !ok {
 		return
 	}
 	if s = strings.TrimSpace(s); len(s) == 3 && (s[0] == '4' || s[0] == '5') && s[1] >= '0' && s[1] <= '9' && s[2] >= '0' && s[2] <= '9' {
-		r.told.Status = int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
+		r.report.Status = int(s[0]-'0')*100 + int(s[1]-'0')*10 + int(s[2]-'0')
 		return
 	}
 	if w := word(s); w != "" {
-		r.told.words = append(r.told.words, w)
+		r.report.words = append(r.report.words, w)
 	}
 }
 

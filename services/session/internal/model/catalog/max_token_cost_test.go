@@ -22,7 +22,7 @@ func TestNoUsageCostsMoreThanTheDearest(t *testing.T) {
 	}
 	const bound = 150
 	for name, p := range tables {
-		in, out := p.Dearest(bound)
+		in, out := p.MaxTokenCost(bound)
 		for _, input := range []int64{0, 1, 99, 100, 101, bound} {
 			for _, output := range []int64{0, 1, 7, 4096} {
 				for _, u := range []*sessionv1.Usage{
