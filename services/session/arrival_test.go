@@ -285,7 +285,7 @@ assistant: "done"`},
 		{"a turn whose answer was too long is told to go on", "long", "PARTIAL", `
 user: "long"
 assistant: "one"
-user: "Go on where you stopped."
+user: "Continue where you stopped."
 assistant: "two"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 			budget: func(c *budget.Config) { c.Tenant.MaxCostUSD = 0.16 },
 		},
 		{
-			name: "a user's tokens, in a window", text: "hungry", steps: 1, says: "Counting begins anew at",
+			name: "a user's tokens, in a window", text: "hungry", steps: 1, says: "Counting restarts at",
 			budget: func(c *budget.Config) { c.User.MaxTokens, c.User.Window = 4000, 24*time.Hour },
 		},
 		{

@@ -305,7 +305,7 @@ func TestAWorkspaceThatIsGoneWhenItsNodeIsDrainedIsToldToBeLost(t *testing.T) {
 	})
 	m := movedOf(f.turn(ctx, t, s, "read"))
 	if m.GetFromNode() != home.name || m.GetToNode() != other.name || m.GetCause() != sessionv1.WorkspaceMoveCause_WORKSPACE_MOVE_CAUSE_NODE_LOST ||
-		!strings.Contains(m.GetMessage(), "has lost it. The workspace was made again from its last copy") {
+		!strings.Contains(m.GetMessage(), "has lost it. The workspace was restored from its last copy") {
 		t.Errorf("the next turn tells %v", m)
 	}
 }

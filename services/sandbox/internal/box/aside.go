@@ -42,9 +42,9 @@ func (ws *workspace) setAside(user string) error {
 		ws.node.o.Runner.Stop(ws.path("workspace")) // a mount would move along
 		to, err := renameAside(dir, m.Alias)
 		if err != nil {
-			return fmt.Errorf("set aside %s, where mounts are to lie: %w", m.Alias, err)
+			return fmt.Errorf("set aside %s, where mounts must go: %w", m.Alias, err)
 		}
-		ws.node.o.Log.Info("what a workspace had where mounts are to lie was set aside", "session", ws.key.Session, "from", m.Alias, "to", to)
+		ws.node.o.Log.Info("set aside a workspace's files in the way of mounts", "session", ws.key.Session, "from", m.Alias, "to", to)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func Open(o Options) (*Node, error) {
 		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
 	}
 	if err := n.clearPassing(); err != nil {
-		return nil, errors.Join(fmt.Errorf("remove what an earlier start left: %w", err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("remove the leftovers of an earlier start: %w", err), lock.Close())
 	}
 	if err := n.survey(); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -260,7 +260,7 @@ func (n *Node) reserve(s *session) error {
 	case n.active >= n.o.MaxExecs:
 		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)
 	case s.places >= share && n.active >= n.o.MaxExecs-kept:
-		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions in which less than %d run. Wait until commands of this session have ended, or end some",
+		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions with fewer than %d commands. Wait until commands of this session end, or end some",
 			ErrTooManyExecs, n.active, n.o.MaxExecs, kept, share)
 	}
 	if s.places == 0 {
@@ -333,7 +333,7 @@ func (n *Node) tidy() {
 	n.o.Leftovers.Retry()
 	for _, s := range sessions {
 		if err := s.mutations.answerLate(); err != nil {
-			n.o.Log.Error("an answer is in the journal alone", "session", s.key.Session, "error", err)
+			n.o.Log.Error("an answer is only in the journal", "session", s.key.Session, "error", err)
 		}
 		s.prune()
 		n.evict(s)

@@ -93,7 +93,7 @@ func (n *Node) surveySession(tenant, session string) error {
 	err := read(filepath.Join(dir, metaFile), &m)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := n.discard(dir); err != nil {
-			n.o.Log.Error("cannot remove what an interrupted start left", "folder", dir, "error", err)
+			n.o.Log.Error("cannot remove the leftovers of an interrupted start", "folder", dir, "error", err)
 		}
 		return nil
 	}

@@ -370,13 +370,13 @@ func (e *Exec) judge(exit Exit) Outcome {
 	case e.stopped != nil:
 		return *e.stopped
 	case exit.OOMKilled && (exit.Signal == int(unix.SIGKILL) || exit.Status == sigkillStatus || exit.Lost):
-		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command wanted more memory than it may have, which is %d bytes. Work on less at a time", e.limits.MemoryBytes)+scratchNote(exit))
+		o := overLimit(OutOfMemory, hitMemory, fmt.Sprintf("the command exceeded its memory limit of %d bytes. Work on less at a time", e.limits.MemoryBytes)+scratchNote(exit))
 		o.ExitCode = exit.Status
 		return o
 	case exit.Lost:
 		return Outcome{Reason: Lost, Message: "the sandbox broke down while the command ran: it may have taken effect"}
 	case exit.Signal == int(unix.SIGXFSZ):
-		o := overLimit(FileLimit, hitFile, fmt.Sprintf("the command was ended because it wrote a file larger than a file may be, which is %d bytes. Write several smaller ones", e.limits.FileBytes))
+		o := overLimit(FileLimit, hitFile, fmt.Sprintf("the command was ended because it wrote a file above the limit of %d bytes. Write several smaller ones", e.limits.FileBytes))
 		o.Signal = exit.Signal
 		return o
 	case exit.Signal != 0:

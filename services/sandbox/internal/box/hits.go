@@ -54,28 +54,28 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 		hits = append(hits, Hit{limit, fmt.Sprintf(format, args...)})
 	}
 	if exit.OOMKilled {
-		hit(hitMemory, "one of its processes was killed because together they wanted more memory than the %d bytes that they may have%s", l.MemoryBytes, scratchNote(exit))
+		hit(hitMemory, "one of its processes was killed because together they exceeded their memory limit of %d bytes%s", l.MemoryBytes, scratchNote(exit))
 	}
 	if exit.Refused > 0 {
-		hit(hitProcesses, "%d times it could not make a process or thread: there may be %d at once", exit.Refused, l.Processes)
+		hit(hitProcesses, "%d times it could not start a process or thread: the limit is %d", exit.Refused, l.Processes)
 	}
 	if exit.Throttled >= throttledLeast && exit.Throttled >= wall/throttledShare {
-		hit(hitCPUs, "it was held back for %v: it may use as much time as %g processors give", exit.Throttled.Round(time.Millisecond), l.CPUs)
+		hit(hitCPUs, "it was throttled for %v: its limit is the time of %g processors", exit.Throttled.Round(time.Millisecond), l.CPUs)
 	}
 	if t := e.heldBack(exit, wall); t >= throttledLeast && t >= wall/throttledShare {
-		hit(hitCPUs, "the commands of the workspace were held back for %v: together they may use as much time as %g processors give", t.Round(time.Millisecond), e.common.CPUs)
+		hit(hitCPUs, "the commands of the workspace were throttled for %v: their common limit is the time of %g processors", t.Round(time.Millisecond), e.common.CPUs)
 	}
 	if exit.Status == sigxfszStatus {
-		hit(hitFile, "a file was to be larger than the %d bytes that a file may have", l.FileBytes)
+		hit(hitFile, "a file would have exceeded the limit of %d bytes", l.FileBytes)
 	}
 	if e.filled.Limit != "" {
 		hit(e.filled.Limit, "%s", e.filled.Message)
 	}
 	switch kept, written, full := e.output.counts(); {
 	case full:
-		hit(hitOutput, "%d bytes of its output were thrown away, for the node's disk kept no more", written-kept)
+		hit(hitOutput, "%d bytes of its output were dropped, because the node's disk could not store them", written-kept)
 	case written > kept:
-		hit(hitOutput, "%d bytes of its output were thrown away: %d are kept", written-kept, l.OutputBytes)
+		hit(hitOutput, "%d bytes of its output were dropped: %d are kept", written-kept, l.OutputBytes)
 	}
 	return hits
 }
@@ -85,7 +85,7 @@ func scratchNote(exit Exit) string {
 	if exit.ScratchBytes < 1<<20 {
 		return ""
 	}
-	return fmt.Sprintf(". Files in /tmp and /dev/shm count as memory and take %d bytes of it: delete those that are not needed", exit.ScratchBytes)
+	return fmt.Sprintf(". Files in /tmp and /dev/shm count as memory and take %d bytes of it: delete unneeded files", exit.ScratchBytes)
 }
 
 // heldBack returns how long all commands in the sandbox waited for processors. It returns zero if this

@@ -218,7 +218,7 @@ func (m *mutations) recover(w *Workspace) error {
 	}
 	for _, e := range open {
 		if err := m.recoverOne(e, w); err != nil {
-			return fmt.Errorf("find out what became of a change: %w", err)
+			return fmt.Errorf("find the outcome of a change: %w", err)
 		}
 	}
 	return os.Remove(m.path(interruptedFile))
@@ -248,7 +248,7 @@ func (m *mutations) recoverOne(e startEntry, w *Workspace) error {
 	}
 	if fate == Unknown {
 		a.Answer, a.Unknown = nil, true
-		m.node.o.Log.Warn("a crash interrupted a change of files, and whether it took effect cannot be told",
+		m.node.o.Log.Warn("a crash interrupted a change of files, and it is unknown whether it took effect",
 			"session", m.key.Session, "call_id", e.CallID, "method", e.Change.Method)
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {

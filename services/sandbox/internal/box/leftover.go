@@ -39,11 +39,11 @@ func (n *Node) clearPassing() error {
 func (n *Node) clearLeft() {
 	keys, err := n.byAge()
 	if err != nil {
-		n.o.Log.Error("cannot list the workspaces to remove what a crash left", "error", err)
+		n.o.Log.Error("cannot list the workspaces to remove the leftovers of a crash", "error", err)
 	}
 	for _, k := range keys {
 		if err := newSession(n, k).clearLeft(); err != nil {
-			n.o.Log.Warn("cannot remove what a crash left in a workspace", "session", k.Session, "error", err)
+			n.o.Log.Warn("cannot remove the leftovers of a crash in a workspace", "session", k.Session, "error", err)
 		}
 	}
 }

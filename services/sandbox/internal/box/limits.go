@@ -134,7 +134,7 @@ func (x limit) apply(l *Limits, prefix string) error {
 	case x.asked == 0:
 		return nil
 	case above == 0:
-		return fmt.Errorf("%w: %s%s: it needs control groups, which this node's level does not have: leave it out, or have the level `full` set up", ErrLimitUnavailable, prefix, x.field)
+		return fmt.Errorf("%w: %s%s: it needs control groups, which this node's level does not have: leave it out, or ask the operator to set up the level `full`", ErrLimitUnavailable, prefix, x.field)
 	case x.asked > above:
 		return &CeilingError{Field: prefix + x.field, Asked: x.show(x.asked), Ceiling: x.show(above)}
 	}

@@ -215,10 +215,10 @@ func place(dir *os.File, o Owner, m Mount, prepare bool) error {
 		f, err = makePoint(dir, point, o)
 	}
 	if errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%w: mount %s cannot be shown at %s, for the workspace's folder is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
+		return fmt.Errorf("%w: mount %s cannot be shown at %s, because the workspace's folder is closed: open it with `chmod u+rwx`: %w", ErrMountPoint, m.Name, point, err)
 	}
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something else than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
+		return fmt.Errorf("%w: mount %s cannot be shown at %s, where the workspace has something other than a folder: move it away: %w", ErrMountPoint, m.Name, point, err)
 	}
 	if err != nil {
 		return fmt.Errorf("find the place of mount %s: %w", m.Name, err)

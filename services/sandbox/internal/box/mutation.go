@@ -200,7 +200,7 @@ func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 // keep stores a change's answer: in memory, if the disk is full.
 func (m *mutations) keep(place string, a answer, durable bool) {
 	if err := writer(durable)(place, a); err != nil {
-		m.node.o.Log.Error("cannot write down the answer of a change", "error", err)
+		m.node.o.Log.Error("cannot record the answer of a change", "error", err)
 		m.node.journal.leave(place, a)
 		return
 	}
@@ -224,7 +224,7 @@ func (m *mutations) answerLate() error {
 	defer m.mu.Unlock()
 	for place, a := range m.node.journal.unanswered(m.dir) {
 		if err := save(place, a); err != nil {
-			return fmt.Errorf("write down the answer of a change: %w", err) // the others do not fit either
+			return fmt.Errorf("record the answer of a change: %w", err) // the others do not fit either
 		}
 		m.node.journal.answered(place)
 	}
@@ -273,7 +273,7 @@ func readAnswer(place string, known *answer) error {
 	if st, bad := os.Stat(place); bad == nil && st.Size() == 0 {
 		return os.ErrNotExist
 	}
-	return fmt.Errorf("%w: what was remembered of it is damaged", ErrOutcomeUnknown)
+	return fmt.Errorf("%w: its record is damaged", ErrOutcomeUnknown)
 }
 
 // Answered returns the answer of a change if it was made for this call before.

@@ -50,7 +50,7 @@ func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *
 			for ; err == nil; more++ {
 				err = n.reserve(last)
 			}
-			if more != tc.more || !errors.Is(err, ErrTooManyExecs) || strings.Contains(err.Error(), "in which less than") != tc.share {
+			if more != tc.more || !errors.Is(err, ErrTooManyExecs) || strings.Contains(err.Error(), "with fewer than") != tc.share {
 				t.Errorf("it may run %d more: %v", more, err)
 			}
 		})

@@ -31,7 +31,7 @@ func (ws *workspace) keepSize(m *meta, folders ...string) error {
 func (n *Node) freeSlot(slot int) {
 	if n.o.Quota != nil {
 		if err := n.o.Quota.Release(slot); err != nil {
-			n.o.Log.Error("cannot take the file system's limit of a workspace away", "error", err)
+			n.o.Log.Error("cannot remove the file system's limit of a workspace", "error", err)
 		}
 	}
 	n.slots.free(slot)
@@ -45,7 +45,7 @@ func (ws *workspace) full() func() Hit {
 		bytes, inodes, err := q.Remaining(slot)
 		switch {
 		case err != nil:
-			ws.node.o.Log.Error("cannot ask the file system how full a workspace is", "error", err)
+			ws.node.o.Log.Error("cannot read the usage of a workspace from the file system", "error", err)
 		case inodes <= 0:
 			return Hit{hitInodes, fmt.Sprintf("the workspace is full: with the home directory it may have %d files and directories", l.WorkspaceInodes)}
 		case bytes <= 0:

@@ -47,7 +47,7 @@ func (n *Node) clearUp(ctx context.Context) {
 		n.o.Log.ErrorContext(ctx, "cannot list the workspaces to make room", "error", err)
 		return
 	}
-	n.o.Log.WarnContext(ctx, "the disk is nearly full: removing what is not needed any more", "workspaces", len(keys))
+	n.o.Log.WarnContext(ctx, "the disk is nearly full: removing unneeded files", "workspaces", len(keys))
 	for _, k := range keys {
 		if ctx.Err() != nil || !n.o.Room.Tight() {
 			break

@@ -68,7 +68,7 @@ func (s *session) setSeal(ctx context.Context, c Call, sealed bool, since int64)
 	m := *s.workspace.meta
 	m.Sealed = sealed
 	if err := save(s.path(metaFile), m); err != nil {
-		return fmt.Errorf("remember whether the workspace is sealed: %w", err)
+		return fmt.Errorf("record whether the workspace is sealed: %w", err)
 	}
 	s.workspace.meta = &m
 	return nil

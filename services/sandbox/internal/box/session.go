@@ -159,7 +159,7 @@ func (ws *workspace) admit(generation int64) error {
 		return ErrNoWorkspace
 	}
 	if generation != 0 && generation != ws.meta.Generation {
-		return fmt.Errorf("%w: generation %d was asked for, %d is here", ErrStaleGeneration, generation, ws.meta.Generation)
+		return fmt.Errorf("%w: generation %d was requested, but %d is here", ErrStaleGeneration, generation, ws.meta.Generation)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (ws *workspace) fence(epoch int64) error {
 		return ErrNoWorkspace
 	}
 	if epoch < ws.meta.Epoch {
-		return fmt.Errorf("%w: epoch %d, while %d was seen", ErrStaleEpoch, epoch, ws.meta.Epoch)
+		return fmt.Errorf("%w: the request has epoch %d, but epoch %d was seen", ErrStaleEpoch, epoch, ws.meta.Epoch)
 	}
 	if epoch == ws.meta.Epoch {
 		return nil
@@ -193,7 +193,7 @@ func (ws *workspace) fence(epoch int64) error {
 	m := *ws.meta
 	m.Epoch, m.Sealed = epoch, false
 	if err := save(ws.path(metaFile), m); err != nil {
-		return fmt.Errorf("remember the epoch: %w", err)
+		return fmt.Errorf("record the epoch: %w", err)
 	}
 	ws.meta = &m
 	return nil

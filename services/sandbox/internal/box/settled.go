@@ -22,14 +22,14 @@ func (x *execs) settle(id string) error {
 	now := x.node.o.Now()
 	f, err := os.OpenFile(x.path(settledFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("remember an acknowledged exec: %w", err)
+		return fmt.Errorf("record an acknowledged exec: %w", err)
 	}
 	err = appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id))
 	if err == nil && !x.node.journal.holds(x.all[id]) {
 		err = errors.Join(f.Sync(), durable.SyncDir(x.path()))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("remember an acknowledged exec: %w", err)
+		return fmt.Errorf("record an acknowledged exec: %w", err)
 	}
 	x.settled[id] = now
 	return nil
@@ -63,7 +63,7 @@ func (x *execs) loadSettled() error {
 	whole := bytes.LastIndexByte(raw, '\n') + 1
 	if whole < len(raw) {
 		if err := os.Truncate(x.path(settledFile), int64(whole)); err != nil {
-			return fmt.Errorf("take a torn line from the acknowledged execs: %w", err)
+			return fmt.Errorf("remove a torn line from the acknowledged execs: %w", err)
 		}
 	}
 	for line := range strings.Lines(string(raw[:whole])) {

@@ -110,7 +110,7 @@ func (t *tasks) begin(most int) (done func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.commands >= most {
-		return nil, fmt.Errorf("%w for this session by the service itself: %d of %d", ErrTooManyExecs, t.commands, most)
+		return nil, fmt.Errorf("%w of the service itself for this session: %d of %d", ErrTooManyExecs, t.commands, most)
 	}
 	t.commands++
 	return func() {

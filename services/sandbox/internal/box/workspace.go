@@ -164,7 +164,7 @@ func (ws *workspace) become(w Want) error {
 		return err
 	}
 	if err := save(ws.path(metaFile), m); err != nil {
-		return fmt.Errorf("remember what the workspace is to be like: %w", err)
+		return fmt.Errorf("record the workspace's specification: %w", err)
 	}
 	ws.meta = &m
 	ws.usage.forget() // it was counted up to the old limits
@@ -178,7 +178,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 		return err
 	}
 	if err := s.node.discard(s.dir); err != nil {
-		return fmt.Errorf("clear what an interrupted start left: %w", err)
+		return fmt.Errorf("clear the leftovers of an interrupted start: %w", err)
 	}
 	var sp *spare
 	if m.Import == "" { // imported files may lie in the places of mounts

@@ -29,11 +29,11 @@ var (
 	ErrTurnActive      = errors.New("the session has an active or queued turn")
 	ErrNothingToResume = errors.New("no turn has stopped before its end")
 	ErrQueueFull       = errors.New("too many turns are queued")
-	ErrCallNotWaiting  = errors.New("the call waits for no such answer")
+	ErrCallNotWaiting  = errors.New("the call does not wait for this kind of answer")
 	ErrDigestMismatch  = errors.New("the answer is for other arguments")
 	ErrDeleting        = errors.New("the session of this id was deleted, and is still being removed elsewhere")
 	ErrNotTiled        = errors.New("the events do not cover the range")
-	ErrTooMany         = errors.New("there are as many as there may be")
+	ErrTooMany         = errors.New("the most allowed exist already")
 	ErrUnavailable     = errors.New("the database cannot be reached")
 )
 

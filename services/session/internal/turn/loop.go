@@ -48,7 +48,7 @@ func (w *Worker) startTurn(sc state.Scope, keepTime func()) error {
 	}
 	if sc.Claims > w.deps.MaxClaims {
 		_, err := w.apply(sc, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
-			"The turn was tried %d times, each time by a worker that took it up, without a new committed step. Look at the server's log for what stops it, then send the message again.", sc.Claims-1)))
+			"The turn was claimed %d times without a new committed step. See the server's log for the cause, then send the message again.", sc.Claims-1)))
 		return err
 	}
 	out, err := w.spend.Hold(sc)
@@ -214,13 +214,13 @@ func stopped(t *state.Turn, e state.End) state.End {
 	switch {
 	case errors.Is(e.Cause, errWallTime):
 		return *state.Partial(e.Write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
-			"The turn took %v, as long as it may. Send another message to let the agent go on, or allow more with limits.max_wall_time.",
+			"The turn reached its time limit of %v. Send another message to let the agent continue, or allow more with limits.max_wall_time.",
 			t.Proto.Limits.GetMaxWallTime().AsDuration())).End
 	case errors.As(e.Cause, &up):
 		return *spend.Exhausted(e.Write, up.Denied).End
 	default:
 		return *state.Ended(e.Write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED,
-			"The turn was stopped on request. Its work so far is kept; send another message to go on.")).End
+			"The turn was stopped on request. Its work so far is kept; send another message to continue.")).End
 	}
 }
 

@@ -163,8 +163,8 @@ func FuzzAppendString(f *testing.F) {
 func BenchmarkBody(b *testing.B) {
 	r := model.Request{Model: "claude", System: "be brief"}
 	for range 5000 {
-		r.Messages = append(r.Messages, streamtest.User(streamtest.Text("ten short words that stand for what somebody has said")),
-			&sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: []*sessionv1.Block{streamtest.Text("ten short words that stand for what somebody has said")}})
+		r.Messages = append(r.Messages, streamtest.User(streamtest.Text("ten short words that stand for the text of messages")),
+			&sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: []*sessionv1.Block{streamtest.Text("ten short words that stand for the text of messages")}})
 	}
 	r.Messages = append(r.Messages, streamtest.User(streamtest.Text("and now?")))
 	m := New(Config{Provider: "anthropic", MaxOutputTokens: 8000})

@@ -26,7 +26,7 @@ func CheckpointID(session, name string) (string, error) {
 func checkpointRow(k store.Key, c *sessionv1.Checkpoint) (Checkpoint, error) {
 	id, err := CheckpointID(k.Session, c.GetName())
 	if err != nil || id == "" || c.Seq <= 0 {
-		return Checkpoint{}, fmt.Errorf("checkpoint %q with the number %d is none of session %s", c.GetName(), c.GetSeq(), k.Session)
+		return Checkpoint{}, fmt.Errorf("checkpoint %q with the number %d does not belong to session %s", c.GetName(), c.GetSeq(), k.Session)
 	}
 	body, err := proto.Marshal(c)
 	if err != nil {

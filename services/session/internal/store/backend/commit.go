@@ -256,7 +256,7 @@ func (p *planner) checkMessages(w store.Write) ([]Message, error) {
 	}
 	for _, c := range w.Wait {
 		if c.CallID == "" || c.Answer != store.CommandApproval && c.Answer != store.CommandToolResult {
-			return nil, errors.New("a call that waits has no id or waits for nothing that answers calls")
+			return nil, errors.New("a waiting call has no id, or no kind of answer that it waits for")
 		}
 	}
 	return rows, nil

@@ -100,7 +100,7 @@ func childID(session, collection, name string) (string, error) {
 	}
 	id, ok := strings.CutPrefix(name, "sessions/"+session+"/"+collection+"/")
 	if !ok || id == "" || strings.Contains(id, "/") {
-		return "", fmt.Errorf("%q names none of the %s of session %s", name, collection, session)
+		return "", fmt.Errorf("%q is not one of the %s of session %s", name, collection, session)
 	}
 	return id, nil
 }

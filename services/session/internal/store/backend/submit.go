@@ -65,7 +65,7 @@ func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
 func planTurn(s store.Submit, st InboxState) (*Submission, error) {
 	switch {
 	case s.Turn == nil:
-		return nil, errors.New("a turn's command brings no turn")
+		return nil, errors.New("a turn's command has no turn")
 	case s.RejectIfActive && st.current() != "":
 		return nil, store.ErrTurnActive
 	case s.Resume && (st.Session.Head == "" || st.Last == sessionv1.TurnState_TURN_STATE_COMPLETE):

@@ -33,12 +33,12 @@ func (s *Store) Beat(ctx context.Context, m store.Member) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		return store.ErrReplaced
 	}
-	return fail("note that this server runs", err)
+	return fail("record that this server runs", err)
 }
 
 // Leave implements store.Members.
 func (s *Store) Leave(ctx context.Context, m store.Member) error {
-	return s.db.write(ctx, "note that this server stops", func(tx pgx.Tx) error {
+	return s.db.write(ctx, "record that this server stops", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `delete from nodes n where name = $1 and instance = $2
 			and not exists (select from places p where p.node = n.name)
 			and not exists (select from jobs j where j.kind = $3 and position(convert_to(n.name, 'UTF8') in j.body) > 0)`,

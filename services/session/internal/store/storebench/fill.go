@@ -83,7 +83,7 @@ func message(k store.Key, parent string, i int) *sessionv1.Message {
 	if i%2 == 1 {
 		role = sessionv1.Role_ROLE_ASSISTANT
 	}
-	text := &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "ten short words that stand for what somebody has said"}}}
+	text := &commonv1.Content{Kind: &commonv1.Content_Text{Text: &commonv1.Text{Text: "ten short words that stand for the text of messages"}}}
 	return &sessionv1.Message{
 		Name: "sessions/" + k.Session + "/messages/" + id.New(), Parent: parent, Role: role,
 		Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_Content{Content: text}}},

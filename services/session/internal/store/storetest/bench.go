@@ -67,7 +67,7 @@ func BenchPath(b *testing.B, open func(b *testing.B) store.Store) {
 		for range 500 {
 			n++
 			id := fmt.Sprintf("%026d", n)
-			w.Messages = append(w.Messages, message(lease.Key, id, parent, "ten short words that stand for what somebody has said"))
+			w.Messages = append(w.Messages, message(lease.Key, id, parent, "ten short words that stand for the text of messages"))
 			parent = id
 		}
 		w.Head = &parent

@@ -103,7 +103,7 @@ func (t leases) Inbox(ctx context.Context, l store.Lease) ([]store.Command, erro
 // Salvage implements store.Store.
 func (t leases) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, error) {
 	var out *store.Salvage
-	err := t.db.Read(ctx, "read what is left of a session", func(q sqldb.Queryer) error {
+	err := t.db.Read(ctx, "read the unfinished work of a session", func(q sqldb.Queryer) error {
 		row, err := held(ctx, q, l, "")
 		if err != nil {
 			return err
@@ -135,11 +135,11 @@ func (t leases) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, err
 
 // Fenced implements store.Store.
 func (t leases) Fenced(ctx context.Context, l store.Lease) error {
-	n, err := t.db.Exec(ctx, "note that a session is fenced", `
+	n, err := t.db.Exec(ctx, "record that a session is fenced", `
 		update sessions set fence_due = false where tenant = $1 and session = $2 and epoch = $3 and lease_until is not null`,
 		l.Tenant, l.Session, l.Epoch)
 	if err == nil && n == 0 {
-		err = t.db.Fail("note that a session is fenced", store.ErrStaleEpoch)
+		err = t.db.Fail("record that a session is fenced", store.ErrStaleEpoch)
 	}
 	return err
 }

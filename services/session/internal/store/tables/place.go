@@ -59,9 +59,9 @@ func (t places) PlaceNew(ctx context.Context, k store.Key, p store.Place) (out s
 
 // NoteMade implements store.Places.
 func (t places) NoteMade(ctx context.Context, k store.Key, generation int64) error {
-	n, err := t.db.Exec(ctx, "note that a workspace was made", noteMade, k.Tenant, k.Session, generation)
+	n, err := t.db.Exec(ctx, "record that a workspace was made", noteMade, k.Tenant, k.Session, generation)
 	if err == nil && n == 0 {
-		err = t.db.Fail("note that a workspace was made", sql.ErrNoRows)
+		err = t.db.Fail("record that a workspace was made", sql.ErrNoRows)
 	}
 	return err
 }

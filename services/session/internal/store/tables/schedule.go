@@ -130,7 +130,7 @@ func (t schedules) DeleteSchedule(ctx context.Context, k store.Key, id string, r
 
 // ScheduleFired implements store.Store.
 func (t schedules) ScheduleFired(ctx context.Context, f store.ScheduleFired) error {
-	_, err := t.db.Exec(ctx, "note what a schedule did", `
+	_, err := t.db.Exec(ctx, "record the run of a schedule", `
 		update schedules set due = $5, last_turn = coalesce(nullif($6, ''), last_turn), last_error = $7
 		where tenant = $1 and session = $2 and schedule = $3 and due = $4`,
 		f.Tenant, f.Session, f.ID, f.Due, sqldb.Null(f.Next), f.Turn, backend.TextColumn(f.Error))

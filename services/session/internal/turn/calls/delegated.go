@@ -24,7 +24,7 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			result.Content = []*commonv1.Content{state.Text(err.Error())}
 			break
 		}
-		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Go on with the next one.")}
+		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Continue with the next item.")}
 	default:
 		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}

@@ -94,7 +94,7 @@ func readLogged(sc state.Scope, call string) *logged {
 		page, err := sc.Store.ListEvents(sc, sc.Lease.Key, after, 0, pageBytes)
 		if err != nil {
 			// No more output is logged rather than the same output twice; the result has all of it.
-			sc.Logger.WarnContext(sc, "cannot read how much of a call's output is logged; no more of it is", "session", sc.Lease.Session, "call", call, "error", err)
+			sc.Logger.WarnContext(sc, "cannot read how much of a call's output is logged; logging no more of it", "session", sc.Lease.Session, "call", call, "error", err)
 			return nil
 		}
 		if len(page) == 0 {

@@ -213,7 +213,7 @@ func (c *Compactor) RunRequestedInTurn(sc state.Scope) (state.Outcome, error) {
 
 // notCompacted tells the requesters, in a write, that the compaction failed.
 func (c *Compactor) notCompacted(sc state.Scope, write *store.Write, s shortening) {
-	e := state.Warning("NOT_COMPACTED", "The model's view was not shortened: there is too little in it that could be, or no budget for a summary.")
+	e := state.Warning("NOT_COMPACTED", "The model's view was not shortened: it has too little to shorten, or no budget is left for a summary.")
 	if sc.Active != nil {
 		e = sc.Event(0, e)
 	}

@@ -124,7 +124,7 @@ func (h *Hook) call(sc state.Scope, callID string) (string, error) {
 		case r.GetAsk() != nil:
 			return "", errors.New("the permission profile asks a person to allow it, and this command cannot wait for an answer; allow it in the profile")
 		case r.GetDelegated() != nil:
-			return "", errors.New("the tool runs no command")
+			return "", errors.New("the tool does not run commands")
 		case r.GetResult() != nil:
 			return hookOutput(r.GetResult())
 		}

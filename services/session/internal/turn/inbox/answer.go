@@ -118,7 +118,7 @@ func expiredText(asked bool, why string) string {
 func TakeEvent(sc state.Scope, c store.Command) error {
 	e := &sessionv1.Event{}
 	if err := proto.Unmarshal(c.Body, e); err != nil {
-		return fmt.Errorf("read what became of a push: %w", err)
+		return fmt.Errorf("read the outcome of a push: %w", err)
 	}
 	return sc.Append(store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{e}})
 }

@@ -33,8 +33,8 @@ func Abandon(ctx context.Context, s *state.Session) error {
 		write.Settle = append(write.Settle, store.Settle{ID: id, Unknown: true})
 	}
 	why := state.TurnError(sessionv1.ErrorReason_ERROR_REASON_CRASH_LOOP, fmt.Sprintf(
-		"The session was taken up %d times, and each time it could not be worked on: what is stored of it may be damaged. Look at the server's log for what is in the way. "+
-			"Send the message again; if that ends in the same way, begin a new session.", s.Claims))
+		"The session was claimed %d times, and its work failed each time: its stored state may be damaged. See the server's log for the cause.  "+
+			"Send the message again; if that fails too, create a new session.", s.Claims))
 	for _, t := range left.Turns {
 		t.State, t.Error, t.EndTime = sessionv1.TurnState_TURN_STATE_FAILED, why, timestamppb.Now()
 		n := left.LastSeq + int64(len(write.Events)) + 1
@@ -47,7 +47,7 @@ func Abandon(ctx context.Context, s *state.Session) error {
 		err = errs[0]
 	}
 	if err != nil {
-		return fmt.Errorf("end what session %s had to do: %w", s.Lease.Session, err)
+		return fmt.Errorf("give up the work of session %s: %w", s.Lease.Session, err)
 	}
 	_, err = s.Store.ReleaseIdle(ctx, s.Lease)
 	return err

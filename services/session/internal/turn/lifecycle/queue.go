@@ -146,7 +146,7 @@ func opening(sc state.Scope, t *state.Turn) []*sessionv1.Block {
 }
 
 // goOn is what the model reads when a turn resumes after an answer of its own.
-const goOn = "Go on where you stopped."
+const goOn = "Continue where you stopped."
 
 // userBlocks returns the user's words as the blocks of a message.
 func userBlocks(r *sessionv1.CreateTurnRequest) []*sessionv1.Block {

@@ -11,7 +11,7 @@ import (
 
 func rolledBack() *sessionv1.TurnError {
 	return state.TurnError(sessionv1.ErrorReason_ERROR_REASON_ROLLED_BACK,
-		"Another message took the place of this turn and undid it: the conversation went on from before it. Fork the session from this turn to go on from it after all.")
+		"Another message replaced this turn: the conversation continues from the point before it. To continue from this turn, fork the session from it.")
 }
 
 // undo moves the head to before the first message of a turn that has ended, drops the turn's
@@ -46,10 +46,10 @@ func (l *Turns) warnOfEffects(sc state.Scope, write *store.Write, t *state.Turn,
 		return
 	}
 	e := state.Warning("FILES_KEPT",
-		fmt.Sprintf("The turn was undone in the conversation alone: what its calls (%d that may change something) did to files and elsewhere stays done.", calls))
+		fmt.Sprintf("The turn was undone only in the conversation: the effects of its calls (%d that may change something) on files and elsewhere remain.", calls))
 	if restored {
 		e = state.Warning("FILES_RESTORED",
-			fmt.Sprintf("The turn was undone, and the workspace's files are what they were before its first change. What its calls (%d that may change something) did elsewhere stays done.", calls))
+			fmt.Sprintf("The turn was undone, and the workspace's files are as they were before its first change. The effects of its calls (%d that may change something) elsewhere remain.", calls))
 	}
 	if sc.Active != nil {
 		e.Turn = sc.Active.Proto.Name

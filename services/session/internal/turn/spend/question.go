@@ -80,7 +80,7 @@ func limitName(scope store.BudgetScope, kind store.LimitKind) string {
 
 // question returns the question for a person.
 func question(d *store.Denial) string {
-	return fmt.Sprintf("%s has used %s of %s of its budget%s, and a person is asked from %s on. May this turn go on, up to the limit?",
+	return fmt.Sprintf("%s has used %s of %s of its budget%s, and a person is asked from %s on. May this turn continue, up to the limit?",
 		owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind), windowText(d.WindowEnd, " until "), softAmount(d))
 }
 
@@ -95,13 +95,13 @@ func exhaustedText(d *store.Denial) string {
 	}
 	text += ". The work so far is kept. "
 	if !d.WindowEnd.IsZero() {
-		return text + "Counting begins anew at" + windowText(d.WindowEnd, " ") + ": send another message then, or ask the operator for more (budgets." + string(d.Scope) + ")."
+		return text + "Counting restarts at" + windowText(d.WindowEnd, " ") + ": send another message then, or ask the operator for more (budgets." + string(d.Scope) + ")."
 	}
 	switch d.Scope {
 	case store.BudgetTurn:
-		return text + "Send another message to let the agent go on, or allow more with the turn's limits."
+		return text + "Send another message to let the agent continue, or allow more with the turn's limits."
 	case store.BudgetSession:
-		return text + "Begin another session, or ask the operator for more (budgets.session)."
+		return text + "Create another session, or ask the operator for more (budgets.session)."
 	default:
 		return text + "Ask the operator for more (budgets." + string(d.Scope) + ")."
 	}

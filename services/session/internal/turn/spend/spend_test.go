@@ -151,8 +151,8 @@ func TestTheTextOfADenialSaysWhatToDo(t *testing.T) {
 		says    string
 	}{
 		"turn":    {store.Balance{Bound: store.Bound{Scope: store.BudgetTurn}}, "the turn's limits"},
-		"session": {store.Balance{Bound: store.Bound{Scope: store.BudgetSession}}, "Begin another session"},
-		"user":    {store.Balance{Bound: store.Bound{Scope: store.BudgetUser, Subject: "ann"}, WindowEnd: end}, "Counting begins anew at 2026-01-02T00:00:00Z"},
+		"session": {store.Balance{Bound: store.Bound{Scope: store.BudgetSession}}, "Create another session"},
+		"user":    {store.Balance{Bound: store.Bound{Scope: store.BudgetUser, Subject: "ann"}, WindowEnd: end}, "Counting restarts at 2026-01-02T00:00:00Z"},
 		"tenant":  {store.Balance{Bound: store.Bound{Scope: store.BudgetTenant, Subject: "acme"}}, "The tenant acme has used"},
 	} {
 		out := Exhausted(store.Write{}, &store.Denial{Balance: c.balance, Kind: store.LimitTokens})

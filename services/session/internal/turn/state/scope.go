@@ -118,7 +118,7 @@ func (sc Scope) WarnAway(what string) func(error) {
 		return nil
 	}
 	return func(err error) {
-		sc.Logger.WarnContext(sc, "a turn waits for a peer that is away", "session", sc.Lease.Session, "turn", sc.Active.ID, "error", err)
+		sc.Logger.WarnContext(sc, "a turn waits for a peer that cannot be reached", "session", sc.Lease.Session, "turn", sc.Active.ID, "error", err)
 		e := sc.StepEvent(Warning("PEER_AWAY", fmt.Sprintf("%s: %s Waiting for it, for %v at most.", what, Explain(err), sc.patience)))
 		_ = sc.Emit(store.Write{Events: []*sessionv1.Event{e}})
 	}

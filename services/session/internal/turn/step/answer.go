@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
 )
 
-var errAnswerTooLong = errors.New("the answer is longer than it may be")
+var errAnswerTooLong = errors.New("the answer is longer than the limit")
 
 // partialAnswer turns the pieces of a model's answer into events, and keeps
 // enough to leave a well-formed transcript when the answer is cut off.

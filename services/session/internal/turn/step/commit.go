@@ -76,7 +76,7 @@ func (s *Stepper) commitEnd(sc state.Scope, write store.Write, stopReason string
 		return outputLimit(write), nil
 	case "refusal":
 		return state.Ended(write, sessionv1.TurnState_TURN_STATE_FAILED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_MODEL_REFUSAL,
-			"The model refused to answer. Say it in another way, or begin a new session.")), nil
+			"The model refused to answer. Rephrase the message, or create a new session.")), nil
 	default:
 		if s.Inbox.SteerWaits(sc) {
 			write.Turns = []*store.TurnRow{sc.Active.Row()}

@@ -39,7 +39,7 @@ func withhold(sc state.Scope, failed *model.Error) (write store.Write, persons b
 	}
 	if len(write.Revised) > 0 {
 		write.Events = []*sessionv1.Event{sc.StepEvent(state.Warning("CONTENT_REFUSED",
-			fmt.Sprintf("The model provider refuses what %d of the messages brought. From now on the model sees a note in its place.", len(write.Revised))))}
+			fmt.Sprintf("The model provider refuses content of %d messages. From now on the model sees a note in its place.", len(write.Revised))))}
 	}
 	return write, persons
 }

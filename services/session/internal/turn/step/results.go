@@ -80,7 +80,7 @@ func (s *Stepper) answerFinish(sc state.Scope, write *store.Write, m *sessionv1.
 		case found != nil:
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn ends by another call of finish."
 		case err != nil:
-			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: "+err.Error()+". Mend it and call finish again."
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: "+err.Error()+". Fix it and call finish again."
 		case cut:
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: your answer was cut off after this call. Call finish again when all is done."
 		case s.Inbox.SteerWaits(sc):
@@ -119,12 +119,12 @@ func Conclude(sc state.Scope, write store.Write) (state.Outcome, error) {
 	case sc.Spec.OwesOutput() && t.Run.OutputAsks < maxOutputAsks:
 		t.Run.OutputAsks++
 		sc.AddMessage(&write, sc.NewMessage(sessionv1.Role_ROLE_USER, t.Proto.Steps, []*sessionv1.Block{state.TextBlock(
-			"Note by the session: you have ended without handing over the output that is asked for. Call the tool finish with it.")}))
+			"Note by the session: you have ended without the requested output. Call the tool finish with it.")}))
 		write.Turns = append(write.Turns, t.Row())
 		return state.Outcome{}, sc.Commit(write)
 	case sc.Spec.OwesOutput():
 		return state.Failed(write, sessionv1.ErrorReason_ERROR_REASON_OUTPUT_MISSING, fmt.Sprintf(
-			"The agent ended without the structured output that it owes, also after it was asked for it %d times. Its text is kept; send another message to ask for the output.", maxOutputAsks)), nil
+			"The agent ended without the required structured output, although it was asked for it %d times. Its text is kept; send another message to ask for the output.", maxOutputAsks)), nil
 	default:
 		if v, _ := sc.Header(sc.Last()); v != nil {
 			return endWith(t, write, *v), nil

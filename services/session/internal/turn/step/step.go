@@ -79,7 +79,7 @@ func checkLimits(t *state.Turn) state.Outcome {
 	switch {
 	case t.StepsCounted() >= t.Proto.Limits.GetMaxSteps():
 		return state.Partial(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MAX_STEPS,
-			fmt.Sprintf("The turn made %d model calls, as many as it may. Send another message to let the agent go on, or allow more with limits.max_steps.", t.StepsCounted()))
+			fmt.Sprintf("The turn reached its limit of %d model calls. Send another message to let the agent continue, or allow more with limits.max_steps.", t.StepsCounted()))
 	case t.TokensLeft() <= 0:
 		return outputLimit(store.Write{})
 	default:
@@ -89,7 +89,7 @@ func checkLimits(t *state.Turn) state.Outcome {
 
 func outputLimit(write store.Write) state.Outcome {
 	return state.Partial(write, sessionv1.ErrorReason_ERROR_REASON_MAX_OUTPUT_TOKENS,
-		"The model produced as many tokens as it may. Send another message to let the agent go on, or allow more with limits.max_output_tokens.")
+		"The turn reached its limit of output tokens. Send another message to let the agent continue, or allow more with limits.max_output_tokens.")
 }
 
 // attempt makes one model call. It reports whether the step needs another one.
@@ -188,7 +188,7 @@ func VoidAttempt(s *state.Session) store.Write {
 	}
 	restarted := s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{
 		VoidFirstSeq: t.Run.StepSeq, VoidLastSeq: s.Log.Seq(),
-		Reason: fmt.Sprintf("Attempt %d of this step broke off; what it had produced does not count.", t.Run.Attempt),
+		Reason: fmt.Sprintf("Attempt %d of this step failed; its output does not count.", t.Run.Attempt),
 	}}})
 	t.Run.StepSeq = 0
 	return store.Write{Events: []*sessionv1.Event{restarted}, Turns: []*store.TurnRow{t.Row()}}

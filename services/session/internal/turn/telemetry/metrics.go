@@ -29,11 +29,11 @@ func NewMetrics(m metric.Meter) (*Metrics, error) {
 	var errs [6]error
 	seconds := metric.WithExplicitBucketBoundaries(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800)
 	x.turns, errs[0] = m.Int64Counter("fairlead.turns", metric.WithDescription("Turns that ended, by state."))
-	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Model calls that were tried again."))
+	x.retries, errs[1] = m.Int64Counter("fairlead.model.retries", metric.WithDescription("Retried model calls."))
 	x.tokens, errs[2] = m.Int64Counter("gen_ai.client.token.usage", metric.WithDescription("Tokens, by type and provider."), metric.WithUnit("{token}"))
 	x.calls, errs[3] = m.Float64Histogram("gen_ai.client.operation.duration", metric.WithDescription("Time of model calls."), metric.WithUnit("s"), seconds)
-	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, WAITING and QUEUED left out."), metric.WithUnit("s"), seconds)
-	x.budgets, errs[5] = m.Int64Counter("fairlead.budget.denied", metric.WithDescription("Model calls that a budget denied, by whose it is, limit and whether a person is asked (soft)."))
+	x.duration, errs[4] = m.Float64Histogram("fairlead.turn.duration", metric.WithDescription("Time of turns, without their time in WAITING and QUEUED."), metric.WithUnit("s"), seconds)
+	x.budgets, errs[5] = m.Int64Counter("fairlead.budget.denied", metric.WithDescription("Model calls that a budget denied, by the budget's scope, limit and whether a person is asked (soft)."))
 	return &x, errors.Join(errs[:]...)
 }
 

@@ -202,10 +202,10 @@ func (k *Checkpoints) makeOne(sc state.Scope, asked store.Command) error {
 	switch {
 	case len(state.ToolUses(sc.Last())) > 0:
 		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
-			"The turn waits in the middle of a step, where there is no checkpoint to be made. Answer it or interrupt it, then make the checkpoint.")
+			"The turn waits in the middle of a step, where no checkpoint can be made. Answer it or interrupt it, then make the checkpoint.")
 	case k.count(false) >= k.Keep:
 		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
-			fmt.Sprintf("The session has %d requested checkpoints, the most that it may have. Rewind to an earlier one, or have the operator raise keep-checkpoints.", k.Keep))
+			fmt.Sprintf("The session has %d requested checkpoints, the most allowed. Rewind to an earlier one, or ask the operator to raise keep-checkpoints.", k.Keep))
 	}
 	var err error
 	c.Snapshot, err = k.requestedSnapshot(sc.As(asked.User), asked.CallID)

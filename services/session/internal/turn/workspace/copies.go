@@ -113,7 +113,7 @@ func (c *copies) seal(sc state.Scope, p store.Place) error {
 	c.sealed = p.Generation
 	err := c.briefly(sc, func() error { return c.sandbox.SealWorkspace(sc, call) })
 	if status.Code(err) == codes.Unimplemented {
-		sc.Logger.WarnContext(sc, "a workspace cannot be sealed before it leaves its node, for that runs an older version: what is changed there in the next moment may be lost", "session", sc.Lease.Session, "node", p.Node)
+		sc.Logger.WarnContext(sc, "a workspace cannot be sealed before it leaves its node, because the node runs an older version: changes of the next moment may be lost", "session", sc.Lease.Session, "node", p.Node)
 		c.sealed = 0
 		return nil
 	}
@@ -158,6 +158,6 @@ func (c *copies) unsealAgain(sc state.Scope) error {
 // drop deletes a snapshot of a move or an export that is no longer needed.
 func (c *copies) drop(sc state.Scope, id string, call *commonv1.CallRef) {
 	if err := c.sandbox.DeleteSnapshots(sc, call, id); err != nil {
-		sc.Logger.WarnContext(sc, "a snapshot that is not needed any more stays", "session", sc.Lease.Session, "snapshot", id, "error", err)
+		sc.Logger.WarnContext(sc, "a snapshot that is no longer needed stays", "session", sc.Lease.Session, "snapshot", id, "error", err)
 	}
 }

@@ -56,7 +56,7 @@ func (w *Workspace) Fence(ctx context.Context, s *state.Session, fenceTools Fenc
 	case <-announced:
 	case <-ctx.Done():
 	case <-patience.C:
-		s.Logger.WarnContext(ctx, "tools or the sandbox does not answer to the takeover of the session yet; trying again beside the turn", "session", s.Lease.Session, "epoch", s.Lease.Epoch)
+		s.Logger.WarnContext(ctx, "tools or the sandbox has not confirmed the takeover of the session yet; retrying in the background", "session", s.Lease.Session, "epoch", s.Lease.Epoch)
 	}
 	return ctx, func() {
 		lose(nil)
@@ -110,7 +110,7 @@ func retryAnnouncement(ctx context.Context, do func(context.Context) error) erro
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, remote.ErrStaleEpoch):
-			return fmt.Errorf("tell of the takeover: %w", store.ErrStaleEpoch)
+			return fmt.Errorf("announce the takeover: %w", store.ErrStaleEpoch)
 		case status.Code(err) == codes.Unimplemented:
 			return err
 		}

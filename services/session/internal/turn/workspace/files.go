@@ -67,7 +67,7 @@ func filesNotKept(sc state.Scope, first bool, err error) error {
 			what, then = "turn", "There is no checkpoint to rewind to, and rolling the turn back will leave the files as they are."
 		}
 		write.Events = []*sessionv1.Event{sc.StepEvent(state.Warning("FILES_NOT_KEPT",
-			"What the files were before this "+what+" could not be kept: "+state.Explain(err)+" "+then))}
+			"The state of the files before this "+what+" could not be kept: "+state.Explain(err)+" "+then))}
 	}
 	return sc.Commit(write)
 }

@@ -115,7 +115,7 @@ func nodeLost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), p
 func advice(err error) string {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound:
-		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or have the operator allow it."
+		return "The sandbox's operator does not allow what the agent or the session asks for: ask for something else, or ask the operator to allow it."
 	default:
 		return "Check that the sandbox service runs, then send the message again."
 	}

@@ -22,7 +22,7 @@ import (
 func (m *Mover) Move(sc state.Scope, c store.Command, before func() error) error {
 	var from placement.Move
 	if err := json.Unmarshal(c.Body, &from); err != nil {
-		return fmt.Errorf("read what a workspace is to leave: %w", err)
+		return fmt.Errorf("read the request to move a workspace: %w", err)
 	}
 	p, done := sc.Place(), store.Write{Consume: []int64{c.ID}}
 	arriving := p.Restore && p.Generation == from.Generation+1 && !p.Left.Lost() // an earlier holder came this far
@@ -75,7 +75,7 @@ func (m *Mover) recordCopy(sc state.Scope, found *sandboxv1.Snapshot) {
 	}
 	p.Export = store.Export{Turn: lastTurn(sc), Seq: sc.Log.Seq(), Snapshot: found.GetId(), Time: found.GetCreateTime().AsTime()}
 	if err := sc.Store.NoteExport(sc, sc.Lease.Key, p.Generation, p.Export); err != nil {
-		sc.Logger.WarnContext(sc, "the copy that a workspace has moved with does not count as its last", "session", sc.Lease.Session, "error", err)
+		sc.Logger.WarnContext(sc, "cannot record the copy that a workspace moved with as its last", "session", sc.Lease.Session, "error", err)
 		return
 	}
 	sc.SetPlace(p)
@@ -116,7 +116,7 @@ func (m *Mover) leaveIdle(sc state.Scope, was store.Place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sc.Logger.InfoContext(sc, "the workspace of a session that rests moves to another node", "session", sc.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
+	sc.Logger.InfoContext(sc, "the workspace of an idle session moves to another node", "session", sc.Lease.Session, "from", was.Node, "to", to, "generation", p.Generation, "why", why)
 	sc.SetPlace(p)
 	return true, nil
 }
@@ -137,7 +137,7 @@ func (m *Mover) makeIdle(sc state.Scope, p store.Place) error {
 // describeCopy describes the files of a moved workspace, for people and for the model.
 func describeCopy(found *sandboxv1.Snapshot) string {
 	if found == nil {
-		return "and empty, for there was no copy of its files to bring"
+		return "and empty, because there was no copy of its files"
 	}
 	return "with its files as they were at " + found.GetCreateTime().AsTime().UTC().Format(time.RFC3339)
 }

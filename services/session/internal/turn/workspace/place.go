@@ -50,7 +50,7 @@ func (m *Mover) Ensure(sc state.Scope) (moved bool, out state.Outcome, err error
 			return false, state.Stopped(), nil // the loop finds the cause
 		}
 		return false, state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace was about to move to another machine, stays where it is, and cannot be used again: "+state.Explain(err)+" Send the message again later."), nil
+			"The workspace could not move to another machine, and cannot be used again now: "+state.Explain(err)+" Send the message again later."), nil
 	}
 	p := sc.Place()
 	switch {
@@ -179,7 +179,7 @@ func (m *Mover) restore(sc state.Scope) (state.Outcome, error) {
 	}
 	if err != nil {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
-			"The workspace could not be made again from its last copy ("+lossCause(p.Left)+"): "+state.Explain(err)+" Check the object store, then send the message again."), nil
+			"The workspace could not be restored from its last copy ("+lossCause(p.Left)+"): "+state.Explain(err)+" Check the object store, then send the message again."), nil
 	}
 	body, left := movedBody(sc, p, found), p.Left
 	p = arrived(p)
@@ -224,7 +224,7 @@ func (m *Mover) learnExport(sc state.Scope) error {
 func (m *Mover) fetch(sc state.Scope, p store.Place, exported string) (*sandboxv1.Snapshot, error) {
 	ref := sc.CallRef(fmt.Sprintf("%s.place.%d", sc.Lease.Session, p.Generation))
 	var made *sandboxv1.Snapshot
-	err := sc.Patiently(sc.WarnAway("The workspace cannot be brought to its new node now"), func() (err error) {
+	err := sc.Patiently(sc.WarnAway("The workspace cannot be restored on its new node now"), func() (err error) {
 		made, err = m.sandbox.ImportSnapshots(sc, ref, exported)
 		return err
 	})
@@ -242,7 +242,7 @@ func (m *Mover) closeLost(sc state.Scope, write *store.Write, left store.Left) e
 	}
 	return m.endCalls(sc, write, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {
 		return state.TextResult(u.CallId, sessionv1.ToolOutcome_TOOL_OUTCOME_UNAVAILABLE,
-			"The call was not made: "+lossCause(left)+". Look at the workspace as it is now, then decide anew.")
+			"The call was not made: "+lossCause(left)+". Look at the current state of the workspace, then decide again.")
 	})
 }
 
@@ -292,7 +292,7 @@ func movedBody(sc state.Scope, p store.Place, found *sandboxv1.Snapshot) *sessio
 	if void {
 		missing = ", and may be from before you were taken back to an earlier point: changes that were undone then may be there again, and files that were restored may be missing"
 	}
-	m.Message = begin + fmt.Sprintf("The workspace was made again from its last copy, of %s%s. All that was done to its files since then is lost.",
+	m.Message = begin + fmt.Sprintf("The workspace was restored from its last copy, of %s%s. All later changes to its files are lost.",
 		at.AsTime().UTC().Format(time.RFC3339), missing) + end
 	return m
 }

@@ -34,7 +34,7 @@ func TestWhatIsToldOfALostNodeIsTrue(t *testing.T) {
 		{"it is void", []*sessionv1.Message{use("1")}, store.Export{Seq: 60, Snapshot: "x"}, "", undone, "of the last"},
 		{"it is void, and there is another one", []*sessionv1.Message{use("1")}, store.Export{Seq: 60, Snapshot: "y"}, "", undone, "of the last"},
 		{"it is of a turn that was undone", []*sessionv1.Message{use("1")}, store.Export{Turn: "2", Seq: 50, Snapshot: "x", Time: now}, "", undone, "of the last"},
-		{"it is of after everything was undone", nil, store.Export{Seq: 60, Snapshot: "x", Time: now}, "", "since then is lost", undone},
+		{"it is of after everything was undone", nil, store.Export{Seq: 60, Snapshot: "x", Time: now}, "", "later changes", undone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sc := state.Scope{Session: &state.Session{Lease: store.Lease{Key: store.Key{Session: "s"}}, Proto: &sessionv1.Session{Name: "sessions/s"}, Active: &state.Turn{Proto: &sessionv1.Turn{}}, Path: c.path}}

@@ -35,7 +35,7 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 	to, keep := k.target(sc, r)
 	if to == nil {
 		return false, rewindFailed(sc, c, r.Checkpoint, sessionv1.ErrorReason_ERROR_REASON_CHECKPOINT_NOT_FOUND,
-			"There is no such checkpoint any more, or fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
+			"The checkpoint no longer exists, or there are fewer than two. Neither the conversation nor the files were changed. List the session's checkpoints to see which there are.")
 	}
 	if err := k.restore(sc.As(c.User), c.CallID, to.Snapshot); err != nil {
 		if sc.Ended() || errors.Is(err, remote.ErrStaleEpoch) || errors.Is(err, remote.ErrStaleGeneration) {
@@ -43,7 +43,7 @@ func (k *Checkpoints) Rewind(sc state.Scope, c store.Command) (bool, error) {
 		}
 		sc.Logger.WarnContext(sc, "cannot restore the files of a checkpoint", "session", sc.Lease.Session, "checkpoint", to.Name, "error", err)
 		return false, rewindFailed(sc, c, to.Name, sessionv1.ErrorReason_ERROR_REASON_REWIND_FAILED,
-			"The files of the checkpoint could not be restored: "+state.Explain(err)+" The conversation stays as it is; look at the files before you go on, for some may have been changed.")
+			"The files of the checkpoint could not be restored: "+state.Explain(err)+" The conversation stays as it is; look at the files before you continue, because some may have changed.")
 	}
 	return true, k.moveHead(sc, c, to, keep)
 }

@@ -97,7 +97,7 @@ func TestAWorkspaceThatItsNodeHasLostIsRestored(t *testing.T) {
 		t.Errorf("the place is %+v", p)
 	}
 	last := f.Path[len(f.Path)-1]
-	if last.Role != sessionv1.Role_ROLE_USER || !strings.Contains(last.Blocks[0].GetContent().GetText().Text, "made again from its last copy") {
+	if last.Role != sessionv1.Role_ROLE_USER || !strings.Contains(last.Blocks[0].GetContent().GetText().Text, "restored from its last copy") {
 		t.Errorf("the model reads %v", last)
 	}
 	if moved, out, err := f.Place.Ensure(f.Scope); err != nil || moved || !out.GoesOn() {
