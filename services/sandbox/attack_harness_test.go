@@ -97,7 +97,7 @@ func (d driver) start(t *testing.T, change ...func(*sandbox.Config)) *client {
 // asAPlainUser is where the service has no privilege.
 const asAPlainUser = "as a plain user"
 
-// attack is one thing that somebody tries from inside, or by way of what commands
+// attack is one thing that a command tries from inside, or by way of what commands
 // leave in a workspace.
 type attack struct {
 	name string
@@ -210,7 +210,7 @@ func removeBuilt() {
 	}
 }
 
-// watch talks to the neighbor's process, which says whether anything reached it.
+// watch talks to the neighbor's process, which reports whether anything reached it.
 type watch struct {
 	stream sandboxv1.ExecService_ExecClient
 	lines  *bufio.Scanner
@@ -260,8 +260,7 @@ func (w *watch) ask(t *testing.T) string {
 // hostSecret is in files, in the environment and in shared memory of the host.
 const hostSecret = "the host's secret"
 
-// host is what an attacker would like to reach on the host. All of it is open to
-// everybody there.
+// host holds an attacker's targets on the host. All users there can reach them.
 type host struct {
 	secret  string // a file
 	socket  string // a Unix socket

@@ -1,6 +1,6 @@
 package sandbox_test
 
-// networkAttacks want out, or to somebody else's socket.
+// networkAttacks try to get out, or to another user's socket.
 var networkAttacks = []attack{
 	{name: "a service at the host's loopback", run: program("connect tcp 127.0.0.1:{port}"), want: "ECONNREFUSED"},
 	{name: "a service at the neighbor's loopback", run: program("connect tcp 127.0.0.1:7777"), want: "ECONNREFUSED"},

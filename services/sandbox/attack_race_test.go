@@ -176,8 +176,8 @@ func (r *race) snapshotAndRestore(ctx context.Context, t *testing.T, first strin
 }
 
 // TestWhoIsAheadOfTheCountIsSeen has a command move what it wrote to where it was counted already.
-// It is seen when all stand still, or, where nobody can be stopped, when the command has ended; and told
-// to nobody else.
+// The count finds it while commands are frozen, or, without freezing, when the command has ended. It
+// is reported only to this command.
 func TestWhoIsAheadOfTheCountIsSeen(t *testing.T) {
 	program, err := os.ReadFile(attacker(t))
 	if err != nil {

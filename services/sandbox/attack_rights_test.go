@@ -4,7 +4,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 )
 
-// rightsAttacks want to be somebody else, or something of the service's.
+// rightsAttacks try to become another user, or to get the service's rights.
 var rightsAttacks = []attack{
 	{name: "being root", run: program("setuid-root"), want: "EINVAL|EPERM"},
 	{name: "being another sandbox's user", run: program("setresuid-host"), want: "EINVAL", unlike: map[string]string{gVisor: "EPERM"}},

@@ -25,8 +25,8 @@ var attacks = []category{
 }
 
 // TestAttacks makes every attack on every driver. After each, the neighbor's
-// process must not have been reached, its next command must run, and what is open to
-// everybody on the host must not have been touched.
+// process must not have been reached, its next command must run, and the host's files that
+// are open to all users must not have been touched.
 func TestAttacks(t *testing.T) {
 	t.Parallel() // to the attacks on pods: both wait most of the time
 	var b table

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
-// The level, and what it includes, are told at the start and to whoever asks.
+// The level and its parts are logged at the start and returned by the API.
 func TestCapabilitiesAreTold(t *testing.T) {
 	everywhere := []string{
 		"user-namespace", "pid-namespace", "network-namespace", "ipc-namespace", "uts-namespace", "mount-namespace", "cgroup-namespace",
@@ -33,7 +33,7 @@ func TestCapabilitiesAreTold(t *testing.T) {
 				t.Errorf("%s is not among %q", part, r.GetIncludes())
 			}
 		}
-		c.stop() // nobody writes to the log any more
+		c.stop() // no more writes to the log
 		var told struct {
 			Level    string `json:"isolation_level"`
 			Includes []string

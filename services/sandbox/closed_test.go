@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox"
 )
 
-// closed makes a folder below one that nobody may look into or change, as a command
+// closed makes a folder below one that no user may read or change, as a command
 // may do that has the service's own user.
 const closed = "mkdir -p top/inner && touch top/inner/f && chmod 0 top/inner && chmod 500 top"
 

@@ -24,10 +24,10 @@ func TestTheDefaultsAndEachDriverAreAValidConfiguration(t *testing.T) {
 // TestABadConfigurationNamesTheKeyAndWhatItTakes has operators who mistyped.
 func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
 	for name, c := range map[string]struct{ file, says string }{
-		"a driver that is none": {"driver: docker", "driver"},
+		"an unknown driver":     {"driver: docker", "driver"},
 		"pods":                  {"{driver: kubernetes, kubernetes: {image: x}}", "run `sandbox-kubernetes`"},
-		"a level that is none":  {"level: most", "level"},
-		"a key that is none":    {"limits: {memroy: 1}", "memroy"},
+		"an unknown level":      {"level: most", "level"},
+		"an unknown key":        {"limits: {memroy: 1}", "memroy"},
 		"a limit below zero":    {"limits: {memory: -1}", "wrong: limits.memory: -1"},
 		"no way out":            {"egress: {connections: 0}", "wrong: egress.connections: 0"},
 		"little to be kept":     {"egress: {idle: 1ms}", "wrong: egress.idle: 1ms"},
@@ -36,7 +36,7 @@ func TestABadConfigurationNamesTheKeyAndWhatItTakes(t *testing.T) {
 		"half a key":            {"object-store: {url: file:///a, access-key: b}", "wrong: object-store.secret-key: "},
 		"no time":               {"repositories: {timeout: 1ms}", "wrong: repositories.timeout: "},
 		"no isolation, unasked": {"driver: none", "allow-no-isolation"},
-		"a quota that is none":  {"workspace-quota: perhaps", "workspace-quota"},
+		"an unknown quota":      {"workspace-quota: perhaps", "workspace-quota"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := sandbox.Defaults()

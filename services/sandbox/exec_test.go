@@ -43,7 +43,7 @@ func (c *client) launch(ctx context.Context, t *testing.T, s *sandboxv1.ExecStar
 	return stream
 }
 
-// A caller goes away whose input nobody reads: the command is another caller's then.
+// A caller whose input is not read goes away: then another caller owns the command.
 func TestACommandThatDoesNotExistIsNotStarted(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	for _, s := range []*sandboxv1.ExecStart{

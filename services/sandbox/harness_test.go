@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// atLevel runs a test at the level that is the user's: full as root, basic as anybody
-// else, whom TestAsAPlainUser is. Root at level basic is one of what eachDriver runs.
+// atLevel runs a test at the user's level: full as root, basic as another user, as in
+// TestAsAPlainUser. eachDriver also runs root at level basic.
 func atLevel(t *testing.T, test func(t *testing.T, level string)) {
 	level := sandbox.LevelBasic
 	if os.Getuid() == 0 {

@@ -12,7 +12,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 )
 
-// An archive of somebody else's knows nothing of the folders that every workspace has.
+// A foreign archive lacks the folders that every workspace has.
 func TestAnArchiveOfSomebodyElsesBecomesAWorkspaceLikeOthers(t *testing.T) {
 	var zipped bytes.Buffer
 	w := zip.NewWriter(&zipped)

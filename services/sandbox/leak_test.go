@@ -109,8 +109,8 @@ func TestNothingLeaks(t *testing.T) {
 func nothingLeaks(t *testing.T, cfg sandbox.Config, rounds int) (before, after footprint) {
 	t.Helper()
 	ceiling()(&cfg)
-	cfg.OCI.State = passable(t)                // nobody else's files are counted
-	cfg.UIDBase = 10_000_000 + os.Getpid()*200 // nobody else's processes are counted
+	cfg.OCI.State = passable(t)                // only files of this test are counted
+	cfg.UIDBase = 10_000_000 + os.Getpid()*200 // only processes of this test are counted
 	c := start(t, cfg)
 	const workers = 4
 	play := func(rounds int) {
@@ -250,8 +250,8 @@ func countFiles(root string, counts func(string, fs.DirEntry) bool) (n int) {
 	return n
 }
 
-// ownedBy counts the processes of users from one to another: a runtime's are nobody's
-// children. Those that have ended, and for which the machine's first process has not
+// ownedBy counts the processes of users from one to another: a runtime's processes have
+// no parent here. Those that have ended, and for which the machine's first process has not
 // waited yet, do not count.
 func ownedBy(from, to int) (n int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")

@@ -403,7 +403,7 @@ func TestCommandsAboveTheNumberAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever walks a workspace remembers each name: those of one file count, too.
+// A walk of a workspace keeps each name: the names of one file count, too.
 func TestEveryNameOfAFileCounts(t *testing.T) {
 	atLevel(t, func(t *testing.T, level string) {
 		c := open(t, level, func(cfg *sandbox.Config) { cfg.Limits.WorkspaceInodes = 500 })

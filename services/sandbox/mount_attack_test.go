@@ -70,7 +70,7 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 		rules []mount.Rule
 		want  string
 	}{
-		{"what everybody sees is one's own", []mount.Rule{{Name: "x", Source: "/usr/share", Alias: "mnt/x", For: []string{"default/ann"}}}, "all users see"},
+		{"a private mount shows a folder that all users see", []mount.Rule{{Name: "x", Source: "/usr/share", Alias: "mnt/x", For: []string{"default/ann"}}}, "all users see"},
 		{"what others get is one's own", []mount.Rule{
 			{Name: "x", Source: dir + "/books", Alias: "mnt/x", For: []string{"default/ann"}}, {Name: "y", Source: dir, Alias: "mnt/y", For: []string{"default/*"}},
 		}, "mount x is not for all users of mount y"},
@@ -165,7 +165,7 @@ func TestWhoeverIsNotMeantSeesNothingOfAMount(t *testing.T) {
 }
 
 // looks is all that a user finds out about a session: what commands and the file API show, and what
-// becomes of changes where somebody else may have a mount.
+// becomes of changes where another user may have a mount.
 func (c *client) looks(t *testing.T, user string) string {
 	t.Helper()
 	ctx := as(t.Context(), user)
@@ -192,8 +192,8 @@ func (c *client) looks(t *testing.T, user string) string {
 	return all.String()
 }
 
-// Whoever shares a session with somebody who has a mount finds what there would be without it, before
-// it was first shown and afterwards, also in what is made of the workspace.
+// A user who shares a session with the owner of a private mount sees the same as without the mount,
+// before its first use and afterwards, also in copies of the workspace.
 func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
@@ -218,7 +218,7 @@ func TestWhoSharesASessionLearnsNothingOfTheMountsOfOthers(t *testing.T) {
 	})
 }
 
-// No workspace tells whether somebody has a mount of one's own on the machine.
+// A workspace does not reveal whether another user has a private mount on the machine.
 func TestAWorkspaceIsTheSameWhetherAnybodyHasAMountOfOnesOwnOrNot(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private", "wanted")
@@ -235,14 +235,14 @@ func TestAWorkspaceIsTheSameWhetherAnybodyHasAMountOfOnesOwnOrNot(t *testing.T) 
 			}
 			return all.String()
 		}
-		nobody, somebody := find(nil), find(privateMounts(dir))
-		if nobody != somebody {
-			t.Errorf("where nobody has a mount bob finds\n%s\nand where somebody has\n%s", nobody, somebody)
+		without, with := find(nil), find(privateMounts(dir))
+		if without != with {
+			t.Errorf("without private mounts bob finds\n%s\nand with them\n%s", without, with)
 		}
 	})
 }
 
-// Users of a tenant share sandboxes unless somebody of theirs has a mount of one's own.
+// Users of a tenant share sandboxes unless one of them has a private mount.
 func TestThatCommandsRunBesideEachOtherTellsNothingOfAnotherTenantsMounts(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")

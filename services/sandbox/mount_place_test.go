@@ -78,7 +78,7 @@ func sharedMount(dir string) []mount.Rule {
 }
 
 // The kernel takes a mount away from every sandbox when the folder below it goes, and what is then
-// written is everybody's who shares the session.
+// written belongs to all users who share the session.
 func TestNobodyTakesAMountFromACommandThatRuns(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		dir := sources(t, "private")

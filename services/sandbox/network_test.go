@@ -325,7 +325,7 @@ func TestWhatNamesNobodyIsToldWithACommandOfItsSandbox(t *testing.T) {
 	})
 }
 
-// What the service runs in a sandbox for itself is nobody's command: nothing is counted for it.
+// The service's own processes in a sandbox are not commands: they are not counted.
 func TestCommandsOfTheServiceTakeNoConnections(t *testing.T) {
 	needCurl(t)
 	f := gittest.New(t)

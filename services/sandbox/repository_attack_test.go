@@ -294,7 +294,7 @@ func TestAShallowCloneAndARejectedPush(t *testing.T) {
 	f.Git("-C", work, "commit", "-q", "--allow-empty", "-m", "theirs")
 	f.Git("-C", work, "push", "-q", "--force", filepath.Join(f.Dir, "org", "app.git"), "main")
 	if _, err := push(); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_PUSH_REJECTED) || apierr.Code(err) != codes.Aborted {
-		t.Errorf("a push over somebody's commits: %v", err)
+		t.Errorf("a push over commits of another user: %v", err)
 	}
 	b, err := c.repos.CreateBranch(t.Context(), &sandboxv1.CreateBranchRequest{Call: c.call(), Directory: "app", Branch: "mine"})
 	if err != nil || b.GetRepository().GetBranch() != "mine" {
@@ -342,7 +342,7 @@ func TestAHostileRepositoryTakesTheNodeFromNobody(t *testing.T) {
 		neighbor := *c
 		neighbor.session = "sessions/neighbor"
 		neighbor.ensure(t.Context(), t)
-		r := c.bash(t, "git init -q repos/slow && mkfifo repos/slow/.git/index") // Git waits until somebody writes to it
+		r := c.bash(t, "git init -q repos/slow && mkfifo repos/slow/.git/index") // Git waits for a writer
 		if r.GetExitCode() != 0 {
 			t.Fatal(r.err)
 		}

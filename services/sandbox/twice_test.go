@@ -87,7 +87,7 @@ func running(script string) func(*testing.T, *client, string) {
 	}
 }
 
-// elsewhere is what somebody does who has the same mount.
+// elsewhere is a change by another user of the same mount.
 func elsewhere(script string) func(*testing.T, *client, string) {
 	return func(t *testing.T, c *client, folder string) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
@@ -185,7 +185,7 @@ func interruptions(f *gittest.Forge) []interrupted {
 			}, running("if test -e repos/r/.git; then mv repos/r gone; fi"),
 			after{files: "repos/r/f=one"}, after{files: "repos/r/f=one"}, after{files: "repos/r/f=one"}, after{files: "gone/f=one"},
 		},
-		// A restore that has begun is finished, before anybody else comes.
+		// A restore that has begun finishes before the next request.
 		{"a snapshot is restored", func(t *testing.T, c *client) {
 			put("f", "one")(t, c)
 			c.snapshot(t, c.call())

@@ -122,7 +122,7 @@ func TestAnIdleSandboxComesBackUnseen(t *testing.T) {
 	}
 }
 
-// inNamespace says whether a process is in a process namespace.
+// inNamespace reports whether a process is in a process namespace.
 func inNamespace(name string) bool {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -179,7 +179,7 @@ func TestInitKeepsNothingOfItsCommands(t *testing.T) {
 	})
 }
 
-// keptLittle says whether init ever took much memory.
+// keptLittle reports whether init ever took much memory.
 func (c *client) keptLittle(t *testing.T) {
 	t.Helper()
 	const most = 16 << 10 // KiB

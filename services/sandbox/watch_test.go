@@ -32,7 +32,7 @@ func (c *client) watchIn(t *testing.T, name string) sandboxv1.FileService_WatchF
 	return stream
 }
 
-// Whoever mirrors the files by what is told has after a restore what is there.
+// A client that mirrors the files by the reported changes has the right files after a restore.
 func TestAWatchTellsWhatARestoreBringsBack(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "echo 1 > changed; mkdir folder; echo 1 > folder/changed; echo 1 > gone; echo 1 > kept")
@@ -74,7 +74,7 @@ func TestAWatchEndsWithItsWorkspace(t *testing.T) {
 func TestAWatchOfAMountTellsWhatChanges(t *testing.T) {
 	eachDriver(t, func(t *testing.T, d driver) {
 		c, dir := mounted(t, d)
-		// Whoever runs the service need not be able to read the folder in which a source lies.
+		// The service's user need not be able to read the folder that holds a source.
 		if err := os.Chmod(dir, 0o311); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func wantChange(t *testing.T, stream sandboxv1.FileService_WatchFilesClient, kin
 	}
 }
 
-// Whoever watches too much is told what that is, how much may be watched, and what to do.
+// A client that watches too much gets the cause, the limit and what to do.
 func TestAWatchOfTooManyFoldersSaysWhatToDo(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
 	c.bash(t, "mkdir -p many/{1..4100} few")

@@ -103,7 +103,7 @@ func TestACallThatWasInterruptedWhileItWaitedDidNothing(t *testing.T) {
 	s := f.session(t.Context(), t)
 	turn := f.create(t.Context(), t, s, "write")
 	ask := f.waitForAsk(t.Context(), t, s)
-	f.restart(t) // whoever stops the turn has not asked for the call
+	f.restart(t) // the replica that stops the turn has not made the call
 	f.interrupt(t.Context(), t, &sessionv1.InterruptSessionRequest{Name: s})
 	f.waitForEnd(t.Context(), t, turn.Name)
 	got := lastResults(f.messages(t.Context(), t, s))

@@ -28,7 +28,7 @@ func (w *warned) Handle(_ context.Context, r slog.Record) error {
 
 func TestAStartWaitsForItsDatabaseUntilItIsStopped(t *testing.T) {
 	c := session.Defaults()
-	c.DatabaseURL = "postgres://u@127.0.0.1:1/d" // nobody listens there
+	c.DatabaseURL = "postgres://u@127.0.0.1:1/d" // no server listens there
 	c.DatabaseWait = time.Hour
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())

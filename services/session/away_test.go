@@ -68,7 +68,7 @@ func (c *cluster) warnings(t *testing.T) (n int) {
 }
 
 // TestAnInterruptWaitsForToolsThatIsAway: the call is known to be stopped when tools is
-// back, and unknown only when nobody came back for longer than the operator lets a
+// back, and unknown only when no peer came back for longer than the operator lets a
 // session wait.
 func TestAnInterruptWaitsForToolsThatIsAway(t *testing.T) {
 	for _, tc := range []struct {

@@ -244,7 +244,7 @@ func TestBudgetsAboveTheOperatorsAreRefused(t *testing.T) {
 
 // TestTheLedgerIsRightWhateverCommitFails makes each commit of a turn fail in
 // turn. With the ledger out of reach no call begins; whatever was reserved is
-// settled by whoever takes over.
+// settled by the next holder.
 func TestTheLedgerIsRightWhateverCommitFails(t *testing.T) {
 	var starting sync.Mutex
 	run := func(fail func(*faulty.Store)) (calls int, b *sessionv1.BudgetStatus, end *sessionv1.TurnFinished) {

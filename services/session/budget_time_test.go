@@ -224,7 +224,7 @@ func (f *fixture) endsAs(t *testing.T, turn *sessionv1.Turn, want string) *sessi
 }
 
 // TestTimeThatADeadReplicaHadReservedCountsAsUsed kills a replica in the middle of
-// a model call; what it used of its slice nobody knows.
+// a model call; the used part of its slice is unknown.
 func TestTimeThatADeadReplicaHadReservedCountsAsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, recovery{scenario: timed, change: tenantTime(time.Hour, 0, 0)})

@@ -58,7 +58,7 @@ func TestConfigurationIsValidated(t *testing.T) {
 }
 
 // TestATakeoverTakesTenSecondsAtMost unless it is configured otherwise: the lease
-// ends, and somebody looks.
+// ends, and another replica polls.
 func TestATakeoverTakesTenSecondsAtMost(t *testing.T) {
 	if c := session.Defaults(); c.LeaseTTL+c.PollInterval >= 10*time.Second {
 		t.Errorf("a lease lasts %v, and the next look is up to %v away", c.LeaseTTL, c.PollInterval)

@@ -262,7 +262,7 @@ func TestAPictureOfAToolThatTheProviderRefusesEndsNoTurn(t *testing.T) {
 			on   string
 		}{
 			"a client's picture that the provider refuses": {"where", base64.StdEncoding.EncodeToString(png)},
-			"a picture that is none":                       {"Picture", base64.StdEncoding.EncodeToString([]byte("no picture"))},
+			"an invalid picture":                           {"Picture", base64.StdEncoding.EncodeToString([]byte("no picture"))},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				wire, change := wired(t, kind, picky(tt.on, "image: cannot be processed", http.StatusBadRequest))

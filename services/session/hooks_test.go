@@ -75,11 +75,11 @@ func deadline(t *testing.T) context.Context {
 
 func TestAScheduleSendsOneTurnForAllTimesThatWereMissed(t *testing.T) {
 	for name, fault := range map[string]func(*faulty.Store){
-		"when nothing fails":                            func(*faulty.Store) {},
-		"when the note is lost after the turn was sent": func(s *faulty.Store) { s.Fail(faulty.ScheduleFired, 1, faulty.Before, nil) },
-		"when the turn was sent and nobody heard":       func(s *faulty.Store) { s.Fail(faulty.Submit, 1, faulty.After, nil) },
-		"when the note was written and nobody heard":    func(s *faulty.Store) { s.Fail(faulty.ScheduleFired, 1, faulty.After, nil) },
-		"when the job's end is lost":                    func(s *faulty.Store) { s.Fail(faulty.EndJob, 1, faulty.Before, nil) },
+		"when nothing fails":                                func(*faulty.Store) {},
+		"when the note is lost after the turn was sent":     func(s *faulty.Store) { s.Fail(faulty.ScheduleFired, 1, faulty.Before, nil) },
+		"when the turn was sent and the answer was lost":    func(s *faulty.Store) { s.Fail(faulty.Submit, 1, faulty.After, nil) },
+		"when the note was written and the answer was lost": func(s *faulty.Store) { s.Fail(faulty.ScheduleFired, 1, faulty.After, nil) },
+		"when the job's end is lost":                        func(s *faulty.Store) { s.Fail(faulty.EndJob, 1, faulty.Before, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, schedules := startLate(t, talk, fault)
@@ -229,7 +229,7 @@ func TestHooksRefuse(t *testing.T) {
 	}{
 		"times that cannot be read": {func() error { return schedule("61 * * * *", "", "") }, codes.InvalidArgument, "BAD_SCHEDULE", "61"},
 		"times that never come":     {func() error { return schedule("0 0 30 2 *", "", "") }, codes.InvalidArgument, "BAD_SCHEDULE", "no time"},
-		"a zone that is none":       {func() error { return schedule("@daily", "Mars/Base", "") }, codes.InvalidArgument, "BAD_SCHEDULE", "Mars/Base"},
+		"an unknown zone":           {func() error { return schedule("@daily", "Mars/Base", "") }, codes.InvalidArgument, "BAD_SCHEDULE", "Mars/Base"},
 		"less than a minute":        {func() error { return schedule("@every 59s", "", "") }, codes.InvalidArgument, "BAD_SCHEDULE", "1m"},
 		"a schedule's id twice":     {func() error { return schedule("@daily", "", "twice") }, codes.AlreadyExists, "ALREADY_EXISTS", "twice"},
 		"a schedule too many": {func() error {

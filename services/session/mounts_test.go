@@ -40,7 +40,7 @@ func (f *fixture) wantMounts(t *testing.T, session string, want ...string) {
 	defer f.peers.mu.Unlock()
 	asked := slices.DeleteFunc(slices.Clone(f.peers.wanted), func(r *sandboxv1.EnsureWorkspaceRequest) bool { return r.GetCall().GetSession() != session })
 	if len(asked) == 0 {
-		t.Fatalf("nobody asked for the workspace of %s", session)
+		t.Fatalf("the workspace of %s was not requested", session)
 	}
 	for _, r := range asked {
 		if r.Mounts == nil {

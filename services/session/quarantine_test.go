@@ -42,7 +42,7 @@ func (d *dying) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 
 func (d *dying) none(context.Context, store.Claim) ([]store.Lease, error) { return nil, nil }
 
-// die claims what is left to claim, and nobody works on it.
+// die claims all remaining work and does not work on it.
 func (d *dying) die(ctx context.Context, _ store.Claim) ([]store.Lease, error) {
 	var left []store.Key
 	for k, n := range d.claims {
@@ -92,7 +92,7 @@ func TestTurnsThatWereHeldBesideOneThatKillsItsHoldersHaveTheirLastTryAlone(t *t
 		names = append(names, f.create(ctx, t, s, "write").Name)
 		k := store.Key{Tenant: "default", Session: strings.TrimPrefix(s, "sessions/")}
 		asked[k] = f.waitForAsk(ctx, t, s)
-		<-d.released // it waits, and nobody holds it
+		<-d.released // it waits, and has no holder
 	}
 	d.set(d.none)
 	for k, ask := range asked {

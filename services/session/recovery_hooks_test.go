@@ -18,7 +18,7 @@ func hooksThatStay(c *session.Config) {
 }
 
 // hookDeaths are recoveries in which a replica dies while the command before a
-// compaction runs, which is none of a message's calls.
+// compaction runs, which is not a call of a message.
 var hookDeaths = []recovery{
 	{name: "a rollback while the command before a compaction runs", scenario: shortened + `
   - when: why

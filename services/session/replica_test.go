@@ -55,8 +55,8 @@ func TestTwoReplicasShareOneDatabase(t *testing.T) {
 }
 
 // TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall stops the replica that runs a
-// turn in the middle of its calls. Nobody could take over in time who had to wait
-// for the lease's end, or for the next look.
+// turn in the middle of its calls. A replica that waits for the lease's end, or for
+// the next poll, would be too late.
 func TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall(t *testing.T) {
 	url := pgtest.New(t)
 	one := start(t, slow, func(c *session.Config) {
@@ -71,7 +71,7 @@ func TestAnotherReplicaTakesOverAtOnceWithoutADoubleCall(t *testing.T) {
 	t.Cleanup(func() { two.stop() })
 	one.stop()
 	for range 2 {
-		if id := <-one.peers.blocked; !first[id] { // the test's time-out says that nobody has
+		if id := <-one.peers.blocked; !first[id] { // the test's timeout reports a missing call
 			t.Errorf("call %s was asked for after the takeover, and not before", id)
 		}
 	}

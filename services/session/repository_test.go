@@ -202,7 +202,7 @@ func TestASessionThatBeganWithARepositoryGetsABranchOfItsOwn(t *testing.T) {
 			t.Errorf("branches %v", m.branched)
 		}
 	})
-	f.peers.set(func(m *remote) { // it is as somebody made it
+	f.peers.set(func(m *remote) { // it has the state of another user
 		m.branching = apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_BRANCH_EXISTS, "as it is")
 	})
 	quiet()
@@ -315,7 +315,7 @@ func TestRepositoriesAreKeptOverTheAPI(t *testing.T) {
 	}
 }
 
-// A request acts for whoever holds the session, also for one who takes it up meanwhile.
+// A request acts for the holder of the session, even if the holder changes meanwhile.
 func TestARepositoryRequestOutlivesAHolder(t *testing.T) {
 	f := start(t, reading)
 	ctx := t.Context()

@@ -24,7 +24,7 @@ fallback: {steps: [{tools: [{name: Bash, input: {command: x}}]}, {text: [done]}]
 type sealing struct {
 	leaveSealed bool         // it copies no workspace that is sealed
 	refuse      bool         // it seals none
-	lift        func() error // says whether a seal can be lifted; nil: it can
+	lift        func() error // decides whether a seal can be lifted; nil: it can
 	sealedSteps int          // steps that were begun in a workspace that was sealed
 }
 
@@ -141,7 +141,7 @@ func TestARewindLiftsASealThatStayedBehind(t *testing.T) {
 	}
 }
 
-// A move of a session that rests fails, and nobody uses the workspace soon.
+// The move of an idle session fails, and its workspace stays unused.
 func TestASealDoesNotStayBehindAtRest(t *testing.T) {
 	f, ctx := startFleet(t, placing, withoutExports), deadline(t)
 	s := f.session(ctx, t)

@@ -18,7 +18,7 @@ func output(stream, data string) *toolsv1.CallToolResponse {
 	return &toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Output{Output: &toolsv1.CallOutput{Stream: stream, Data: []byte(data)}}}
 }
 
-// tell runs the tool Tell: it tells a part and blocks; whoever attaches is told all of it
+// tell runs the tool Tell: it sends a part and blocks; each attached client gets all of it
 // again, in other pieces, and the rest.
 func (p *peers) tell(id string, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	p.mu.Lock()

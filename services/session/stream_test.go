@@ -209,7 +209,7 @@ func TestAConversationTakesEveryInput(t *testing.T) {
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_SubmitToolResult{SubmitToolResult: &sessionv1.SubmitToolResultRequest{Parent: s, CallId: "none"}}})
 	if r := hear(t, stream, answers).GetRejected(); !apierr.Is(status.ErrorProto(r.GetStatus()), sessionv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND) {
-		t.Errorf("a result that nobody waits for was answered with %v", r)
+		t.Errorf("an unexpected result was answered with %v", r)
 	}
 	say(t, stream, &sessionv1.ConverseRequest{Kind: &sessionv1.ConverseRequest_Interrupt{Interrupt: &sessionv1.InterruptSessionRequest{Name: "sessions/other"}}})
 	if r := hear(t, stream, answers).GetRejected(); status.FromProto(r.GetStatus()).Code() != codes.InvalidArgument {

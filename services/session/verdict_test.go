@@ -138,7 +138,7 @@ func TestFaultsOfAVerdictAreFoundAtStart(t *testing.T) {
 	}{
 		"a verdict that there is not":   {func(s *agent.Spec) { s.Verdict = "oracle" }, `verdict "oracle" is not none, tool or header`},
 		"a tool of the same name":       {func(s *agent.Spec) { s.Verdict, s.Tools = "tool", []string{"finish"} }, "the name of the session's own tool"},
-		"a schema that is none":         {func(s *agent.Spec) { s.OutputSchema = `{"type":5}` }, "output-schema"},
+		"an invalid schema":             {func(s *agent.Spec) { s.OutputSchema = `{"type":5}` }, "output-schema"},
 		"a header and an output schema": {func(s *agent.Spec) { schemaSpec(s); s.Verdict = "header" }, "exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 		if of != workspace {
 			continue
 		}
-		if err := m.end(ctx, name, nobody); err != nil {
+		if err := m.end(ctx, name, ignorePod); err != nil {
 			return fmt.Errorf("an earlier sandbox of the workspace has not ended: %w", err)
 		}
 		m.mu.Lock()
@@ -104,8 +104,8 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 	return nil
 }
 
-// nobody ignores what became of a pod.
-func nobody(*corev1.Pod) {}
+// ignorePod ignores the outcome of a pod.
+func ignorePod(*corev1.Pod) {}
 
 // Sweep removes the pods of an earlier service that kept its data on the same volume. The caller holds the
 // data directory.
@@ -114,7 +114,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 	defer cancel()
 	names, err := r.m.made(ctx)
 	for _, name := range names {
-		err = errors.Join(err, r.m.end(ctx, name, nobody))
+		err = errors.Join(err, r.m.end(ctx, name, ignorePod))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the leftovers of an earlier service in %s: %w", r.m.o.Namespace, err)

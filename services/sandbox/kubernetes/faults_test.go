@@ -162,7 +162,7 @@ func TestASandboxThatEndsByItselfIsLost(t *testing.T) {
 		{"the pod is evicted", func() { s.Evict("Evicted") }, false, false},
 		{"the pod is out of memory", func() { s.Evict("OOMKilled") }, false, true},
 		{"the pod is out of memory, which is said late", func() { s.Evict("OOMKilled") }, true, true},
-		{"somebody deletes the pod", func() {
+		{"another client deletes the pod", func() {
 			for _, p := range s.Pods() {
 				s.Delete(p.Name)
 			}
@@ -301,7 +301,7 @@ func TestTheRoleInTheManifestIsEnoughAndNotMore(t *testing.T) {
 		}
 	}
 	if unused := s.Unused(); len(unused) > 0 {
-		t.Errorf("nobody needs %v", unused)
+		t.Errorf("no pod needs %v", unused)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestMountsThatAPodCannotShowAreRefused(t *testing.T) {
 			want: "not on a volume that sandboxes can mount",
 		},
 		{
-			name: "a writable one of somebody else's", mount: box.Mount{Source: books, Writable: true, Disk: box.Owner{UID: 4001, GID: 4001}},
+			name: "a writable mount of another user", mount: box.Mount{Source: books, Writable: true, Disk: box.Owner{UID: 4001, GID: 4001}},
 			volume: kubernetes.Volume{Claim: "shelf", Path: shelf}, want: "another user's",
 		},
 		{name: "one whose name a pod cannot have", mount: box.Mount{Source: colon}, volume: kubernetes.Volume{Claim: "shelf", Path: shelf}, want: "colon"},

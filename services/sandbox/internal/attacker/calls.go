@@ -231,7 +231,7 @@ func namespaceParent([]string) string {
 	return worst
 }
 
-// signalStorm sends real-time signals to init and to everybody as fast as it can,
+// signalStorm sends real-time signals to init and to all processes as fast as it can,
 // from several threads.
 func signalStorm([]string) string {
 	signal.Ignore()

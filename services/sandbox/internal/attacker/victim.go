@@ -21,7 +21,7 @@ func victim(args []string) string {
 	secret, name := os.Getenv("SECRET"), args[0]
 	var reached atomic.Int64
 	for _, file := range []string{"secret", "/tmp/secret", "/dev/shm/secret"} {
-		if err := os.WriteFile(file, []byte(secret), 0o666); err != nil { //nolint:gosec // for everybody, and a path of its own
+		if err := os.WriteFile(file, []byte(secret), 0o666); err != nil { //nolint:gosec // for all users, and a path of its own
 			return err.Error()
 		}
 	}

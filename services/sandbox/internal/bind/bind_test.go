@@ -60,10 +60,10 @@ func TestAMappedOwnerIsAnother(t *testing.T) {
 		t.Fatalf("its owner cannot write: %v", err)
 	}
 	if err := As(IDs{300_009, 300_009}, func() error { return create(tree, "theirs") }); !errors.Is(err, unix.EACCES) {
-		t.Errorf("somebody else's writing gives %v", err)
+		t.Errorf("writing by another user gives %v", err)
 	}
 	if err := As(disk, func() error { return create(tree, "disk") }); !errors.Is(err, unix.EACCES) {
-		t.Errorf("through the mount, the owner on the disk is somebody else, but: %v", err)
+		t.Errorf("through the mount, the owner on the disk is another user, but: %v", err)
 	}
 	st, err := os.Stat(filepath.Join(f.Name(), "mine"))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// coverMount is a cover that everybody has, over a folder of the workspace.
+// coverMount is a cover that all users have, over a folder of the workspace.
 type coverMount struct{ source string }
 
 func (m coverMount) For(string, string, []string) ([]Mount, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/terminal"
 )
 
-// slowDeadline is an input whose deadline takes its time to be set: until somebody
-// takes it away again, or a moment has passed.
+// slowDeadline is an input whose deadline takes its time to be set: until another call
+// removes it, or a moment has passed.
 type slowDeadline struct {
 	*os.File
 	begun, goOn, set chan struct{}

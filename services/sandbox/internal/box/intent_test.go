@@ -252,7 +252,7 @@ func TestAnAnswerForWhichThereWasNoRoomIsWrittenWhenThereIs(t *testing.T) {
 	if got, err := r.mutate(n, "a"); err != nil || got != "made" {
 		t.Fatalf("%q, %v", got, err)
 	}
-	now = now.Add(time.Hour) // nobody uses the session
+	now = now.Add(time.Hour) // the session is unused
 	n.tidy()
 	if len(n.journal.intents) != 1 || len(n.open) != 1 {
 		t.Fatalf("%d answers are kept, %d sessions are known", len(n.journal.intents), len(n.open))

@@ -162,7 +162,7 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	e := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "runs"), record{CallID: "runs", Digest: []byte("x"), Started: time.Now()})
 	gone := newExec(n, filepath.Join(o.Dir, "t", "s", "execs", "gone"), record{CallID: "gone", Digest: []byte("x"), Started: time.Now()})
-	// Its workspace is being deleted, and nobody has said so to its commands yet.
+	// Its workspace is being deleted, and its commands do not know that yet.
 	deleted := newExec(n, filepath.Join(o.Dir, "t", "deleted", "execs", "deleted"), record{CallID: "deleted", Digest: []byte("x"), Started: time.Now()})
 	for _, x := range []*Exec{e, gone, deleted} {
 		if err := n.journal.add(startEntry{CallID: x.rec.CallID}, x)(); err != nil {
@@ -242,7 +242,7 @@ func TestAStartWaitsForTheFileThatItIsIn(t *testing.T) {
 	if err := first(); err != nil {
 		t.Error(err)
 	}
-	cleared := <-j.spare // nobody else writes into the files
+	cleared := <-j.spare // no other goroutine writes into the files
 	j.spare <- cleared
 	if err := j.files[1].Close(); err != nil { // it cannot be synced
 		t.Fatal(err)
@@ -370,19 +370,19 @@ func TestAJournalGoesRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := strings.Repeat("x", 12_000)
-	nobody := &Exec{gone: true}
+	released := &Exec{gone: true}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 40 { // four times what one file holds, in all
-				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, nobody)(); err != nil {
+				if err := j.add(startEntry{CallID: id, Started: time.Unix(1, 0)}, released)(); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}, nobody)(); err != nil {
+	if err := j.add(startEntry{CallID: "last", Started: time.Unix(2, 0)}, released)(); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.close(); err != nil {

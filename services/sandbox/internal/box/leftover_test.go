@@ -67,7 +67,7 @@ func TestAStartLeavesADraftByWhichAChangeIsDecided(t *testing.T) {
 		return nil, Undone
 	}
 	n = r.crash(t, n, "a")
-	n = r.crash(t, n) // nobody has used it in between
+	n = r.crash(t, n) // it was not used in between
 	if _, err := r.mutate(n, "b"); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *
 		{64, of(24, 2), 1, true},
 		{64, of(48, 1), 1, true}, // of those that have something in the background, each may run something
 		{64, of(63, 1), 1, false},
-		{64, []int{16, 16, 16, 8}, 0, true}, // whoever has many sessions leaves some to others
+		{64, []int{16, 16, 16, 8}, 0, true}, // a user with many sessions leaves places to others
 		{64, []int{16, 16, 16, 8, 0}, 2, true},
 		{64, append(of(62, 1), 2, 0), 0, false}, // all are in use
 	} {

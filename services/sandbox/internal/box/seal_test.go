@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A seal waits for a change that is under way, and whoever asked for it gives it up and lifts it.
+// A seal waits for a running change, and its caller cancels and lifts it.
 func TestASealThatWasGivenUpDoesNotComeLate(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))
 	ensure(t, n, Key{"t", "s"})
@@ -37,8 +37,8 @@ func TestASealThatWasGivenUpDoesNotComeLate(t *testing.T) {
 	}
 }
 
-// A seal waits for a change that is under way, and is lifted before the node has heard that whoever
-// asked for it is gone.
+// A seal waits for a running change, and is lifted before the node knows that its caller
+// is gone.
 func TestASealThatWasLiftedWhileItWaitedDoesNotCome(t *testing.T) {
 	f := &fake{}
 	n := openNode(t, options(t, f))

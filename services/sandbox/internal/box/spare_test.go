@@ -118,7 +118,7 @@ func TestABurstOfSessionsMakesOneSandboxAheadAtATime(t *testing.T) {
 		t.Errorf("besides %s, %d are being made", first, len(m.begun))
 	}
 	m.proceed <- ""
-	n.Warm(t.Context(), Call{Key: Key{"t", "nowhere"}, Epoch: 1}) // it has no workspace, and keeps nobody waiting
+	n.Warm(t.Context(), Call{Key: Key{"t", "nowhere"}, Epoch: 1}) // it has no workspace, and blocks no caller
 	last := call(50)
 	for len(m.begun) == 0 {
 		n.Warm(t.Context(), last) // the first may not have come back yet

@@ -34,7 +34,7 @@ func TestATallySharesNothingWithWhoCounted(t *testing.T) {
 	if u.Bytes != 4096 || u.Inodes != 1 {
 		t.Errorf("the counter's own figures became %+v", u)
 	}
-	fill(t, dir, "b") // of which nobody told it
+	fill(t, dir, "b") // a change that was not reported to it
 	if got, err := known.get(wide, dir); err != nil || got.Bytes != 4106 || got.Inodes != 2 {
 		t.Errorf("got %+v, %v", got, err)
 	}

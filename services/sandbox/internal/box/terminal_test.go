@@ -33,7 +33,7 @@ func (r *taken) Start(ctx context.Context, c Command) (Process, error) {
 	return r.fake.Start(ctx, c)
 }
 
-// A command that waits for a terminal is in nobody's way.
+// A command that waits for a terminal does not block others.
 func TestACommandWaitsForATerminalAlone(t *testing.T) {
 	r := &taken{asked: make(chan struct{}), free: make(chan struct{})}
 	n := openNode(t, options(t, r))
@@ -72,7 +72,7 @@ func TestACommandWaitsForATerminalForAWhile(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), terminalPatience/2)
 		defer cancel()
 		if _, _, err := n.Start(ctx, testCall("two"), Spec{Argv: []string{"two"}}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("nobody waits any more: %v", err)
+			t.Errorf("there is no waiter: %v", err)
 		}
 		n.execs.Wait()
 	})

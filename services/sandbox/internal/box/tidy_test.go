@@ -13,8 +13,8 @@ func (full) Check() error { return nil }
 func (full) Tight() bool  { return true }
 func (full) Low() bool    { return false }
 
-// A workspace that is being brought from elsewhere takes as long as whoever sends it
-// likes. The node goes on meanwhile.
+// The import of a workspace takes as long as its sender
+// takes. The node goes on meanwhile.
 func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	o := options(t, &fake{})
 	o.Room = full{}
@@ -47,7 +47,7 @@ func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	}
 }
 
-// Of the results that nobody acknowledges there are as many as may be kept, however many
+// Unacknowledged results are kept up to their limit, however many
 // come in a minute.
 func TestAllResultsAboveTheNumberGo(t *testing.T) {
 	n := openNode(t, options(t, &fake{}))

@@ -22,7 +22,7 @@ func TestThePlaceIsTheGroupThatWasGiven(t *testing.T) {
 		self       string
 		typed      bool   // the root is not the machine's
 		delegated  string // by systemd
-		others     bool   // it is somebody else's
+		others     bool   // it belongs to another service
 		want       string
 		wantsGiven bool
 	}{
@@ -30,7 +30,7 @@ func TestThePlaceIsTheGroupThatWasGiven(t *testing.T) {
 		{name: "a login, which was given nothing", self: "0::/user.slice/session-1.scope", want: ""},
 		{name: "a unit with Delegate=yes", self: "0::/system.slice/one.service", delegated: "system.slice/one.service", want: "system.slice/one.service", wantsGiven: true},
 		{name: "a unit with DelegateSubgroup=", self: "0::/system.slice/one.service/main", delegated: "system.slice/one.service", want: "system.slice/one.service", wantsGiven: true},
-		{name: "below somebody's service manager", self: "0::/user@7.service/app.slice/x.scope", delegated: "user@7.service", want: ""},
+		{name: "below a user's service manager", self: "0::/user@7.service/app.slice/x.scope", delegated: "user@7.service", want: ""},
 		{name: "in another user's unit", self: "0::/one.service", delegated: "one.service", others: true, want: ""},
 		{name: "a container", self: "0::/", typed: true, want: "", wantsGiven: true},
 		{name: "a container, out of the way already", self: "0::/fairlead-service", typed: true, want: "", wantsGiven: true},

@@ -19,7 +19,7 @@ func TestSwapIsClosedOrThereIsNone(t *testing.T) {
 		{"the kernel accounts for it", true, columns + "/swap\tfile\t1\t0\t-2\n", ""},
 		{"the kernel cannot swap", false, "", ""},
 		{"the machine has none", false, columns, ""},
-		{"the machine has some that nobody accounts for", false, columns + "/swap\tfile\t1\t0\t-2\n", "swapaccount=1"},
+		{"the machine has swap without accounting", false, columns + "/swap\tfile\t1\t0\t-2\n", "swapaccount=1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ func TestAnAuthorityIsRenewedWhileItRuns(t *testing.T) {
 	if err != nil || string(again.PEM()) != string(a.PEM()) {
 		t.Errorf("opened again it is another one (%v)", err)
 	}
-	for range 3 { // nobody has asked for anything in the meantime
+	for range 3 { // no request came in the meantime
 		clock.pass(authorityFor + renewBefore)
 		a.keep()
 		check("years later", trust())

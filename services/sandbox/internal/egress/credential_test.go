@@ -213,7 +213,7 @@ func TestInterceptedTargetsAreOfTheConnectionsHost(t *testing.T) {
 	}
 }
 
-// Whoever decides on a request, what is written anew has no opaque target.
+// A rewritten request has no opaque target, whatever rule decided on it.
 func TestRequestsAreWrittenWithoutOpaqueTargets(t *testing.T) {
 	in := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https:http://evil.org/steal", nil)
 	in = in.WithContext(context.WithValue(in.Context(), routeKey{}, &route{to: target{name: "git.example.com", port: 443}, scheme: "https"}))

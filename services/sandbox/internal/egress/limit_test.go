@@ -247,7 +247,7 @@ func TestConnectionsThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever asks and goes away leaves nothing behind that looks for the host, or dials it.
+// A client that goes away leaves no lookup and no dial behind.
 func TestDialsEndWithTheirRequests(t *testing.T) {
 	var now, most atomic.Int64
 	began := make(chan struct{}, 1000)

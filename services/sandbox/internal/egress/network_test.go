@@ -39,7 +39,7 @@ func newNetwork(t *testing.T) *tested {
 	return n
 }
 
-// serve serves a sandbox's way out, by which nobody comes.
+// serve serves a sandbox's way out without connections.
 func (n *tested) serve(t *testing.T, s box.Sandbox) *outlet {
 	t.Helper()
 	out, err := n.Serve(s, deserted(make(chan struct{})))
@@ -54,7 +54,7 @@ func (n *tested) serve(t *testing.T, s box.Sandbox) *outlet {
 	return out.(*outlet) //nolint:forcetypeassert // it is
 }
 
-// deserted is a listener to which nobody comes, until it is closed.
+// deserted is a listener without connections until it is closed.
 type deserted chan struct{}
 
 func (d deserted) Accept() (net.Conn, error) {

@@ -74,7 +74,7 @@ func (w *world) closes() {
 }
 
 // A server that takes all the bytes it is offered and then reads none holds up the writer.
-// In HTTP/2 that one has a lock that whoever reads, or gives up, wants as well.
+// In HTTP/2 that one has a lock that readers and cancelled callers need as well.
 func TestAServerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	issuer := authority(t)
 	deaf := make(chan struct{})
@@ -197,7 +197,7 @@ func TestAnAnswerThatReadsNothingArrives(t *testing.T) {
 	w.closes()
 }
 
-// A status that is none cannot be passed on.
+// An invalid status cannot be passed on.
 func TestAnswersWithoutAStatusAreToldAsSuch(t *testing.T) {
 	port := hostile(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 100))
@@ -243,7 +243,7 @@ func TestTunnelsThatAreCutBeforeTLSAreToldAsSuch(t *testing.T) {
 	}
 }
 
-// Nobody looks at what comes before an answer, and a client that does not read would keep the
+// The bytes before an answer are ignored, and a client that does not read would keep the
 // proxy holding it.
 func TestWhatComesBeforeAnAnswerIsNotPassedOn(t *testing.T) {
 	port := hostile(t, func(c net.Conn) {
@@ -258,7 +258,7 @@ func TestWhatComesBeforeAnAnswerIsNotPassedOn(t *testing.T) {
 	fmt.Fprintf(c, "POST http://web.example.com:%d/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n", port)
 	resp, err := http.ReadResponse(b, nil)
 	if err != nil || resp.StatusCode != http.StatusContinue {
-		t.Fatalf("nobody asks for the body: %+v, %v", resp, err)
+		t.Fatalf("the body is not requested: %+v, %v", resp, err)
 	}
 	_, _ = io.WriteString(c, "hello")
 	if resp, err = http.ReadResponse(b, nil); err != nil || resp.StatusCode != http.StatusOK || fields(resp.Header) > 10 {

@@ -30,7 +30,7 @@ func TestHostsHaveOneForm(t *testing.T) {
 		{"a slash", "example.com/evil", ""},
 		{"a user", "user@example.com", ""},
 		{"a per cent sign", "example%2ecom", ""},
-		{"punycode that is none", "xn--a.example", ""},
+		{"invalid punycode", "xn--a.example", ""},
 		{"a label that is too long", strings.Repeat("a", 64) + ".com", ""},
 		{"a name that is too long", strings.Repeat("a.", 127) + "com", ""},
 		{"an address", "192.0.2.1", "192.0.2.1"},
@@ -193,7 +193,7 @@ func TestFaultyCredentialsAreExplained(t *testing.T) {
 		{"no secret", Credential{Hosts: []string{"a.com"}}, "exactly one"},
 		{"a secret with a line break", Credential{Hosts: []string{"a.com"}, Secret: "s3cret\r\nX: y"}, "cannot have"},
 		{"a header that frames", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "content-length"}, "cannot carry"},
-		{"a header that is none", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "a b"}, "cannot carry"},
+		{"an invalid header", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Header: "a b"}, "cannot carry"},
 		{"a file that is not there", Credential{Hosts: []string{"a.com"}, File: "/nonexistent"}, "read the secret's file"},
 		{"two ways at once", Credential{Hosts: []string{"a.com"}, Secret: "s3cret", Prefix: "Bearer ", Username: "u"}, "only one"},
 	} {
@@ -241,7 +241,7 @@ func TestAStarIsNoSegmentThatServersDrop(t *testing.T) {
 	}
 }
 
-// Of a name that happens to be at a private address nobody knows what its requests do
+// If a name is at a private address, the proxy cannot know what its requests do
 // there: a range that allows some of them alone is for those who name the address.
 func TestARangeThatLooksAtRequestsOpensNoName(t *testing.T) {
 	w := newWorld(t, func(plain, _ int) []Rule {

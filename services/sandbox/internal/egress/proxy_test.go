@@ -44,7 +44,7 @@ func TestRequestsGoWhereARuleAllows(t *testing.T) {
 
 func TestTLSPassesToTheNameThatWasAskedFor(t *testing.T) {
 	w := newWorld(t, func(a, b int) []Rule { return named("api.example.com", a, b) })
-	c := w.client(w.roots) // trusts the server itself, so nobody stood between
+	c := w.client(w.roots) // trusts the server itself, so no proxy stood between
 	status, body := w.ask(c, http.MethodGet, fmt.Sprintf("https://api.example.com:%d/x", port(w.secure)))
 	if status != 200 || !strings.HasPrefix(body, "GET api.example.com") {
 		t.Fatalf("got %d %q", status, body)

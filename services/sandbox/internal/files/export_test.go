@@ -81,7 +81,7 @@ func TestAnExportThatCannotBeSaysWhereAndWhy(t *testing.T) {
 	must(t, tree.Pack(t.Context(), Tar, io.Discard))
 }
 
-// owned gives a folder to a user to whom something can be closed, as nothing can to root.
+// owned gives a folder to a user that permissions can stop; they cannot stop root.
 func owned(t *testing.T, dir string) bind.IDs {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -124,7 +124,7 @@ func TestGrepKeepsTheOrderOfFiles(t *testing.T) {
 			t.Errorf("at most %d: %s", most, d)
 		}
 	}
-	fault := errors.New("nobody listens")
+	fault := errors.New("no listener")
 	if _, err := tree.Grep(t.Context(), GrepQuery{Pattern: "hit", Max: 10_000}, func(GrepMatch) error { return fault }); !errors.Is(err, fault) {
 		t.Errorf("%v", err)
 	}

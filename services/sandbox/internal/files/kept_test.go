@@ -12,7 +12,7 @@ import (
 )
 
 // A command that closes the workspace all the time takes no mount away: what is meant for it
-// would come into the folder below it, which nobody sees.
+// would come into the folder below it, which is hidden.
 func TestAMountIsThereWhateverTheWorkspaceIs(t *testing.T) {
 	t.Parallel()
 	const nobody = 65534

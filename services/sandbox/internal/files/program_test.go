@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/forks/forkstest"
 )
 
-// The kernel executes nothing that anybody has open for writing, and a process that is just
+// The kernel executes no file that is open for writing, and a process that is just
 // being started has what was open when it began.
 func TestAProgramMayBeExecutedOnceItIsThere(t *testing.T) {
 	t.Parallel()

@@ -197,8 +197,8 @@ func (w *watch) readAll(t *testing.T) (all []Changed) {
 	}
 }
 
-// What came while the kernel had no room to tell of it is watched from then on: whoever
-// looks at everything again is told of what changes afterwards.
+// Directories that were created during an overflow are watched from then on: a client
+// that reads everything again gets all later changes.
 func TestAfterAnOverflowTheNewDirectoriesAreWatched(t *testing.T) {
 	tree, dir := newTree(t, map[string]string{"old/f": "1"})
 	w, err := tree.watch(".")

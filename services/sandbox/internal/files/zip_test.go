@@ -123,7 +123,7 @@ func end64Of(entries, length, at, place uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, 1)
 }
 
-// The end of a zip may say less than its directory holds: whoever reads that goes on as long
+// The end of a zip may say less than its directory holds: a reader of that continues as long
 // as there are entries, and compares 16 bits of their number.
 func TestNoMoreOfAZipsDirectoryIsReadThanThereMayBe(t *testing.T) {
 	const most = 1000

@@ -108,11 +108,11 @@ func TestSpawn(t *testing.T) {
 		{name: "a script without a first line", argv: []string{"./script", "one"}, want: outcome{output: "./script one\n"}},
 		{name: "one that is not there", argv: []string{"/none"}, want: outcome{status: 127, fault: unix.ENOENT}},
 		{name: "one that PATH does not find", argv: []string{"none"}, want: outcome{fault: unix.ENOENT}},
-		{name: "one that nobody may execute", argv: []string{"./text"}, want: outcome{status: 127, fault: unix.EACCES}},
+		{name: "one without execute permission", argv: []string{"./text"}, want: outcome{status: 127, fault: unix.EACCES}},
 		{name: "one of a relative folder of PATH, of many", argv: []string{"tool"}, with: func(c *wire.Command) {
 			c.Env = []string{"PATH=" + strings.Repeat(":", 50_000) + strings.Repeat("x", 5000) + ":bin"}
 		}, want: outcome{output: "found\n"}},
-		{name: "one that PATH finds and nobody may execute", argv: []string{"text"}, want: outcome{fault: unix.EACCES}},
+		{name: "one that PATH finds, without execute permission", argv: []string{"text"}, want: outcome{fault: unix.EACCES}},
 		{name: "a folder", argv: []string{"./bin"}, want: outcome{status: 127, fault: unix.EACCES}},
 		{name: "a folder that is not there", argv: []string{"/bin/true"}, dir: "/none", want: outcome{status: 127, fault: unix.ENOENT, folder: true}},
 		{name: "no folder", argv: []string{"/bin/true"}, dir: "/etc/passwd", want: outcome{status: 127, fault: unix.ENOTDIR, folder: true}},

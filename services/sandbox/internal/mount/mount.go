@@ -179,7 +179,7 @@ func (a audience) concerns(tenant string) bool {
 	return slices.ContainsFunc(a, func(who string) bool { return strings.HasPrefix(who, tenant+"/") })
 }
 
-// covers reports whether this audience, which is not everybody, includes every user of the other.
+// covers reports whether this audience, which is not all users, includes every user of the other.
 func (a audience) covers(other audience) bool {
 	return len(other) > 0 && !slices.ContainsFunc(other, func(who string) bool {
 		tenant, _, _ := strings.Cut(who, "/")

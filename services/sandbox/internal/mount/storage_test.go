@@ -15,7 +15,7 @@ import (
 )
 
 // Two nodes with one file system for storage make a user's folder once: what was written to
-// another one nobody would see again.
+// another one would be lost.
 func TestNodesAgreeOnAUsersStorage(t *testing.T) {
 	t.Parallel()
 	o := Options{Storage: Storage{Dir: t.TempDir(), Alias: "storage"}, Covers: t.TempDir(), Owners: box.Owners{Base: -1}, Leftovers: erase.NewLater(slog.New(slog.DiscardHandler))}

@@ -40,7 +40,7 @@ func TestAFolderKeepsNothingOfWhatWasNeverWhole(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(part), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(part, []byte("of somebody's"), 0o600); err != nil {
+	if err := os.WriteFile(part, []byte("of another user"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if keys, err := s.List(t.Context(), "tenant/session/"); err != nil || len(keys) > 0 {

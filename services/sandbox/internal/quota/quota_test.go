@@ -36,7 +36,7 @@ func TestTheFileSystemIsBelievedOnlyWhatItShows(t *testing.T) {
 	}
 }
 
-// nobody is a user without privileges, or whoever runs the test.
+// nobody is a user without privileges, or the test's own user.
 func nobody() As {
 	if os.Getuid() != 0 {
 		return As{UID: os.Getuid(), GID: os.Getgid(), Do: func(f func() error) error { return f() }}

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/plainuser"
 )
 
-// modeOf is a file's mode as anybody sees it.
+// modeOf returns a file's mode as all users see it.
 func modeOf(t *testing.T, path string) uint32 {
 	t.Helper()
 	var st unix.Stat_t
@@ -90,7 +90,7 @@ func TestAFolderIsOpenedThatACommandKeepsClosing(t *testing.T) {
 	}
 }
 
-// What is closed below such a folder is no affair of the service's, and nobody waits for it.
+// The service ignores closed files below such a folder, and does not wait for them.
 func TestWhatIsClosedBelowIsToldSoon(t *testing.T) {
 	t.Parallel()
 	plainuser.Need(t)

@@ -98,7 +98,7 @@ func TestAFileOfWhichARestoreSetsThePermissionsIsTrusted(t *testing.T) {
 	}
 }
 
-// trusts says whether a file would not be read again as it is.
+// trusts reports whether a file would not be read again as it is.
 func (p *testPlace) trusts(name string) bool {
 	p.t.Helper()
 	var st unix.Stat_t

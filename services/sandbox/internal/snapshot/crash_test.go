@@ -83,7 +83,7 @@ func mount(t *testing.T, image, folder string, empty bool) {
 	})
 }
 
-// Nobody may use a workspace for long, and a torn pack is large.
+// A workspace may be unused for long, and a torn pack is large.
 func TestWhatACrashLeftOfAStoreIsRemovedWithoutOpeningIt(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -43,7 +43,7 @@ func (p *testPlace) rest() {
 }
 
 // Only the first store to a page gives a file its time. Further ones are to be seen all the
-// same, once the file has been read: whoever has it mapped need not even close it.
+// same, once the file has been read: a process that has it mapped need not even close it.
 func TestWhatIsStoredToAMappedFileIsSeen(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]int64{
@@ -94,7 +94,7 @@ func TestARestoreTrustsNoMappedFileThatItKeeps(t *testing.T) {
 	}
 }
 
-// A file that somebody has open is read once, as others are, while nobody writes to it.
+// A file that is open elsewhere is read once, as others are, while it has no writer.
 func TestAMappedFileThatRestsIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestBounds(t *testing.T) {
-	everybody := budget.Parties{Tenant: "acme", User: "ada", Session: "s1", Turn: "t1"}
+	all := budget.Parties{Tenant: "acme", User: "ada", Session: "s1", Turn: "t1"}
 	for _, c := range []struct {
 		name   string
 		config budget.Config
@@ -56,7 +56,7 @@ func TestBounds(t *testing.T) {
 			func(p *budget.Parties) { p.Session = "" }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := everybody
+			p := all
 			if c.change != nil {
 				c.change(&p)
 			}

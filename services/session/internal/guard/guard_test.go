@@ -74,28 +74,28 @@ func TestARuleStrikesWhenItsCountIsReached(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"a turn that has just begun":                      {join(), "", ""},
-		"failures in one step":                            {join(step("x", fail(1), fail(2), fail(3))), "TOOL_FAILURES", "3 tool calls in a row failed, the last one of Read"},
-		"failures over several steps":                     {join(step("x", fail(1)), step("y", fail(2)), step("z", fail(3))), "TOOL_FAILURES", ""},
-		"a denied call is a failure":                      {join(step("x", fail(1)), step("y", call{"Bash", "1", denied}), step("z", fail(3))), "TOOL_FAILURES", ""},
-		"a success between failures":                      {join(step("x", fail(1), fail(2)), step("y", a), step("z", fail(3))), "", ""},
-		"a person's refusal is no failure":                {join(step("x", fail(1), fail(2)), step("z", call{"Write", "1", refused})), "", ""},
-		"a person's refusal is no success either":         {join(step("x", fail(1), fail(2)), step("z", call{"Write", "1", refused}, fail(4))), "TOOL_FAILURES", ""},
-		"the same call in one step":                       {join(step("x", a, a, a)), "REPEATED_CALLS", "the same call of Bash 3 times"},
-		"the same call in several steps":                  {join(step("x", a), step("y", a), step("z", a)), "REPEATED_CALLS", ""},
-		"another call between the same":                   {join(step("x", a, a), step("y", edit(1)), step("z", a)), "", ""},
-		"two calls in turn":                               {join(step("x", a), step("y", b), step("z", a), step("x", b), step("y", a), step("z", b)), "REPEATED_CALLS", "the same calls of Bash and Bash 3 times"},
-		"tests after each edit":                           {join(times(9, func(i int) []*sessionv1.Message { return step("x", edit(i), a) })), "", ""},
-		"looking at an operation again":                   {join(times(9, func(int) []*sessionv1.Message { return step("x", call{pollTool, "{}", ok}) })), "", ""},
-		"looking at an operation between the same calls":  {join(step("x", a), step("x", call{pollTool, "{}", ok}), step("x", a), step("x", a)), "REPEATED_CALLS", ""},
-		"silent steps":                                    {join(times(6, func(i int) []*sessionv1.Message { return step("", edit(i)) })), "SILENT_STEPS", "6 steps in a row without saying anything"},
-		"blank text is silence":                           {join(times(6, func(i int) []*sessionv1.Message { return step(" \n", edit(i)) })), "SILENT_STEPS", ""},
-		"a word between silent steps":                     {join(times(5, func(i int) []*sessionv1.Message { return step("", edit(i)) }), step("so", edit(9))), "", ""},
-		"steps that only change the list":                 {join(todo, todo), "TODO_STEPS", "2 steps in a row that only changed its list"},
-		"a step that does something besides the list":     {join(todo, step("", call{todoTool, "{}", ok}, a)), "", ""},
-		"a person's words begin every count anew":         {join(step("x", fail(1), fail(2)), todo, person("wait"), step("", fail(3)), todo), "", ""},
-		"a call without a result does not count":          {join(step("x", a, a), step("y", a)[:1]), "", ""},
-		"a result of a call that nobody made is left out": {join(step("x", fail(1), fail(2)), step("", fail(3))[1:]), "", ""},
+		"a turn that has just begun":                     {join(), "", ""},
+		"failures in one step":                           {join(step("x", fail(1), fail(2), fail(3))), "TOOL_FAILURES", "3 tool calls in a row failed, the last one of Read"},
+		"failures over several steps":                    {join(step("x", fail(1)), step("y", fail(2)), step("z", fail(3))), "TOOL_FAILURES", ""},
+		"a denied call is a failure":                     {join(step("x", fail(1)), step("y", call{"Bash", "1", denied}), step("z", fail(3))), "TOOL_FAILURES", ""},
+		"a success between failures":                     {join(step("x", fail(1), fail(2)), step("y", a), step("z", fail(3))), "", ""},
+		"a person's refusal is no failure":               {join(step("x", fail(1), fail(2)), step("z", call{"Write", "1", refused})), "", ""},
+		"a person's refusal is no success either":        {join(step("x", fail(1), fail(2)), step("z", call{"Write", "1", refused}, fail(4))), "TOOL_FAILURES", ""},
+		"the same call in one step":                      {join(step("x", a, a, a)), "REPEATED_CALLS", "the same call of Bash 3 times"},
+		"the same call in several steps":                 {join(step("x", a), step("y", a), step("z", a)), "REPEATED_CALLS", ""},
+		"another call between the same":                  {join(step("x", a, a), step("y", edit(1)), step("z", a)), "", ""},
+		"two calls in turn":                              {join(step("x", a), step("y", b), step("z", a), step("x", b), step("y", a), step("z", b)), "REPEATED_CALLS", "the same calls of Bash and Bash 3 times"},
+		"tests after each edit":                          {join(times(9, func(i int) []*sessionv1.Message { return step("x", edit(i), a) })), "", ""},
+		"looking at an operation again":                  {join(times(9, func(int) []*sessionv1.Message { return step("x", call{pollTool, "{}", ok}) })), "", ""},
+		"looking at an operation between the same calls": {join(step("x", a), step("x", call{pollTool, "{}", ok}), step("x", a), step("x", a)), "REPEATED_CALLS", ""},
+		"silent steps":                                   {join(times(6, func(i int) []*sessionv1.Message { return step("", edit(i)) })), "SILENT_STEPS", "6 steps in a row without saying anything"},
+		"blank text is silence":                          {join(times(6, func(i int) []*sessionv1.Message { return step(" \n", edit(i)) })), "SILENT_STEPS", ""},
+		"a word between silent steps":                    {join(times(5, func(i int) []*sessionv1.Message { return step("", edit(i)) }), step("so", edit(9))), "", ""},
+		"steps that only change the list":                {join(todo, todo), "TODO_STEPS", "2 steps in a row that only changed its list"},
+		"a step that does something besides the list":    {join(todo, step("", call{todoTool, "{}", ok}, a)), "", ""},
+		"a person's words begin every count anew":        {join(step("x", fail(1), fail(2)), todo, person("wait"), step("", fail(3)), todo), "", ""},
+		"a call without a result does not count":         {join(step("x", a, a), step("y", a)[:1]), "", ""},
+		"a result without a call is left out":            {join(step("x", fail(1), fail(2)), step("", fail(3))[1:]), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := rules.Check(tt.turn)
@@ -210,7 +210,7 @@ func tailOf(steps []bool, want bool) (n int) {
 	return n
 }
 
-// tailRounds says whether the calls end with some round of 1 to 4 calls, made
+// tailRounds reports whether the calls end with some round of 1 to 4 calls, made
 // that often.
 func tailRounds(calls []call, most int) bool {
 	var all []string

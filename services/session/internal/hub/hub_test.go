@@ -90,7 +90,7 @@ func TestAClosedFollowerIsForgotten(t *testing.T) {
 	k := store.Key{Tenant: "a", Session: "s"}
 	f := h.Follow(k)
 	if !h.Following(k) {
-		t.Error("nobody follows")
+		t.Error("there is no follower")
 	}
 	f.Close()
 	if h.Following(k) || len(h.followers) != 0 {

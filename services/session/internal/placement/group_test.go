@@ -237,7 +237,7 @@ func TestAServerThatBeatsIsNotLost(t *testing.T) {
 	}
 }
 
-// Of a time in which nobody could write to the database a server knows nothing.
+// A server knows nothing of a time in which the database refused writes.
 func TestNoServerIsLostForAnOutageOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	j := joining(t, store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "i"}, nil)

@@ -119,11 +119,11 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct{ spec, zone, says string }{
 		"too few fields":            {"5 4 * *", "", "5 fields"},
 		"seconds":                   {"0 5 4 * * *", "", "5 fields"},
-		"a minute that is none":     {"61 * * * *", "", "61"},
+		"an invalid minute":         {"61 * * * *", "", "61"},
 		"a word":                    {"noon * * * *", "", "noon"},
 		"an unknown descriptor":     {"@fortnightly", "", "@fortnightly"},
 		"an interval that is short": {"@every 30s", "", "1m"},
-		"an interval that is none":  {"@every soon", "", "soon"},
+		"an invalid interval":       {"@every soon", "", "soon"},
 		"a zone in the times":       {"CRON_TZ=UTC 0 0 * * *", "", "time_zone"},
 		"a zone that there is not":  {"0 0 * * *", "Europe/Atlantis", "Europe/Atlantis"},
 		"the server's own zone":     {"0 0 * * *", "Local", "IANA"},

@@ -33,11 +33,11 @@ func TestCapabilitiesSayThatTheSandboxServiceIsAway(t *testing.T) {
 		tell func(context.Context) error
 		want string
 	}{
-		"it tells":            {func(context.Context) error { return nil }, ""},
-		"it is away":          {func(context.Context) error { return status.Error(codes.Unavailable, "dial tcp 10.0.0.7:9192: refused") }, "cannot be reached"},
-		"it fails":            {func(context.Context) error { return status.Error(codes.Internal, "at 10.0.0.7") }, "failed to list"},
-		"it does not answer":  {func(ctx context.Context) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }, "did not answer within 5s"},
-		"nobody knows of one": {func(context.Context) error { return errors.New("no node at 10.0.0.7") }, "failed to list"},
+		"it tells":                  {func(context.Context) error { return nil }, ""},
+		"it is away":                {func(context.Context) error { return status.Error(codes.Unavailable, "dial tcp 10.0.0.7:9192: refused") }, "cannot be reached"},
+		"it fails":                  {func(context.Context) error { return status.Error(codes.Internal, "at 10.0.0.7") }, "failed to list"},
+		"it does not answer":        {func(ctx context.Context) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }, "did not answer within 5s"},
+		"an error without a status": {func(context.Context) error { return errors.New("no node at 10.0.0.7") }, "failed to list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestAFileIsBelievedOnlyWhole(t *testing.T) {
 		{"a turn twice", small[2], small[2] + "\n" + small[2], "line 4: \"sessions/s/turns/t1\" is not the name"},
 		{"a turn after what is not there", `,"endTime"`, `,"afterSeq":"4","endTime"`, "line 3: the turn came after event 4"},
 		{"a turn without an end", `,"endTime":"2026-01-01T00:00:01Z"`, "", "line 3: the turn has no start or end"},
-		{"a message of nobody", `"role":"ROLE_USER","blocks":[{"content"`, `"blocks":[{"content"`, "line 4: the message has no role"},
+		{"a message without a role", `"role":"ROLE_USER","blocks":[{"content"`, `"blocks":[{"content"`, "line 4: the message has no role"},
 		{"a message twice", small[3], small[3] + "\n" + small[3], "line 5: \"sessions/s/messages/m1\" is not the name"},
 		{"a message with a path for an id", `"name":"sessions/s/messages/m1"`, `"name":"sessions/s/messages/../m1"`, "line 4"},
 		{"a parent that is not there", `"parent":"sessions/s/messages/m1"`, `"parent":"sessions/s/messages/m9"`, "line 5: sessions/s/messages/m9 is not in the file"},

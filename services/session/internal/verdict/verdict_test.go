@@ -32,7 +32,7 @@ func TestParseReadsAVerdictOrSaysWhatIsWrong(t *testing.T) {
 		"a complete one without output":   {`{"request_status":"COMPLETE","summary":"x"}`, schema, Verdict{}, "output is missing"},
 		"an output that is wrong":         {`{"request_status":"COMPLETE","summary":"x","output":{"n":0,"tags":[1]}}`, schema, Verdict{}, "output.n: minimum: got 0, want 1; output.tags.0: got number, want string"},
 		"a wrong output of a partial one": {`{"request_status":"PARTIAL","summary":"x","output":{}}`, schema, Verdict{}, "output: missing property 'n'"},
-		"an output that nobody asked for": {`{"request_status":"COMPLETE","summary":"x","output":1}`, nil, Verdict{}, "output is not asked for"},
+		"an output without a schema":      {`{"request_status":"COMPLETE","summary":"x","output":1}`, nil, Verdict{}, "output is not asked for"},
 		"a status that there is not":      {`{"request_status":"DONE","summary":"x"}`, nil, Verdict{}, `"DONE" and must be COMPLETE, PARTIAL or FAILED`},
 		"no summary":                      {`{"request_status":"COMPLETE"}`, nil, Verdict{}, "request_status and summary are both needed"},
 		"no JSON":                         {`{"request_status":`, nil, Verdict{}, "are not valid JSON"},

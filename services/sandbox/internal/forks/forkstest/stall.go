@@ -46,7 +46,7 @@ func stall(ctx context.Context, program string) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	forks.Await(f) // there is no lease on what anybody may write
+	forks.Await(f) // there is no lease on a file that all users may write
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGIO)
 	defer signal.Stop(told)

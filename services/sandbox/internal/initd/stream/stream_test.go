@@ -40,7 +40,7 @@ func newPair(t *testing.T) (a, b *Mux, packets chan []byte) {
 			}
 		}
 		for _, r := range []*io.PipeReader{fromA, fromB} {
-			_ = r.Close() // nobody reads what is said at last
+			_ = r.Close() // the last output is not read
 		}
 		a.Wait()
 		b.Wait()
@@ -59,7 +59,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 
 func TestASlowReaderHoldsUpNobodyElse(t *testing.T) {
 	a, b, packets := newPair(t)
-	slowFrom, slowTo := io.Pipe() // whom nobody reads
+	slowFrom, slowTo := io.Pipe() // this pipe is not read
 	endless := &counted{}
 	b.Drain(1, slowTo)
 	a.Pump(1, endless)
@@ -144,14 +144,14 @@ func TestWhatIsNoStreamEndsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := New(Options{Read: bytes.NewReader(raw), Write: io.Discard, MaxPacket: 100, Packet: func([]byte) error { return nil }})
-			nobody, to := io.Pipe()
+			unread, to := io.Pipe()
 			m.Drain(1, to)
 			r, w := pipe(t)
 			m.Pump(2, r)
 			if err := m.Run(); !errors.Is(err, ErrMalformed) {
 				t.Errorf("it ends with %v", err)
 			}
-			_ = errors.Join(nobody.Close(), w.Close())
+			_ = errors.Join(unread.Close(), w.Close())
 			m.Wait()
 		})
 	}

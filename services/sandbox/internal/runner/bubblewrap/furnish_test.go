@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 )
 
-// What all sandboxes are shown is the machine's devices, and nobody's to change.
+// All sandboxes see the machine's devices and cannot change them.
 func TestFixturesAreDevicesThatNobodyCanChange(t *testing.T) {
 	g := newStage(t)
 	f, err := newFixtures(g)
@@ -88,7 +88,7 @@ func forgoMknod() error {
 	return unix.Capset(&header, &data[0])
 }
 
-// A mask is a device that nobody can open, and a folder with nothing in it.
+// A mask is a device that cannot be opened, and a folder with nothing in it.
 func TestMasksHideWhatTheyAreOn(t *testing.T) {
 	g := newStage(t)
 	f, err := newFixtures(g)

@@ -72,6 +72,6 @@ func TestARunnerWithoutANameSweepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.named(cmd.Process.Pid) {
-		t.Error("somebody else's bubblewrap was ended")
+		t.Error("another user's bubblewrap was ended")
 	}
 }

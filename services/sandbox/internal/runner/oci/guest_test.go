@@ -247,7 +247,7 @@ func TestAKernelEndsThoughTheRuntimeFails(t *testing.T) {
 	}
 }
 
-// TestAKernelThatDoesNotEndIsNotWaitedForForever has somebody keep what init would say.
+// TestAKernelThatDoesNotEndIsNotWaitedForForever has another process hold init's output.
 func TestAKernelThatDoesNotEndIsNotWaitedForForever(t *testing.T) {
 	o := pretend(t, "exit 0")
 	m := openMaker(t, o)

@@ -77,7 +77,7 @@ func newFar(t *testing.T) *far {
 	return f
 }
 
-// connect says that somebody has connected.
+// connect reports a new connection.
 func (f *far) connect(t *testing.T, id uint64) {
 	t.Helper()
 	p := wire.Reply{Kind: wire.Connected, ID: id}
@@ -118,7 +118,7 @@ func TestAConnectionThatIsClosedOutsideEndsInside(t *testing.T) {
 	if err := outside.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody has written anything: both directions end all the same.
+	// No data was written: both directions still end.
 	if n, err := inside.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("it reads %d bytes, %v", n, err)
 	}

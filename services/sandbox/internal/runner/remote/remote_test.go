@@ -64,7 +64,7 @@ func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
 	return made, nil
 }
 
-// body is a sandbox that ends when it hears nobody any more.
+// body is a sandbox that ends when its connection is silent.
 type body struct {
 	cmd   *exec.Cmd
 	link  *remote.Link

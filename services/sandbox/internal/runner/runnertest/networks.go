@@ -17,7 +17,7 @@ import (
 // decide what may be reached.
 var networkTests = []test{
 	{"a connection carries both directions to their ends", []need{networks}, testBothDirections},
-	{"a connection that nobody reads holds up nothing else", []need{networks}, testSlowConnection},
+	{"an unread connection does not block other connections", []need{networks}, testSlowConnection},
 	{"many connections are carried at once, again and again", []need{networks}, testManyConnections},
 	{"a connection that is refused ends, and the next one is carried", []need{networks}, testRefusedConnection},
 	{"connections end with the command that made them", []need{networks}, testConnectionsEnd},

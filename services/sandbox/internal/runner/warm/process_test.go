@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 )
 
-// A command that was killed takes its sandbox along unless it ends in time, whether
-// anybody waits for it or not.
+// A command that was killed takes its sandbox along unless it ends in time, with
+// or without a waiting caller.
 func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 	for name, ends := range map[string]bool{"ended": true, "does not end": false} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTheTimeThatASandboxStandsStillIsNotItsCommands(t *testing.T) {
 	})
 }
 
-// Nobody can kill what stands still, on some kernels: a sandbox that was ended while it was
+// On some kernels frozen processes cannot be killed: a sandbox that was ended while it was
 // being stopped is let go.
 func TestASandboxThatIsEndedIsNotStopped(t *testing.T) {
 	sb := newSandbox(&Runner{}, box.Sandbox{})
@@ -124,7 +124,7 @@ func TestASignalFindsACommandThatHasNoGroupYet(t *testing.T) {
 	}
 }
 
-// A start that nobody waits for any more is an error only where the command has not run:
+// A start without a waiting caller is an error only where the command has not run:
 // who hears of one starts it again.
 func TestACommandThatMayHaveRunIsLostAndNotAnError(t *testing.T) {
 	for name, gated := range map[string]bool{"gated": true, "not gated": false} {

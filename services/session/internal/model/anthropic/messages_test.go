@@ -95,7 +95,7 @@ func corpus(s string) []*sessionv1.Message {
 	return all
 }
 
-// same compares our messages with the SDK's as whoever parses them sees them.
+// same compares our messages with the SDK's after parsing.
 func same(t *testing.T, m *Model, r model.Request) {
 	t.Helper()
 	c := wire.NewConversation(r, m.own(r.Model))

@@ -70,7 +70,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a provider without a kind", Config{Providers: map[string]Provider{"local": {}}}, []string{"providers.local: kind is missing"}},
 		{"a provider of an unknown kind", Config{Providers: map[string]Provider{"local": {Kind: "google"}}}, []string{`"google" is not one of`}},
 		{"another kind for a built-in provider", Config{Providers: map[string]Provider{"openai": {Kind: "anthropic"}}}, []string{"cannot be changed"}},
-		{"a base URL that is none", Config{OpenAIBaseURL: "localhost:80"}, []string{"openai-base-url: must be a URL"}},
+		{"an invalid base URL", Config{OpenAIBaseURL: "localhost:80"}, []string{"openai-base-url: must be a URL"}},
 		{"a password in a base URL", Config{Providers: map[string]Provider{"openai": {BaseURL: "http://a:hidden@b"}}}, []string{"must not hold a user name or password"}},
 		{"a scenario that is not there", Config{Scenario: broken + "x"}, []string{"providers.scripted: open scenario"}},
 		{"a broken scenario", Config{Scenario: broken}, []string{"broken.yaml: line 2"}},

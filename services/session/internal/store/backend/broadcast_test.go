@@ -48,7 +48,7 @@ func TestWakesThatWaitAreSentOnceAndInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One batch: nobody can take some of it before the rest is there.
+	// One batch: a reader cannot take a part of it before the rest is there.
 	b.Send(wake(1), wake(2), wake(1), wake(2), wake(3))
 	for _, want := range []store.Wake{wake(1), wake(2), wake(3)} {
 		if got := <-c; got != want {

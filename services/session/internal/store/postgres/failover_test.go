@@ -15,7 +15,7 @@ import (
 )
 
 // TestWakesAreHeardAfterAFailover leaves the connection that listens open to the old
-// primary, where nobody notifies any more.
+// primary, which sends no more notifications.
 func TestWakesAreHeardAfterAFailover(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(pgtest.Env) == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
-// TestADeletionLeavesNoTableOfSessionsOut: whoever adds a table says whether its
-// rows go with their session, or are kept as these are.
+// TestADeletionLeavesNoTableOfSessionsOut fails for a new table until its rows are
+// deleted with their session, or the table is in this list.
 func TestADeletionLeavesNoTableOfSessionsOut(t *testing.T) {
 	kept := []string{"tombstones", "places"} // until the peers have confirmed, and for the epochs and generations to go on from
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))

@@ -244,7 +244,7 @@ func testMistakes(t *testing.T, open func(t *testing.T) store.Store) {
 			e.Turn = "sessions/other/turns/t1"
 			return store.Write{LastSeq: 1, Events: []*sessionv1.Event{e}}
 		}},
-		{"text that is none", func(store.Lease) store.Write {
+		{"invalid text", func(store.Lease) store.Write {
 			return store.Write{LastSeq: 1, Events: []*sessionv1.Event{delta(2, 2, "\xff")}}
 		}},
 		{"a message without its parent", func(l store.Lease) store.Write {

@@ -38,7 +38,7 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 		f.claimsNothing(k)
 	})
 
-	t.Run("a holder reads queued turns with their state, and nobody else does", func(t *testing.T) {
+	t.Run("only a holder reads queued turns with their state", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))
 		n := newTurn(k, "t1")

@@ -175,7 +175,7 @@ func testPlaces(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
-	t.Run("nodes are drained until somebody says otherwise", func(t *testing.T) {
+	t.Run("nodes are drained until the operator ends it", func(t *testing.T) {
 		f := newFixture(t, open)
 		for _, c := range []struct {
 			node string

@@ -21,8 +21,8 @@ type Summary struct {
 
 func (s Summary) reservation() string { return s.CallID + ".r" }
 
-// ReserveSummary is Reserve for a summary that no running turn pays for. At a soft limit it asks
-// no one. It reports whether the call may be made.
+// ReserveSummary is Reserve for a summary that no running turn pays for. At a soft limit it does
+// not ask a person. It reports whether the call may be made.
 func (s *Spend) ReserveSummary(sc state.Scope, r state.Resolved, req model.Request, of Summary) (int64, bool, error) {
 	p := budget.Parties{Tenant: sc.Lease.Tenant, User: of.User, Session: sc.Lease.Session, SessionBudget: sc.Proto.Budget}
 	if t := sc.Active; t != nil {
