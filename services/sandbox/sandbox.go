@@ -119,7 +119,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, Room: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
+		Mounts: s.mounts, DiskSpace: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func (b *body) remove(ctx context.Context) error {
 	}
 	if err != nil {
 		b.m.mu.Lock()
-		b.m.left[b.name] = b.workspace
+		b.m.leftovers[b.name] = b.workspace
 		b.m.mu.Unlock()
 	}
 	return err
@@ -85,10 +85,10 @@ func (m *maker) remove(ctx context.Context, name string, all []corev1.Pod) error
 	return nil
 }
 
-// endLeft ends the remains of an earlier sandbox of a workspace.
-func (m *maker) endLeft(ctx context.Context, workspace string) error {
+// endLeftover ends the remains of an earlier sandbox of a workspace.
+func (m *maker) endLeftover(ctx context.Context, workspace string) error {
 	m.mu.Lock()
-	left := maps.Clone(m.left)
+	left := maps.Clone(m.leftovers)
 	m.mu.Unlock()
 	for name, of := range left {
 		if of != workspace {
@@ -98,7 +98,7 @@ func (m *maker) endLeft(ctx context.Context, workspace string) error {
 			return fmt.Errorf("an earlier sandbox of the workspace has not ended: %w", err)
 		}
 		m.mu.Lock()
-		delete(m.left, name)
+		delete(m.leftovers, name)
 		m.mu.Unlock()
 	}
 	return nil

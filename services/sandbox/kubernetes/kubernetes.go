@@ -105,8 +105,8 @@ type maker struct {
 	unreachable []netip.AddrPort
 	work        sync.WaitGroup // goroutines that carry the output of ended commands
 
-	mu   sync.Mutex // guards what follows
-	left map[string]string
+	mu        sync.Mutex // guards what follows
+	leftovers map[string]string
 }
 
 // Runner is a box.Runner.
@@ -118,7 +118,7 @@ type Runner struct {
 // New queries the API server and puts init on the volume. The caller must close the runner after its last
 // command has ended.
 func New(ctx context.Context, o Options) (*Runner, error) {
-	m := &maker{o: o, secret: rand.Text(), left: map[string]string{}}
+	m := &maker{o: o, secret: rand.Text(), leftovers: map[string]string{}}
 	if err := m.open(ctx); err != nil {
 		return nil, err
 	}

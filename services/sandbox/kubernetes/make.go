@@ -45,7 +45,7 @@ func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.endLeft(ctx, b.Spec.Workspace); err != nil {
+	if err := m.endLeftover(ctx, b.Spec.Workspace); err != nil {
 		return nil, err
 	}
 	if err := m.putTrust(); err != nil {

@@ -108,10 +108,10 @@ type Options struct {
 	KeepFinished    int           // results kept per session, acknowledged or not
 	KeepFor         time.Duration // how long results, marks and answers are kept
 	Observer        Observer
-	Network         Network // nil: no sandbox is given one
-	Mounts          Mounts  // nil: there are none
-	Room            Room    // nil: disks are not watched
-	Quota           Quota   // nil: the size of workspaces is counted, not kept
+	Network         Network   // nil: no sandbox is given one
+	Mounts          Mounts    // nil: there are none
+	DiskSpace       DiskSpace // nil: disks are not watched
+	Quota           Quota     // nil: the size of workspaces is counted, not kept
 	// Reclaim removes data that a workspace's snapshots no longer need. The caller has exclusive use of the
 	// snapshots. If nil, nothing is removed.
 	Reclaim func(*Workspace) error
@@ -189,7 +189,7 @@ func Open(o Options) (*Node, error) {
 	if err := n.recall(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	n.clearLeft()
+	n.clearLeftovers()
 	return n, nil
 }
 

@@ -348,14 +348,14 @@ func TestSlotsAreGivenOnce(t *testing.T) {
 	if err := s.claim(1); err != nil {
 		t.Fatal(err)
 	}
-	if slot, err := s.take(); err != nil || slot != 0 {
+	if slot, err := s.acquire(); err != nil || slot != 0 {
 		t.Errorf("%d, %v", slot, err)
 	}
-	if _, err := s.take(); !errors.Is(err, ErrIsolation) {
+	if _, err := s.acquire(); !errors.Is(err, ErrIsolation) {
 		t.Errorf("%v", err)
 	}
 	s.free(1)
-	if slot, err := s.take(); err != nil || s.owner(slot) != (Owner{1001, 1001}) {
+	if slot, err := s.acquire(); err != nil || s.owner(slot) != (Owner{1001, 1001}) {
 		t.Errorf("%d, %v", slot, err)
 	}
 	if err := s.claim(2); err == nil {

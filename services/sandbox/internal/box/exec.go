@@ -61,7 +61,7 @@ var streamFiles = [2]string{"stdout", "stderr"}
 
 func newExec(n *Node, dir string, r record) *Exec {
 	e := &Exec{
-		node: n, dir: dir, rec: r, network: unfollowed{},
+		node: n, dir: dir, rec: r, network: noFollower{},
 		done: make(chan struct{}), input: make(chan struct{}, 1),
 		output: &output{dir: dir, call: r.CallID, log: n.o.Log, changed: make(chan struct{})},
 	}
@@ -134,7 +134,7 @@ func (e *Exec) run(p Process, started time.Time, watch watch) {
 	looked := false
 	if p.Stderr() != nil && endsSoon(p) { // and is no terminal, which buffers little
 		exit = p.Wait()
-		e.output.copyRest(p, e.limits)
+		e.output.copyRemaining(p, e.limits)
 	} else {
 		copied := e.output.copy(p, e.limits)
 		exit = e.attend(p, func() {
@@ -240,9 +240,9 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 		}
 		if err := e.keepRecord(write); err != nil {
 			e.node.o.Log.Error("cannot record the end of a command", "call_id", e.rec.CallID, "error", err)
-			e.node.journal.owes(e)
+			e.node.journal.markUnrecorded(e)
 		} else {
-			e.node.journal.known(e)
+			e.node.journal.markRecorded(e)
 		}
 	}
 	close(e.done)
@@ -258,7 +258,7 @@ func (e *Exec) remember() {
 		return
 	}
 	e.noted = true
-	e.node.journal.known(e)
+	e.node.journal.markRecorded(e)
 }
 
 // keepRecord writes the current record, unless nothing of it is to be stored any more.
@@ -326,7 +326,7 @@ func (e *Exec) abandon() {
 	e.gone = true
 	e.disk.Unlock()
 	e.recorded.Store(true)
-	e.node.journal.known(e)
+	e.node.journal.markRecorded(e)
 }
 
 // conclude publishes the command's end to its followers. If journal is set, it writes the end to the
@@ -336,7 +336,7 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	e.mu.Lock()
 	o := e.judge(exit)
 	o.Network = uses
-	o.Throttled = max(exit.Throttled, e.heldBack(exit, wall))
+	o.Throttled = max(exit.Throttled, e.throttledFor(exit, wall))
 	o.Hits = append(o.Hits, e.met(exit, &o, wall)...)
 	o.Wall, o.CPU, o.MaxMemory = wall, exit.CPU, exit.MaxMemory
 	kept, written, _ := e.output.counts()

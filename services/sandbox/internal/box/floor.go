@@ -11,8 +11,8 @@ const (
 	floorPause = 250 * time.Millisecond
 	// floorPatience is how long the commands of a session may take to end before the next look.
 	floorPatience = 5 * time.Second
-	// sparedBytes is what a session's commands may have written and still be spared.
-	sparedBytes = 1 << 20
+	// minWrittenBytes is what a session's commands may have written and still be spared.
+	minWrittenBytes = 1 << 20
 	// inodeBytes is how many bytes a new file counts for, besides its contents.
 	inodeBytes = 4096
 )
@@ -34,7 +34,7 @@ func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running[r] = struct{}{}
-	if n.o.Room != nil && !n.guarded {
+	if n.o.DiskSpace != nil && !n.guarded {
 		n.guarded = true
 		n.guard.Go(n.keepFloor)
 	}
@@ -111,20 +111,20 @@ func (n *Node) keepFloor() {
 		if !goOn {
 			return
 		}
-		n.relieve()
+		n.endHeaviestWriter()
 		pause.Reset(floorPause)
 	}
 }
 
-// relieve ends the commands of one session if the disk is nearly full: of the one that has written most. It
+// endHeaviestWriter ends the commands of one session if the disk is nearly full: of the one that has written most. It
 // spares sessions that have written little, unless the disk has lost half of the room that must stay free.
-func (n *Node) relieve() {
-	short := n.room()
-	if short == nil || !n.o.Room.Tight() { // the second: its room is unknown
+func (n *Node) endHeaviestWriter() {
+	short := n.checkDiskSpace()
+	if short == nil || !n.o.DiskSpace.Tight() { // the second: its room is unknown
 		return
 	}
 	all := n.activeSessions()
-	if len(all) == 0 || all[0].wrote < sparedBytes && !n.o.Room.Low() {
+	if len(all) == 0 || all[0].wrote < minWrittenBytes && !n.o.DiskSpace.Low() {
 		return
 	}
 	most := all[0]

@@ -62,7 +62,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			room := &disk{}
 			o := options(t, &hold{bytes: tc.bytes})
-			o.Room = room
+			o.DiskSpace = room
 			n := openNode(t, o)
 			execs := map[string]*Exec{}
 			for _, session := range []string{"a", "b", "c"} {
@@ -74,7 +74,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 				}
 				execs[session] = e
 			}
-			n.relieve()
+			n.endHeaviestWriter()
 			for _, e := range execs {
 				if e.Outcome() != nil {
 					t.Error("a command was ended while there was room")
@@ -82,7 +82,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 			}
 			room.full, room.low = true, tc.low
 			for range tc.rounds {
-				n.relieve()
+				n.endHeaviestWriter()
 			}
 			for session, e := range execs {
 				if !strings.Contains(tc.ended, session) {

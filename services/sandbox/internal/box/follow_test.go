@@ -56,7 +56,7 @@ func TestCommandsWithANetworkAloneAreFollowed(t *testing.T) {
 		t.Error(err)
 	}
 	for _, way := range []OperatorNetwork{"", "operator's"} {
-		b, err := n.Beside(t.Context(), testCall("beside"), way, false)
+		b, err := n.NewServiceSandbox(t.Context(), testCall("beside"), way, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if exit.Throttled >= throttledLeast && exit.Throttled >= wall/throttledShare {
 		hit(hitCPUs, "it was throttled for %v: its limit is the time of %g processors", exit.Throttled.Round(time.Millisecond), l.CPUs)
 	}
-	if t := e.heldBack(exit, wall); t >= throttledLeast && t >= wall/throttledShare {
+	if t := e.throttledFor(exit, wall); t >= throttledLeast && t >= wall/throttledShare {
 		hit(hitCPUs, "the commands of the workspace were throttled for %v: their common limit is the time of %g processors", t.Round(time.Millisecond), e.common.CPUs)
 	}
 	if exit.Status == sigxfszStatus {
@@ -88,9 +88,9 @@ func scratchNote(exit Exit) string {
 	return fmt.Sprintf(". Files in /tmp and /dev/shm count as memory and take %d bytes of it: delete unneeded files", exit.ScratchBytes)
 }
 
-// heldBack returns how long all commands in the sandbox waited for processors. It returns zero if this
+// throttledFor returns how long all commands in the sandbox waited for processors. It returns zero if this
 // command used too little processor time to have waited. mu is held.
-func (e *Exec) heldBack(exit Exit, wall time.Duration) time.Duration {
+func (e *Exec) throttledFor(exit Exit, wall time.Duration) time.Duration {
 	if exit.CPU.Seconds() < e.common.CPUs*wall.Seconds()/throttledShare {
 		return 0
 	}

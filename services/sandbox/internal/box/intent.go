@@ -94,8 +94,8 @@ func (j *journal) leave(place string, a answer) {
 	i.answer = &a
 }
 
-// left returns the answer that leave stored; begun reports whether the change is still open.
-func (j *journal) left(place string) (a *answer, begun bool) {
+// storedAnswer returns the answer that leave stored; begun reports whether the change is still open.
+func (j *journal) storedAnswer(place string) (a *answer, begun bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if i := j.intents[place]; i != nil {

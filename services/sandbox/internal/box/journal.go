@@ -41,8 +41,8 @@ type journal struct {
 	written int64 // number of starts
 	turns   int64 // how often a file was begun
 	spare   chan error
-	// alone are the commands that may have data only in the journal.
-	alone map[*Exec]struct{}
+	// journalOnly are the commands that may have data only in the journal.
+	journalOnly map[*Exec]struct{}
 	// intents are the changes of files whose answers are not on disk, by the places of the answers.
 	intents map[string]*intent
 	// failed is why a sync failed. The kernel reports that once and then treats the data as written. So
@@ -100,7 +100,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 
 // openJournal makes an empty journal. All that the previous one stood for must be on disk.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, turns: 1, spare: make(chan error, 1), alone: map[*Exec]struct{}{}, intents: map[string]*intent{}}
+	j := &journal{dir: dir, turns: 1, spare: make(chan error, 1), journalOnly: map[*Exec]struct{}{}, intents: map[string]*intent{}}
 	j.spare <- nil
 	for i := range j.files {
 		f, err := os.OpenFile(journalPath(dir, i), os.O_CREATE|os.O_RDWR, 0o600)
@@ -128,7 +128,7 @@ func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	if err != nil {
 		return func() error { return err }
 	}
-	return j.begin(packet, func() { j.alone[of], of.turn = struct{}{}, j.turns })
+	return j.begin(packet, func() { j.journalOnly[of], of.turn = struct{}{}, j.turns })
 }
 
 // begin is add, for any entry. It calls noted with mu held.
@@ -209,7 +209,7 @@ func (j *journal) end(e startEntry, of *Exec) bool {
 	if !j.fits(packet) || j.put(packet) != nil { // turning the journal over takes longer than writing a record
 		return false
 	}
-	j.alone[of] = struct{}{}
+	j.journalOnly[of] = struct{}{}
 	return true
 }
 
@@ -237,23 +237,23 @@ func (j *journal) put(packet []byte) error {
 	return nil
 }
 
-// known notes that a command has a record as well, or needs none.
-func (j *journal) known(e *Exec) {
+// markRecorded notes that a command has a record as well, or needs none.
+func (j *journal) markRecorded(e *Exec) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.alone, e)
+	delete(j.journalOnly, e)
 }
 
-// owes records that writing the record of a command's end failed and must be retried.
-func (j *journal) owes(e *Exec) {
+// markUnrecorded records that writing the record of a command's end failed and must be retried.
+func (j *journal) markUnrecorded(e *Exec) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.alone[e] = struct{}{}
+	j.journalOnly[e] = struct{}{}
 }
 
-// holds reports whether the start of a command is in the journal. If it is not, only its record or its
+// contains reports whether the start of a command is in the journal. If it is not, only its record or its
 // acknowledgement keeps it from running again.
-func (j *journal) holds(e *Exec) bool {
+func (j *journal) contains(e *Exec) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return e != nil && e.turn == j.turns
@@ -261,8 +261,8 @@ func (j *journal) holds(e *Exec) bool {
 
 // unrecorded returns the commands that still need a record. mu is held.
 func (j *journal) unrecorded() []*Exec {
-	maps.DeleteFunc(j.alone, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
-	return slices.Collect(maps.Keys(j.alone))
+	maps.DeleteFunc(j.journalOnly, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
+	return slices.Collect(maps.Keys(j.journalOnly))
 }
 
 // settle writes the records of the commands that have ended.

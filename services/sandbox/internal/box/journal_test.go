@@ -349,12 +349,12 @@ func TestTheJournalKnowsWhichStartsItHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-e.done
-	if !n.journal.holds(e) {
+	if !n.journal.contains(e) {
 		t.Error("it does not hold one that has just begun")
 	}
 	n = restart(t, n)
 	e, err = n.Find(testCall("a"))
-	if err != nil || n.journal.holds(e) {
+	if err != nil || n.journal.contains(e) {
 		t.Errorf("a new journal holds an old start, %v", err)
 	}
 	if err := n.Acknowledge(testCall("a")); err != nil {

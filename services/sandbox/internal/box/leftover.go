@@ -33,22 +33,22 @@ func (n *Node) clearPassing() error {
 	return err
 }
 
-// clearLeft removes what a crash left in workspaces. Leftovers can be as large as a file may be, and a
+// clearLeftovers removes what a crash left in workspaces. Leftovers can be as large as a file may be, and a
 // workspace may stay unused for long. Anything that remains is removed at the workspace's next use. It runs
 // before the node serves calls.
-func (n *Node) clearLeft() {
+func (n *Node) clearLeftovers() {
 	keys, err := n.byAge()
 	if err != nil {
 		n.o.Log.Error("cannot list the workspaces to remove the leftovers of a crash", "error", err)
 	}
 	for _, k := range keys {
-		if err := newSession(n, k).clearLeft(); err != nil {
+		if err := newSession(n, k).clearLeftovers(); err != nil {
 			n.o.Log.Warn("cannot remove the leftovers of a crash in a workspace", "session", k.Session, "error", err)
 		}
 	}
 }
 
-func (s *session) clearLeft() (err error) {
+func (s *session) clearLeftovers() (err error) {
 	if s.node.o.Tidy != nil {
 		err = s.node.o.Tidy(s.path("snapshots"))
 	}

@@ -110,8 +110,8 @@ type Change struct {
 	Failure func(error) []byte
 	// Durable makes the answer be on disk before the caller gets it.
 	Durable bool
-	// Aside means that the change affects only snapshots: a seal does not refuse it.
-	Aside bool
+	// SnapshotsOnly means that the change affects only snapshots: a seal does not refuse it.
+	SnapshotsOnly bool
 }
 
 // FailedBeforeError means that a change failed before; Failure is that failure.
@@ -160,7 +160,7 @@ func (m *mutations) once(c Call, ch Change, w *Workspace) ([]byte, error) {
 	if err != nil || known.Done {
 		return known.Answer, err
 	}
-	if err := w.s.workspace.unsealed(); err != nil && !ch.Aside {
+	if err := w.s.workspace.unsealed(); err != nil && !ch.SnapshotsOnly {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
@@ -234,7 +234,7 @@ func (m *mutations) answerLate() error {
 // recall returns the stored answer of a change, or for a change that is not made, its next round. It
 // returns an error if the change failed or may have been made.
 func (m *mutations) recall(ch Change, place string) (known answer, err error) {
-	left, begun := m.node.journal.left(place)
+	left, begun := m.node.journal.storedAnswer(place)
 	switch {
 	case left != nil:
 		known = *left

@@ -86,11 +86,11 @@ func (o *output) more() <-chan struct{} {
 func (o *output) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.tell()
+	o.broadcast()
 }
 
-// tell is wake, with mu held.
-func (o *output) tell() {
+// broadcast is wake, with mu held.
+func (o *output) broadcast() {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -166,7 +166,7 @@ func (o *output) add(i int, b []byte, l Limits) {
 		}
 		o.streams[i].size += int64(n)
 		o.kept -= int64(len(b) - n)
-		o.tell()
+		o.broadcast()
 		o.mu.Unlock()
 	}
 	if flood {
@@ -200,9 +200,9 @@ func (o *output) await(p Process, copied <-chan struct{}) {
 	<-copied
 }
 
-// copyRest stores all output of an ended command. It reads both streams at once, so that one without an end
+// copyRemaining stores all output of an ended command. It reads both streams at once, so that one without an end
 // does not block the other.
-func (o *output) copyRest(p Process, l Limits) {
+func (o *output) copyRemaining(p Process, l Limits) {
 	if o.keepNow(Stdout, p.Stdout(), l) && o.keepNow(Stderr, p.Stderr(), l) {
 		o.end(p)
 		return

@@ -33,7 +33,7 @@ func TestOneOutputThatDoesNotEndLosesNothingOfTheOther(t *testing.T) {
 			if i == Stdout {
 				p.out, p.err = p.err, p.out
 			}
-			e.output.copyRest(p, e.limits)
+			e.output.copyRemaining(p, e.limits)
 			_ = left.Close()
 			synctest.Wait()
 			if got := e.output.streams[i].size; got != int64(len("kept")) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Room reports whether the disks that the node writes to have room.
-type Room interface {
+// DiskSpace reports whether the disks that the node writes to have room.
+type DiskSpace interface {
 	// Check returns an error if new work must be refused.
 	Check() error
 	// Tight reports whether it is time to reclaim disk space.
@@ -24,22 +24,22 @@ type Room interface {
 // reclaimPause is the shortest time between two clearings.
 const reclaimPause = 5 * time.Minute
 
-// room refuses new work while the disk is nearly full.
-func (n *Node) room() error {
-	if n.o.Room == nil {
+// checkDiskSpace refuses new work while the disk is nearly full.
+func (n *Node) checkDiskSpace() error {
+	if n.o.DiskSpace == nil {
 		return nil
 	}
-	return n.o.Room.Check()
+	return n.o.DiskSpace.Check()
 }
 
 // Ready returns an error if the node takes no new work.
-func (n *Node) Ready() error { return n.room() }
+func (n *Node) Ready() error { return n.checkDiskSpace() }
 
 // clearUp makes room when the disk is nearly full, oldest session first. It removes expired results, marks
 // and answers, and data that no snapshot needs any more. Unused sessions are not cleared otherwise. It
 // stops as soon as there is room. Cancelling the context stops it between two sessions.
 func (n *Node) clearUp(ctx context.Context) {
-	if n.o.Room == nil || !n.o.Room.Tight() || n.o.Now().Sub(n.cleared) < reclaimPause {
+	if n.o.DiskSpace == nil || !n.o.DiskSpace.Tight() || n.o.Now().Sub(n.cleared) < reclaimPause {
 		return
 	}
 	keys, err := n.byAge()
@@ -49,7 +49,7 @@ func (n *Node) clearUp(ctx context.Context) {
 	}
 	n.o.Log.WarnContext(ctx, "the disk is nearly full: removing unneeded files", "workspaces", len(keys))
 	for _, k := range keys {
-		if ctx.Err() != nil || !n.o.Room.Tight() {
+		if ctx.Err() != nil || !n.o.DiskSpace.Tight() {
 			break
 		}
 		if err := n.reclaim(k); err != nil && !errors.Is(err, ErrNoWorkspace) {

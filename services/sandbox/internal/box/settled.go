@@ -25,7 +25,7 @@ func (x *execs) settle(id string) error {
 		return fmt.Errorf("record an acknowledged exec: %w", err)
 	}
 	err = appendLine(f, fmt.Sprintf("%d %s\n", now.Unix(), id))
-	if err == nil && !x.node.journal.holds(x.all[id]) {
+	if err == nil && !x.node.journal.contains(x.all[id]) {
 		err = errors.Join(f.Sync(), durable.SyncDir(x.path()))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {

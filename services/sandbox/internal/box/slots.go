@@ -25,8 +25,8 @@ func (s *slots) owner(slot int) Owner {
 	return Owner{UID: s.owners.Base + slot, GID: s.owners.Base + slot}
 }
 
-// take returns a free slot. It goes round, so that a freed slot is reused late.
-func (s *slots) take() (int, error) {
+// acquire returns a free slot. It goes round, so that a freed slot is reused late.
+func (s *slots) acquire() (int, error) {
 	if s.owners.Count == 0 {
 		return 0, nil
 	}

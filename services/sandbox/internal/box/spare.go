@@ -54,7 +54,7 @@ func (n *Node) keepSpares(ctx context.Context) {
 }
 
 func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
-	slot, err := n.slots.take()
+	slot, err := n.slots.acquire()
 	if err != nil {
 		return nil, err
 	}
@@ -110,15 +110,15 @@ func (s *session) warm(ctx context.Context, c Call) error {
 		return nil
 	}
 	defer s.workspace.starts.RUnlock()
-	sandbox, err := s.workspace.wanted(c)
+	sandbox, err := s.workspace.sandboxFor(c)
 	if err != nil {
 		return err
 	}
 	return s.node.o.Runner.Warm(ctx, sandbox)
 }
 
-// wanted returns the sandbox that a command of the caller would have.
-func (ws *workspace) wanted(c Call) (Sandbox, error) {
+// sandboxFor returns the sandbox that a command of the caller would have.
+func (ws *workspace) sandboxFor(c Call) (Sandbox, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.meta == nil {
@@ -172,8 +172,8 @@ func (n *Node) dropSpare(sp *spare) {
 	n.freeSlot(sp.slot)
 }
 
-// takeSpare returns a spare, or nil if there is none.
-func (n *Node) takeSpare() *spare {
+// claimSpare returns a spare, or nil if there is none.
+func (n *Node) claimSpare() *spare {
 	select {
 	case sp := <-n.spares:
 		return sp

@@ -78,7 +78,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.room(), s.node.room()); err != nil {
+	if err := errors.Join(s.checkExecLimit(), s.node.checkDiskSpace()); err != nil {
 		return nil, err
 	}
 	limits, err = s.workspace.allowance(limits)
@@ -97,7 +97,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		s.node.unreserve(s)
 		return nil, err
 	}
-	e.limits, e.common, e.mounts, e.user = limits, s.workspace.limits(), shown, s.workspace.apart(c.User)
+	e.limits, e.common, e.mounts, e.user = limits, s.workspace.limits(), shown, s.workspace.separateUser(c.User)
 	s.workspace.watchQuota(e)
 	e.active.Store(true)
 	s.execs.add(e)
@@ -141,17 +141,17 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 // follow is Network.Follow; it also accepts a sandbox without a network.
 func (n *Node) follow(ctx context.Context, s Sandbox, callID string) Followed {
 	if s.Network == "" {
-		return unfollowed{}
+		return noFollower{}
 	}
 	return n.o.Network.Follow(ctx, s, callID)
 }
 
-// unfollowed is the Followed of a command without a network.
-type unfollowed struct{}
+// noFollower is the Followed of a command without a network.
+type noFollower struct{}
 
-func (unfollowed) Enter(io.Closer) {}
-func (unfollowed) Uses() []Use     { return nil }
-func (unfollowed) Forget()         {}
+func (noFollower) Enter(io.Closer) {}
+func (noFollower) Uses() []Use     { return nil }
+func (noFollower) Forget()         {}
 
 // begin makes the process visible to other calls.
 func (e *Exec) begin(p Process) {
@@ -163,8 +163,8 @@ func (e *Exec) begin(p Process) {
 	}
 }
 
-// room refuses a command beyond the session's maximum number.
-func (s *session) room() error {
+// checkExecLimit refuses a command beyond the session's maximum number.
+func (s *session) checkExecLimit() error {
 	if n := len(s.execs.live()); n >= s.node.o.MaxSessionExecs {
 		return fmt.Errorf("%w in this session: %d of %d", ErrTooManyExecs, n, s.node.o.MaxSessionExecs)
 	}
@@ -278,7 +278,7 @@ func (ws *workspace) sandbox(mounts, user string) Sandbox {
 		Limits:    ws.limits(),
 		Network:   ws.meta.Network,
 		Mounts:    mounts,
-		User:      ws.apart(user),
+		User:      ws.separateUser(user),
 		Tenant:    ws.key.Tenant,
 		Session:   ws.key.Session,
 	}

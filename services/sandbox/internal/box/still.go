@@ -11,10 +11,10 @@ import (
 // Busy reports whether commands run in the workspace.
 func (w *Workspace) Busy() bool { return len(w.s.running()) > 0 }
 
-// Hold keeps a workspace still: no command starts, and running ones are stopped if the runner can do that.
+// Freeze keeps a workspace still: no command starts, and running ones are stopped if the runner can do that.
 // release resumes them and returns how long processes were stopped, or zero if none were. release may be
 // called again. Only a Change may hold its workspace, because other changes wait for it.
-func (w *Workspace) Hold(ctx context.Context) (release func() time.Duration, err error) {
+func (w *Workspace) Freeze(ctx context.Context) (release func() time.Duration, err error) {
 	w.s.workspace.starts.Lock()
 	begin := time.Now()
 	frozen, thaw, err := w.s.node.o.Runner.Freeze(ctx, w.Dir)

@@ -60,7 +60,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	n := openNode(t, options(t, f))
 	ensure(t, n, Key{"t", "s"})
 	err := change(t, n, "quiet", func(w *Workspace) error {
-		release, err := w.Hold(t.Context())
+		release, err := w.Freeze(t.Context())
 		if err != nil || w.Busy() || release() != 0 || f.thawn != 1 {
 			t.Errorf("without a command: %v, stopped %d times", err, f.froze)
 		}
@@ -73,7 +73,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = change(t, n, "busy", func(w *Workspace) error {
-		release, err := w.Hold(t.Context())
+		release, err := w.Freeze(t.Context())
 		if err != nil || !w.Busy() || f.froze != 2 || f.thawn != 1 {
 			t.Errorf("with a command: %v, %+v", err, f)
 		}
@@ -91,7 +91,7 @@ func TestWhatRunsIsStoppedWhileAWorkspaceIsHeld(t *testing.T) {
 	}
 	f.fail = errors.New("it does not stop")
 	err = change(t, n, "stubborn", func(w *Workspace) error {
-		_, err := w.Hold(t.Context())
+		_, err := w.Freeze(t.Context())
 		return err
 	})
 	if !errors.Is(err, f.fail) {

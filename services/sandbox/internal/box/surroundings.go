@@ -18,7 +18,7 @@ func (ws *workspace) surroundings(c Call) (mounts string, env []string, w watch,
 		return "", nil, nil, err
 	}
 	mounts = EncodeMounts(all)
-	if err := ws.otherMounts(mounts, ws.apart(c.User)); err != nil {
+	if err := ws.otherMounts(mounts, ws.separateUser(c.User)); err != nil {
 		return "", nil, nil, err
 	}
 	if env, err = ws.environment(c.User); err != nil {
@@ -108,9 +108,9 @@ func (ws *workspace) environment(user string) (env []string, err error) {
 	return env, nil
 }
 
-// apart returns the user that needs a sandbox of its own, or an empty string if users share sandboxes with
+// separateUser returns the user that needs a sandbox of its own, or an empty string if users share sandboxes with
 // equal mounts.
-func (ws *workspace) apart(user string) string {
+func (ws *workspace) separateUser(user string) string {
 	if ws.node.o.Mounts == nil || !ws.node.o.Mounts.Private(ws.key.Tenant) {
 		return ""
 	}

@@ -9,10 +9,10 @@ import (
 
 // tally remembers the size of some folders of one file system between two counts.
 type tally struct {
-	mu    sync.Mutex
-	known *counted // nil if it must be counted
-	rough bool     // commands may have written since
-	told  int      // how often a change was reported
+	mu      sync.Mutex
+	known   *counted // nil if it must be counted
+	rough   bool     // commands may have written since
+	reports int      // how often a change was reported
 }
 
 // counted is the result of one count.
@@ -20,22 +20,22 @@ type counted struct {
 	Usage
 	at   time.Time
 	took time.Duration
-	room room // of the file system, before the count
-	cut  bool // incomplete: it was counted until a limit was exceeded
+	room freeSpace // of the file system, before the count
+	cut  bool      // incomplete: it was counted until a limit was exceeded
 }
 
-// room is the free space of a file system. Some do not report how many files fit.
-type room struct{ bytes, inodes int64 }
+// freeSpace is the free space of a file system. Some do not report how many files fit.
+type freeSpace struct{ bytes, inodes int64 }
 
-func roomAt(path string) (r room, known bool) {
+func roomAt(path string) (r freeSpace, known bool) {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil || st.Files == 0 {
 		return r, false
 	}
-	return room{int64(st.Bfree) * int64(st.Bsize), int64(st.Ffree)}, true //nolint:unconvert // the type is the architecture's
+	return freeSpace{int64(st.Bfree) * int64(st.Bsize), int64(st.Ffree)}, true //nolint:unconvert // the type is the architecture's
 }
 
-func take(l Limits, folders []string) (*counted, error) {
+func countFolders(l Limits, folders []string) (*counted, error) {
 	c := &counted{at: time.Now()}
 	c.room, _ = roomAt(folders[0])
 	var err error
@@ -47,9 +47,9 @@ func take(l Limits, folders []string) (*counted, error) {
 // count counts now. Other goroutines may use the tally meanwhile.
 func (t *tally) count(l Limits, folders ...string) (Usage, error) {
 	t.mu.Lock()
-	told := t.told
+	told := t.reports
 	t.mu.Unlock()
-	c, err := take(l, folders)
+	c, err := countFolders(l, folders)
 	if err != nil {
 		t.forget()
 		return Usage{}, err
@@ -63,7 +63,7 @@ func (t *tally) count(l Limits, folders ...string) (Usage, error) {
 func (t *tally) keep(c *counted, told int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.told != told {
+	if t.reports != told {
 		c = nil
 	}
 	t.known, t.rough = c, false
@@ -82,8 +82,8 @@ func (t *tally) near(l Limits, folders ...string) (Usage, error) {
 func (t *tally) lookUp(l Limits, folders []string, will func() bool) (Usage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.known == nil || !t.known.tells(l) || !will() {
-		c, err := take(l, folders)
+	if t.known == nil || !t.known.conclusive(l) || !will() {
+		c, err := countFolders(l, folders)
 		if err != nil {
 			return Usage{}, err
 		}
@@ -128,7 +128,7 @@ func (t *tally) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = nil
-	t.told++
+	t.reports++
 }
 
 // last returns the size as last counted, or nothing if it is not known.
@@ -145,7 +145,7 @@ func (t *tally) last() Usage {
 func (t *tally) add(bytes, inodes int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told++
+	t.reports++
 	if t.known != nil {
 		t.known.Bytes += bytes
 		t.known.Inodes += inodes
@@ -161,9 +161,9 @@ const (
 	standsFor  = 10 * time.Second // at most
 )
 
-// tells reports whether the count is conclusive for the limits: a command's limits may be lower than the
+// conclusive reports whether the count is conclusive for the limits: a command's limits may be lower than the
 // workspace's.
-func (c *counted) tells(l Limits) bool { return !c.cut || c.over(l) != "" }
+func (c *counted) conclusive(l Limits) bool { return !c.cut || c.over(l) != "" }
 
 // stands reports whether an earlier count is still good enough.
 func (c *counted) stands(l Limits, folder string) bool {

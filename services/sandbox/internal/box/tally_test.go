@@ -54,11 +54,11 @@ func TestAChangeDuringACountIsNotMissed(t *testing.T) {
 			var known tally
 			dir := t.TempDir()
 			fill(t, dir, "a")
-			c, err := take(wide, []string{dir})
+			c, err := countFolders(wide, []string{dir})
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := known.told
+			told := known.reports
 			fill(t, dir, "b")
 			change(&known)
 			known.keep(c, told)
@@ -82,7 +82,7 @@ func TestACountStandsForAWhile(t *testing.T) {
 		"it took long, but is too long ago":         {func(c *counted) { c.at, c.took = c.at.Add(-61*watchPause), watchPause }, false},
 		"half of what was left may be written":      {func(c *counted) { c.room.bytes += wide.WorkspaceBytes/2 + wide.WorkspaceBytes/others }, false},
 		"half of the files left may have been made": {func(c *counted) { c.room.inodes += wide.WorkspaceInodes/2 + wide.WorkspaceInodes/others }, false},
-		"others have deleted":                       {func(c *counted) { c.room = room{} }, true},
+		"others have deleted":                       {func(c *counted) { c.room = freeSpace{} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var known tally

@@ -148,7 +148,7 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 			if _, full := over(); full != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
-			return judgeTask(exit, why)
+			return taskOutcome(exit, why)
 		case <-gone:
 			gone = nil
 			stop(Outcome{Reason: Cancelled, Message: "its caller is gone"})
@@ -176,8 +176,8 @@ func awaitCopies(p Process, copies *sync.WaitGroup) {
 	closeOutputs(p)
 }
 
-// judgeTask returns the outcome of a task; why is the reason if it was ended.
-func judgeTask(exit Exit, why Outcome) Outcome {
+// taskOutcome returns the outcome of a task; why is the reason if it was ended.
+func taskOutcome(exit Exit, why Outcome) Outcome {
 	e := Exec{}
 	if why.Reason != "" {
 		e.stopped = &why

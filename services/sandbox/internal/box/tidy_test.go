@@ -17,7 +17,7 @@ func (full) Low() bool    { return false }
 // takes. The node goes on meanwhile.
 func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	o := options(t, &fake{})
-	o.Room = full{}
+	o.DiskSpace = full{}
 	n := openNode(t, o)
 	begun, goOn, imported := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {

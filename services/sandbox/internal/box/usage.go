@@ -142,34 +142,34 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 		return err
 	}
 	if bytes > 0 {
-		return w.Room()
+		return w.CheckDiskSpace()
 	}
 	return nil
 }
 
-// Takes refuses a change that alone exceeds the workspace's limits. A replacement counts in full, because
+// CheckWrite refuses a change that alone exceeds the workspace's limits. A replacement counts in full, because
 // it is written before the old file is removed.
-func (w *Workspace) Takes(bytes, inodes int64) error {
+func (w *Workspace) CheckWrite(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits); why != "" {
 		return fmt.Errorf("%w: with this change alone %s", ErrWorkspaceFull, why)
 	}
-	return w.Room()
+	return w.CheckDiskSpace()
 }
 
-// Brings refuses a change that is larger than a workspace in which commands still start. A workspace that
+// CheckImport refuses a change that is larger than a workspace in which commands still start. A workspace that
 // commands made larger than its limits is accepted: its files can be deleted only after it has arrived.
-func (w *Workspace) Brings(bytes, inodes int64) error {
+func (w *Workspace) CheckImport(bytes, inodes int64) error {
 	if why := (Usage{Bytes: bytes, Inodes: inodes}).over(w.limits.far()); why != "" {
 		return fmt.Errorf("%w: it alone %s", ErrWorkspaceFull, why)
 	}
-	return w.Room()
+	return w.CheckDiskSpace()
 }
 
 // Limits returns the limits of the workspace and of all that runs in it.
 func (w *Workspace) Limits() Limits { return w.limits }
 
-// Room refuses work that takes much room while the disk is nearly full.
-func (w *Workspace) Room() error { return w.s.node.room() }
+// CheckDiskSpace refuses work that takes much room while the disk is nearly full.
+func (w *Workspace) CheckDiskSpace() error { return w.s.node.checkDiskSpace() }
 
 // Changed records what a change added; negative numbers are removals.
 func (w *Workspace) Changed(bytes, inodes int64) { w.s.workspace.usage.add(bytes, inodes) }

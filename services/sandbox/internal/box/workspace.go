@@ -174,7 +174,7 @@ func (ws *workspace) become(w Want) error {
 // create makes the folders. The meta file comes last: without it, a workspace does not exist. It stores m
 // after it has set the slot. The workspace's lock is held.
 func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err error) {
-	if err := s.node.room(); err != nil {
+	if err := s.node.checkDiskSpace(); err != nil {
 		return err
 	}
 	if err := s.node.discard(s.dir); err != nil {
@@ -182,12 +182,12 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	}
 	var sp *spare
 	if m.Import == "" { // imported files may lie in the places of mounts
-		sp = s.node.takeSpare()
+		sp = s.node.claimSpare()
 	}
 	var slot int
 	if sp != nil {
 		slot = sp.slot
-	} else if slot, err = s.node.slots.take(); err != nil {
+	} else if slot, err = s.node.slots.acquire(); err != nil {
 		return err
 	}
 	defer func() {
@@ -288,9 +288,9 @@ func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err 
 	return s.view(), leave, nil
 }
 
-// Still returns ErrStaleGeneration if the workspace is no longer the one that View returned: data read
+// CheckCurrent returns ErrStaleGeneration if the workspace is no longer the one that View returned: data read
 // meanwhile may be incomplete.
-func (w *Workspace) Still() error {
+func (w *Workspace) CheckCurrent() error {
 	w.s.workspace.mu.Lock()
 	defer w.s.workspace.mu.Unlock()
 	if m := w.s.workspace.meta; m == nil || m.Generation != w.Generation || !m.Created.Equal(w.created) {

@@ -53,7 +53,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.s.node.Beside(a.ctx, a.call, "", false)
+	b, err := a.s.node.NewServiceSandbox(a.ctx, a.call, "", false)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (a *addition) run() (*sandboxv1.AddRepositoryResponse, error) {
 		return resp, err
 	}
 	for _, argv := range commands {
-		if _, err := a.s.runBeside(b, argv, nil); err != nil {
+		if _, err := a.s.runForService(b, argv, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +117,7 @@ func (a *addition) change() (box.Change, error) {
 }
 
 // adopt puts Git's folder in place, beside files that may exist.
-func (a *addition) adopt(w *box.Workspace, b *box.Beside, intend func([]byte) error) ([]byte, error) {
+func (a *addition) adopt(w *box.Workspace, b *box.ServiceSandbox, intend func([]byte) error) ([]byte, error) {
 	u, err := b.Usage()
 	if err != nil {
 		return nil, err

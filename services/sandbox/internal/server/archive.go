@@ -36,7 +36,7 @@ func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, s
 		return stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: b})
 	}), archivePiece)
 	err = t.Pack(stream.Context(), formats[r.GetFormat()], out)
-	if err := cmp.Or(t.still(), err); err != nil { // files that vanish meanwhile are left out
+	if err := cmp.Or(t.checkCurrent(), err); err != nil { // files that vanish meanwhile are left out
 		return status(err)
 	}
 	return out.Flush()
@@ -136,7 +136,7 @@ func unzip(ctx context.Context, w *box.Workspace, t *files.Tree, in io.Reader, r
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err := errors.Join(err, w.Room()); err != nil {
+		if err := errors.Join(err, w.CheckDiskSpace()); err != nil {
 			return err
 		}
 	}

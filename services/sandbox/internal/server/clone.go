@@ -80,7 +80,7 @@ func (p *clone) run(stream sandboxv1.RepositoryService_CloneRepositoryServer) (*
 	if taken, _, err := p.s.existing(p.call, p.directory); err != nil || taken {
 		return nil, errors.Join(err, exists(taken, p.directory))
 	}
-	b, err := p.s.node.Beside(stream.Context(), p.call, p.network, false)
+	b, err := p.s.node.NewServiceSandbox(stream.Context(), p.call, p.network, false)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func cloneFailure(err error) []byte {
 }
 
 // adopt puts the clone in place if it fits.
-func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repository, intend func([]byte) error) ([]byte, error) {
+func (p *clone) adopt(w *box.Workspace, b *box.ServiceSandbox, made *sandboxv1.Repository, intend func([]byte) error) ([]byte, error) {
 	u, err := b.Usage()
 	if err != nil {
 		return nil, err
@@ -160,14 +160,14 @@ func (p *clone) adopt(w *box.Workspace, b *box.Beside, made *sandboxv1.Repositor
 }
 
 // make makes the clone and describes it.
-func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
-	if _, err := p.s.runBeside(b, repository.Clone(p.url, int(p.r.GetDepth())), p.report); err != nil {
+func (p *clone) make(b *box.ServiceSandbox) (*sandboxv1.Repository, error) {
+	if _, err := p.s.runForService(b, repository.Clone(p.url, int(p.r.GetDepth())), p.report); err != nil {
 		return nil, err
 	}
 	if err := p.checkout(b); err != nil {
 		return nil, err
 	}
-	out, err := p.s.runBeside(b, repository.Describe([]string{"clone"}), nil)
+	out, err := p.s.runForService(b, repository.Describe([]string{"clone"}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (p *clone) make(b *box.Beside) (*sandboxv1.Repository, error) {
 
 // checkout checks out the files: of the session's branch if the remote has it, else of the requested
 // reference, or of the remote's default branch.
-func (p *clone) checkout(b *box.Beside) error {
+func (p *clone) checkout(b *box.ServiceSandbox) error {
 	ref, branch := p.r.GetRef(), p.r.GetBranch()
 	const remote = "refs/remotes/origin/"
 	if branch != "" && p.resolves(b, remote+branch) {
@@ -210,7 +210,7 @@ func (p *clone) checkout(b *box.Beside) error {
 }
 
 // find returns the full name of a branch or tag, or a commit. It fetches a commit that the clone lacks.
-func (p *clone) find(b *box.Beside, ref string) (string, error) {
+func (p *clone) find(b *box.ServiceSandbox, ref string) (string, error) {
 	for _, full := range []string{"refs/remotes/origin/" + ref, "refs/tags/" + ref} {
 		if p.resolves(b, full) {
 			return full, nil
@@ -222,16 +222,16 @@ func (p *clone) find(b *box.Beside, ref string) (string, error) {
 	if p.resolves(b, ref) {
 		return ref, nil
 	}
-	_, err := p.s.runBeside(b, repository.FetchCommit(ref, int(p.r.GetDepth())), p.report)
+	_, err := p.s.runForService(b, repository.FetchCommit(ref, int(p.r.GetDepth())), p.report)
 	return ref, err
 }
 
-func (p *clone) resolves(b *box.Beside, ref string) bool {
-	_, err := p.s.runBeside(b, repository.Resolve(repository.CloneDir, ref), nil)
+func (p *clone) resolves(b *box.ServiceSandbox, ref string) bool {
+	_, err := p.s.runForService(b, repository.Resolve(repository.CloneDir, ref), nil)
 	return err == nil
 }
 
-func (p *clone) git(b *box.Beside, argv []string) error {
-	_, err := p.s.runBeside(b, argv, p.report)
+func (p *clone) git(b *box.ServiceSandbox, argv []string) error {
+	_, err := p.s.runForService(b, argv, p.report)
 	return err
 }

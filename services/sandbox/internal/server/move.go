@@ -165,7 +165,7 @@ func (s *snapshotServer) fetch(ctx context.Context, key box.Key, w *box.Workspac
 	if err != nil {
 		return err
 	}
-	k.tree.Room = w.Brings
+	k.tree.Room = w.CheckImport
 	if _, err := k.store.Restore(ctx, k.tree, was.ID); err != nil {
 		return err
 	}

@@ -45,19 +45,19 @@ func (s *repositoryServer) push(ctx context.Context, c box.Call, r *sandboxv1.Pu
 		return &sandboxv1.PushRepositoryResponse{Ref: "refs/heads/" + branch, OldCommit: commit, NewCommit: commit, UpToDate: true}, err
 	}
 	c.Operation = true
-	b, err := s.node.Beside(ctx, c, way, true)
+	b, err := s.node.NewServiceSandbox(ctx, c, way, true)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	if _, err := s.runBeside(b, repository.PreparePush(commit), nil); err != nil {
+	if _, err := s.runForService(b, repository.PreparePush(commit), nil); err != nil {
 		return nil, err
 	}
 	if err := s.copyShallow(c, directory, b); err != nil {
 		return nil, err
 	}
 	objects := repository.Objects(box.HomePath + "/" + repositories + "/" + directory + "/.git/objects")
-	out, bad := s.runBeside(b, repository.PushCommit(u, commit, branch), nil, objects)
+	out, bad := s.runForService(b, repository.PushCommit(u, commit, branch), nil, objects)
 	if out == nil {
 		return nil, bad
 	}
@@ -106,7 +106,7 @@ func (s *repositoryServer) upToDate(ctx context.Context, c box.Call, r *sandboxv
 
 // copyShallow tells the prepared repository where the history was cut off. It takes only commit ids from
 // the workspace.
-func (s *repositoryServer) copyShallow(c box.Call, directory string, b *box.Beside) error {
+func (s *repositoryServer) copyShallow(c box.Call, directory string, b *box.ServiceSandbox) error {
 	w, release, err := s.node.View(c.Key, c.Generation)
 	if err != nil {
 		return err

@@ -337,8 +337,8 @@ func (s *repositoryServer) way(url string, use repository.Use) (repository.URL, 
 	return u, encoded, err
 }
 
-// runBeside runs Git in a separate sandbox.
-func (s *repositoryServer) runBeside(b *box.Beside, argv []string, tell func(string, int), env ...string) (*repository.Bounded, error) {
+// runForService runs Git in a separate sandbox.
+func (s *repositoryServer) runForService(b *box.ServiceSandbox, argv []string, tell func(string, int), env ...string) (*repository.Bounded, error) {
 	out, said := &repository.Bounded{Most: 64 << 10}, &repository.Progress{Report: tell}
 	end, err := b.Run(box.Task{
 		Argv: argv, Env: slices.Concat(b.Environment(), repository.Environment(box.WorkspacePath), env), Dir: box.WorkspacePath,

@@ -45,7 +45,7 @@ func openKept(w *box.Workspace) (*kept, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	t.Room = w.Takes
+	t.Room = w.CheckWrite
 	return &kept{Workspace: w, tree: t, store: st}, nil
 }
 
@@ -90,7 +90,7 @@ func (s *snapshotServer) mutate(c box.Call, m mutation, resp proto.Message) erro
 		return err
 	}
 	raw, err := s.node.Mutate(c, box.Change{
-		Method: m.method, Request: request, Failure: failure, Durable: m.durable, Aside: m.readOnly,
+		Method: m.method, Request: request, Failure: failure, Durable: m.durable, SnapshotsOnly: m.readOnly,
 		Do: func(w *box.Workspace, intend func([]byte) error) ([]byte, error) {
 			k, err := openKept(w)
 			if err != nil {
@@ -138,7 +138,7 @@ func (s *snapshotServer) CreateSnapshot(ctx context.Context, r *sandboxv1.Create
 func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sandboxv1.CreateSnapshotRequest, intend func(any) error) (proto.Message, error) {
 	id := snapshotID(call)
 	if _, err := k.store.Get(id); errors.Is(err, snapshot.ErrNotFound) {
-		if err := errors.Join(s.room(k.store), k.Room()); err != nil {
+		if err := errors.Join(s.checkLimits(k.store), k.CheckDiskSpace()); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 	if err := intend(id); err != nil {
 		return nil, err
 	}
-	release, err := k.Hold(ctx)
+	release, err := k.Freeze(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,8 @@ func (s *snapshotServer) create(ctx context.Context, k *kept, call string, r *sa
 	return &sandboxv1.CreateSnapshotResponse{Snapshot: snapshotMessage(made), Frozen: frozen(release())}, nil
 }
 
-// room refuses another snapshot if there are too many, or if they are too large.
-func (s *snapshotServer) room(st *snapshot.Store) error {
+// checkLimits refuses another snapshot if there are too many, or if they are too large.
+func (s *snapshotServer) checkLimits(st *snapshot.Store) error {
 	have, err := st.Count()
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (s *snapshotServer) RestoreSnapshot(ctx context.Context, r *sandboxv1.Resto
 		method: "restore", request: []any{r.GetSnapshot()},
 		durable: true, // otherwise a crash of the machine would make the service finish it again
 		do: func(k *kept, intend func(any) error) (_ proto.Message, err error) {
-			if release, err = k.Hold(ctx); err != nil {
+			if release, err = k.Freeze(ctx); err != nil {
 				return nil, err
 			}
 			if err := k.avoid(c.User); err != nil {

@@ -13,8 +13,8 @@ import (
 // space is a workspace with the mounts of the acting user.
 type space struct {
 	*files.Space
-	mounts map[string]box.Mount // by alias
-	still  func() error         // see box.Workspace.Still
+	mounts       map[string]box.Mount // by alias
+	checkCurrent func() error         // see box.Workspace.CheckCurrent
 }
 
 // folderBytes is the size of a new folder on most disks.
@@ -43,7 +43,7 @@ func openSpaceFor(user string, w *box.Workspace) (*space, error) {
 		w.Changed(folderBytes, 1)
 		return nil
 	}
-	s := &space{mounts: map[string]box.Mount{}, still: w.Still}
+	s := &space{mounts: map[string]box.Mount{}, checkCurrent: w.CheckCurrent}
 	var mounted []files.Mounted
 	for _, m := range all {
 		if m.Alias == "" {

@@ -166,7 +166,7 @@ func (s *Store) readContents(ctx context.Context, t *Tree, w *walk, to sink, wor
 		if f.Kind != Regular {
 			continue
 		}
-		if k, ok := l.find(f.Path); ok && k.matches(&f.st) && s.holds(k) {
+		if k, ok := l.find(f.Path); ok && k.matches(&f.st) && s.hasContents(k) {
 			f.Hash, f.Sparse = k.hash, k.sparse
 			continue
 		}
@@ -186,9 +186,9 @@ func (k known) matches(st *unix.Stat_t) bool {
 	return k.inode == st.Ino && k.size == st.Size && k.ctime == nanoseconds(st.Ctim) && k.mtime == nanoseconds(st.Mtim)
 }
 
-// holds reports whether all contents of a file are in the store. A stored list of chunks is not enough:
+// hasContents reports whether all contents of a file are in the store. A stored list of chunks is not enough:
 // chunks in other packs can be gone.
-func (s *Store) holds(k known) bool {
+func (s *Store) hasContents(k known) bool {
 	objects, err := s.objects(Entry{Path: k.path, Size: k.size, Hash: k.hash})
 	return err == nil && !slices.ContainsFunc(objects, func(h Hash) bool { return !s.packs.has(h) })
 }

@@ -30,7 +30,7 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 			files++
 		}
 	}
-	if err := re.takes(0); err != nil {
+	if err := re.reserve(0); err != nil {
 		return err
 	}
 	alone := files <= syncedAlone
@@ -65,8 +65,8 @@ func (re *restore) prepare(ctx context.Context, want []Entry, present []*Entry) 
 	return errors.Join(unix.Syncfs(int(staging.Fd())), staging.Close())
 }
 
-// takes reserves room before bytes are written.
-func (re *restore) takes(bytes int) error {
+// reserve reserves room before bytes are written.
+func (re *restore) reserve(bytes int) error {
 	written := re.written.Add(int64(bytes))
 	if re.tree.Room == nil {
 		return nil
@@ -87,7 +87,7 @@ func (re *restore) draft(e Entry, synced bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = re.store.write(e, f, re.takes)
+	err = re.store.write(e, f, re.reserve)
 	if err == nil && re.tree.owner.UID >= 0 {
 		err = f.Chown(re.tree.owner.UID, re.tree.owner.GID)
 	}

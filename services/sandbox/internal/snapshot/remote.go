@@ -196,7 +196,7 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string, most 
 	if len(names[recordsDir+"/"]) == 0 {
 		return fmt.Errorf("%w in the object store", ErrNotFound)
 	}
-	if err := most.hold(len(names[recordsDir+"/"]), there); err != nil {
+	if err := most.check(len(names[recordsDir+"/"]), there); err != nil {
 		return err
 	}
 	for _, kind := range []string{packsDir, recordsDir} {
@@ -218,8 +218,8 @@ func Pull(ctx context.Context, from objectstore.Store, prefix, dir string, most 
 	return whole(dir)
 }
 
-// hold refuses a store that exceeds the limits. Each file takes at least one block.
-func (b Bounds) hold(snapshots int, there map[string]int64) error {
+// check refuses a store that exceeds the limits. Each file takes at least one block.
+func (b Bounds) check(snapshots int, there map[string]int64) error {
 	var bytes int64
 	for _, size := range there {
 		if bytes += max(size, block); bytes > b.Bytes || bytes < 0 {

@@ -53,22 +53,22 @@ func (s *Sandbox) ImportWorkspace(ctx context.Context, call *commonv1.CallRef, w
 
 // incoming reads an archive from a stream.
 type incoming struct {
-	stream grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse]
-	rest   []byte
-	err    error
+	stream    grpc.ServerStreamingClient[sandboxv1.ExportWorkspaceResponse]
+	remaining []byte
+	err       error
 }
 
 func (r *incoming) Read(b []byte) (int, error) {
-	for len(r.rest) == 0 {
+	for len(r.remaining) == 0 {
 		if r.err != nil {
 			return 0, r.err
 		}
 		var m *sandboxv1.ExportWorkspaceResponse
 		m, r.err = r.stream.Recv()
-		r.rest = m.GetData()
+		r.remaining = m.GetData()
 	}
-	n := copy(b, r.rest)
-	r.rest = r.rest[n:]
+	n := copy(b, r.remaining)
+	r.remaining = r.remaining[n:]
 	return n, nil
 }
 

@@ -36,7 +36,7 @@ func timesOf(all []time.Duration) Times {
 // measureCommit commits one event at a time, as the committer does for a single
 // slow stream.
 func measureCommit(ctx context.Context, s store.Store, o options) (any, error) {
-	leases, err := hold(ctx, s, 1)
+	leases, err := claimSessions(ctx, s, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func delta(seq int64, turn string, block int32) *sessionv1.Event {
 	}
 }
 
-// hold makes sessions with a turn each and claims them.
-func hold(ctx context.Context, s store.Store, n int) ([]store.Lease, error) {
+// claimSessions makes sessions with a turn each and claims them.
+func claimSessions(ctx context.Context, s store.Store, n int) ([]store.Lease, error) {
 	keys := make([]store.Key, n)
 	for i := range keys {
 		k := store.Key{Tenant: tenant, Session: id.New()}

@@ -43,7 +43,7 @@ func (c *counting) Commit(ctx context.Context, ws []store.Write) ([]error, error
 // measureThroughput appends to many sessions as fast as their logs take it, and
 // counts the published events. Then it copies the same rows.
 func measureThroughput(ctx context.Context, s store.Store, o options) (any, error) {
-	leases, err := hold(ctx, s, o.sessions)
+	leases, err := claimSessions(ctx, s, o.sessions)
 	if err != nil {
 		return nil, err
 	}

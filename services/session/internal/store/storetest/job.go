@@ -372,19 +372,3 @@ func testCommittedJobs(t *testing.T, open func(t *testing.T) store.Store) {
 		})
 	}
 }
-
-// awaitWake waits for a wake among others.
-func (f *fixture) awaitWake(wakes <-chan store.Wake, want store.Wake) {
-	f.Helper()
-	timeout := time.After(20 * time.Second)
-	for {
-		select {
-		case w := <-wakes:
-			if w == want {
-				return
-			}
-		case <-timeout:
-			f.Fatalf("no wake %+v", want)
-		}
-	}
-}

@@ -184,7 +184,7 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 			})
 		}
 		wg.Wait()
-		for _, l := range f.rest() {
+		for _, l := range f.claimRemaining() {
 			seen[l.Key]++
 		}
 		if len(seen) != sessions {
@@ -200,8 +200,8 @@ func testClaim(t *testing.T, open func(t *testing.T) store.Store) {
 	testClaimCount(t, open)
 }
 
-// rest claims the remaining sessions.
-func (f *fixture) rest() []store.Lease {
+// claimRemaining claims the remaining sessions.
+func (f *fixture) claimRemaining() []store.Lease {
 	f.Helper()
 	leases, err := f.Claim(f.ctx(), store.Claim{TTL: time.Hour})
 	f.must(err)

@@ -95,7 +95,7 @@ func testConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 	wg.Wait()
 	<-submitted
-	if err := f.work(ctx, f.rest()); err != nil {
+	if err := f.work(ctx, f.claimRemaining()); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range keys {

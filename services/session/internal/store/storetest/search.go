@@ -15,9 +15,9 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// say adds messages to a session, one after another, a second apart, and
+// addMessages adds messages to a session, one after another, a second apart, and
 // indexes them.
-func (f *fixture) say(k store.Key, texts ...string) {
+func (f *fixture) addMessages(k store.Key, texts ...string) {
 	f.Helper()
 	f.submitTurn(f.create(k), "t1")
 	l := f.claim(k)
@@ -59,8 +59,8 @@ func (f *fixture) find(s store.MessageSearch, query string) string {
 func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("messages are found by their words, the newest first", func(t *testing.T) {
 		f := newFixture(t, open)
-		f.say(key("s1"), "The quick brown Fox", "jumps over the lazy dog", "Straße, café & ＦＵＬＬwidth", "C3PO it's 42 – naïve; foxes?", "日本語のテキスト हिन्दी", "quote ' and \" and \\ & | ! :* end")
-		f.say(key("s2"), "a fox again")
+		f.addMessages(key("s1"), "The quick brown Fox", "jumps over the lazy dog", "Straße, café & ＦＵＬＬwidth", "C3PO it's 42 – naïve; foxes?", "日本語のテキスト हिन्दी", "quote ' and \" and \\ & | ! :* end")
+		f.addMessages(key("s2"), "a fox again")
 		for query, want := range map[string]string{
 			"fox":           "s2/a s1/a",
 			"FOX!":          "s2/a s1/a",
@@ -98,8 +98,8 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("no tenant finds another one's messages", func(t *testing.T) {
 		f := newFixture(t, open)
-		f.say(key("s1"), "our secret plan")
-		f.say(store.Key{Tenant: "other", Session: "s1"}, "their secret hope")
+		f.addMessages(key("s1"), "our secret plan")
+		f.addMessages(store.Key{Tenant: "other", Session: "s1"}, "their secret hope")
 		for tenant, want := range map[string]string{"acme": "s1/a", "other": "s1/a", "third": ""} {
 			if d := cmp.Diff(want, f.find(store.MessageSearch{Tenant: tenant}, "secret")); d != "" {
 				t.Errorf("%s: %s", tenant, d)
@@ -112,8 +112,8 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 
 	t.Run("pages show each message once", func(t *testing.T) {
 		f := newFixture(t, open)
-		f.say(key("s1"), "w", "w", "w", "w")
-		f.say(key("s2"), "w", "w", "w")
+		f.addMessages(key("s1"), "w", "w", "w", "w")
+		f.addMessages(key("s2"), "w", "w", "w")
 		want := "s1/d s2/c s1/c s2/b s1/b s2/a s1/a"
 		for _, size := range []int{1, 2, 3, 7, 10} {
 			var got []string
@@ -139,8 +139,8 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a message is indexed once, and goes with its session", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := key("s1")
-		f.say(k, "gone", "soon")
-		f.say(key("s2"), "gone")
+		f.addMessages(k, "gone", "soon")
+		f.addMessages(key("s2"), "gone")
 		n, err := f.IndexMessages(f.ctx(), k, 0)
 		f.must(err)
 		if n != 0 {

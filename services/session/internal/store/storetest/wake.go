@@ -21,8 +21,8 @@ func (f *fixture) listen() <-chan store.Wake {
 	return c
 }
 
-// expect waits for a wake, and skips others.
-func (f *fixture) expect(c <-chan store.Wake, want store.Wake) {
+// awaitWake waits for a wake, and skips others.
+func (f *fixture) awaitWake(c <-chan store.Wake, want store.Wake) {
 	f.Helper()
 	timeout := time.After(patience)
 	for {
@@ -47,22 +47,22 @@ func testWakes(t *testing.T, open func(t *testing.T) store.Store) {
 		k := f.create(key("s1"))
 		inbox, events := store.Wake{Key: k, Kind: store.WakeInbox}, store.Wake{Key: k, Kind: store.WakeEvents}
 		for _, c := range []<-chan store.Wake{one, two} {
-			f.expect(c, events)
+			f.awaitWake(c, events)
 		}
 		f.submitTurn(k, "t1")
 		for _, c := range []<-chan store.Wake{one, two} {
-			f.expect(c, inbox)
+			f.awaitWake(c, inbox)
 		}
 		l := f.claim(k)
 		w := start(l, "t1", f.inbox(l)...)
 		w.LastSeq, w.Events = 1, []*sessionv1.Event{delta(2, 2, "x")}
 		f.commit(w)
 		for _, c := range []<-chan store.Wake{one, two} {
-			f.expect(c, events)
+			f.awaitWake(c, events)
 		}
 		f.must(f.Release(f.ctx(), l))
 		for _, c := range []<-chan store.Wake{one, two} {
-			f.expect(c, inbox)
+			f.awaitWake(c, inbox)
 		}
 	})
 

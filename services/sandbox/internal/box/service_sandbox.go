@@ -13,29 +13,29 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
-// Beside is a sandbox beside a session's own. It belongs to the session, counts against its limits and ends
-// with it. The session's commands neither run in it nor see its folder. The service uses it for work that
+// ServiceSandbox is a second sandbox of a session, for the service's own work. It counts against the
+// session's limits and ends with the session. The session's commands neither run in it nor see its folder. The service uses it for work that
 // needs rights which the session's commands lack.
 //
 // A session has at most one at a time. Only one goroutine may use it.
-type Beside struct {
-	session *session
-	call    Call
-	dir     string
-	spec    Sandbox
-	room    Limits          // the rest of the session's limits
-	ctx     context.Context //nolint:containedctx // the sandbox's life: its end stops everything in the sandbox
-	leave   func()
+type ServiceSandbox struct {
+	session   *session
+	call      Call
+	dir       string
+	spec      Sandbox
+	remaining Limits          // the rest of the session's limits
+	ctx       context.Context //nolint:containedctx // the sandbox's life: its end stops everything in the sandbox
+	leave     func()
 }
 
 // OperatorNetwork is a way out that the operator configures. The ceiling for workspaces does not limit it.
 type OperatorNetwork string
 
-// Beside makes such a sandbox. Its /workspace is a new, empty folder. Its home is the session's workspace
+// NewServiceSandbox makes a sandbox for the service's work. Its /workspace is a new, empty folder. Its home is the session's workspace
 // if withFiles is set, and otherwise an empty folder. network is what it may reach; if empty, nothing. The
 // caller must close it. The end of the context stops the wait for another one, and everything that runs in
 // it.
-func (n *Node) Beside(ctx context.Context, c Call, network OperatorNetwork, withFiles bool) (_ *Beside, err error) {
+func (n *Node) NewServiceSandbox(ctx context.Context, c Call, network OperatorNetwork, withFiles bool) (_ *ServiceSandbox, err error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (n *Node) Beside(ctx context.Context, c Call, network OperatorNetwork, with
 	if err != nil {
 		return nil, err
 	}
-	b := &Beside{session: s, call: c, ctx: ctx, leave: func() { cancel(nil); forget(); leave() }}
+	b := &ServiceSandbox{session: s, call: c, ctx: ctx, leave: func() { cancel(nil); forget(); leave() }}
 	if err := b.make(network, withFiles); err != nil {
 		cancel(nil)
 		forget()
@@ -83,7 +83,7 @@ func (s *session) mayBegin(c Call) error {
 }
 
 // make makes the folders. Folders that a crash leaves are cleared with the staging folder.
-func (b *Beside) make(network OperatorNetwork, withFiles bool) (err error) {
+func (b *ServiceSandbox) make(network OperatorNetwork, withFiles bool) (err error) {
 	s := b.session
 	s.workspace.mu.Lock()
 	defer s.workspace.mu.Unlock()
@@ -105,9 +105,9 @@ func (b *Beside) make(network OperatorNetwork, withFiles bool) (err error) {
 		ID: own.ID + ".beside", Workspace: filepath.Join(b.dir, "workspace"), Home: filepath.Join(b.dir, "home"),
 		Owner: own.Owner, Limits: own.Limits, Network: string(network), Operator: network != "", Tenant: own.Tenant, Session: own.Session,
 	}
-	b.room = own.Limits
-	b.room.WorkspaceBytes -= used.Bytes
-	b.room.WorkspaceInodes -= used.Inodes
+	b.remaining = own.Limits
+	b.remaining.WorkspaceBytes -= used.Bytes
+	b.remaining.WorkspaceInodes -= used.Inodes
 	err = errors.Join(makeOwned(b.spec.Workspace, own.Owner), makeOwned(b.spec.Home, own.Owner))
 	if err != nil {
 		return errors.Join(err, erase.All(b.dir))
@@ -123,13 +123,13 @@ func (b *Beside) make(network OperatorNetwork, withFiles bool) (err error) {
 
 // Dir returns its /workspace on the host. Its commands may change the folder until they or the sandbox have
 // ended.
-func (b *Beside) Dir() string { return b.spec.Workspace }
+func (b *ServiceSandbox) Dir() string { return b.spec.Workspace }
 
 // Usage returns what its folder takes on the disk.
-func (b *Beside) Usage() (Usage, error) { return measure(b.room, b.dir) }
+func (b *ServiceSandbox) Usage() (Usage, error) { return measure(b.remaining, b.dir) }
 
 // Environment returns the variables that make a command use its network.
-func (b *Beside) Environment() []string {
+func (b *ServiceSandbox) Environment() []string {
 	if b.spec.Network == "" {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (b *Beside) Environment() []string {
 }
 
 // Close ends all processes in it and deletes its folder.
-func (b *Beside) Close() {
+func (b *ServiceSandbox) Close() {
 	b.session.node.o.Runner.Stop(b.spec.Workspace)
 	if err := erase.All(b.dir); err != nil {
 		b.session.node.o.Log.Error("cannot delete the folder of a sandbox", "error", err)
@@ -148,12 +148,12 @@ func (b *Beside) Close() {
 
 // Run runs a command in it to its end. An error means that the command did not run; the outcome says how it
 // ended.
-func (b *Beside) Run(t Task) (Outcome, error) {
+func (b *ServiceSandbox) Run(t Task) (Outcome, error) {
 	return b.session.task(b.ctx, b.call, t, b.spec, func() (limit, why string) {
 		u, err := b.Usage()
 		if err != nil {
 			return "", ""
 		}
-		return u.exceeds(b.room)
+		return u.exceeds(b.remaining)
 	})
 }
