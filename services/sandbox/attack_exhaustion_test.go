@@ -220,7 +220,7 @@ var exhaustionAttacks = []attack{
 	{name: "memory in shared segments", run: onMemory("exec ./attacker shared-memory $take $last"), want: "OUT_OF_MEMORY", unlike: map[string]string{sandbox.LevelBasic: unlimited, gVisor: reserving, inPods: reserving}},
 	{name: "shared segments that outlive their command", run: afterwards("./attacker shared-memory 20; ./attacker semaphores 100", "ipcs -ms | grep -c 0x"), want: "0"},
 	{name: "message queues that outlive their command", run: afterwards("./attacker message-queue", "./attacker find-message-queue"), want: "ENOSYS"},
-	{name: "shared segments that nobody may look at, and outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
+	{name: "unreadable shared segments that outlive their command", run: afterwards("ipcmk -M 1000000 -p 0; ipcmk -S 4 -p 0; ipcmk -Q -p 0", "ipcs -qms | grep -c 0x"), want: "0"},
 	{name: "the machine's huge pages", run: program("huge-pages-mapped"), want: "ENOMEM"},
 	{name: "the machine's huge pages, in a file without a name", run: program("huge-pages-in-a-file"), want: "ENOMEM"},
 	{name: "memory in pipes", run: program("pipes 200"), want: "EMFILE"},
@@ -246,8 +246,8 @@ var exhaustionAttacks = []attack{
 	{name: "filling the disk from the home", run: cleaned(shell("cd; for i in $(seq 50); do head -c 4000000 /dev/urandom > f$i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "filling the disk with deleted files", run: filling(openDeleted + "sleep 20"), want: ended},
 	{name: "filling the disk with deleted files that are only mapped", run: filling("exec ./attacker mapped-deleted 48"), want: ended},
-	{name: "filling the disk with deleted files of processes that let nobody look at them", run: filling(keptBy("./attacker keep unseen")), want: ended},
-	{name: "filling the disk with deleted files of programs that nobody may read", run: filling("cp attacker unread; chmod 111 unread; " + keptBy("./unread keep unread")), want: ended},
+	{name: "filling the disk with deleted files of processes that cannot be inspected", run: filling(keptBy("./attacker keep unseen")), want: ended},
+	{name: "filling the disk with deleted files of unreadable programs", run: filling("cp attacker unread; chmod 111 unread; " + keptBy("./unread keep unread")), want: ended},
 	{name: "filling the disk with deleted files of processes whose first threads have ended", run: filling(keptBy("./attacker keep beheaded")), want: ended},
 	{name: "filling the disk with deleted files of which a page is mapped, once the first thread has ended", run: filling("exec ./attacker keep beheaded-mapping"), want: ended},
 	{name: "filling the disk with deleted files of which a page is mapped", run: filling("exec ./attacker keep mapping"), want: ended},
@@ -266,8 +266,8 @@ var exhaustionAttacks = []attack{
 		}
 		return r
 	}), want: ended},
-	{name: "filling the disk with deleted files of which a page is mapped, and that others wrote for whom nobody waits", run: filling("exec ./attacker keep orphaned-mapping"), want: ended},
-	{name: "filling the disk with deleted files of a process that is always somebody else", run: filling("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20"), want: ended},
+	{name: "filling the disk with deleted files with a mapped page, written by orphaned processes", run: filling("exec ./attacker keep orphaned-mapping"), want: ended},
+	{name: "filling the disk with deleted files of a process that always forks on", run: filling("(" + openDeleted + "hand() { hand & }; hand) 2>/dev/null & sleep 20"), want: ended},
 	{name: "filling the disk with names", run: cleaned(shell("mkdir many; cd many; for i in $(seq 1000); do : > $i; done; sleep 20")), want: "WORKSPACE_LIMIT"},
 	{name: "folders without end", run: func(t *testing.T, s *scene) string {
 		outcome := shell("./attacker deep 5000; sleep 20")(t, s)
@@ -284,7 +284,7 @@ var exhaustionAttacks = []attack{
 	{name: "time without end", run: shell("trap '' TERM INT HUP QUIT; while :; do :; done", within(0.5)), want: "TIMED_OUT"},
 	{name: "standing still without end", run: shell("kill -STOP $$", within(0.5)), want: "TIMED_OUT"},
 	{name: "processors beside a neighbor", run: besieged("for i in $(seq 40); do while :; do :; done & done; echo on; wait", nil), want: "fine"},
-	{name: "terminals beside a neighbor who wants one", run: func(t *testing.T, s *scene) string {
+	{name: "terminals beside a neighbor that needs one", run: func(t *testing.T, s *scene) string {
 		// The first one says so that holds as many as it can.
 		outcome, end := s.siege(t, "for i in $(seq 16); do ./attacker hold-terminals 1000 & done; wait", s.neighbor, "echo fine", terminal)
 		return outcome + "; " + end
@@ -295,7 +295,7 @@ var exhaustionAttacks = []attack{
 	{name: "a daemon", run: afterwards("setsid nohup sh -c 'trap \"\" TERM HUP INT; while :; do sleep 0.1; done' >/dev/null 2>&1 & echo started", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},
 	{name: "a daemon of a daemon", run: afterwards("(setsid sh -c '(setsid sleep 600 &) &' &) ; sleep 0.2", "cat /proc/[0-9]*/comm | grep -cx sleep"), want: "0"},
 	{name: "a daemon that stands still", run: afterwards("setsid sh -c 'kill -STOP $$; sleep 600' & sleep 0.2", "cat /proc/[0-9]*/comm | grep -cxE 'sh|sleep'"), want: "0"},
-	{name: "a daemon that is always somebody else", run: afterwards("./attacker runner 100000 & sleep 0.3", "cat /proc/[0-9]*/comm | grep -cx attacker"), want: "0"},
+	{name: "a daemon that always forks on", run: afterwards("./attacker runner 100000 & sleep 0.3", "cat /proc/[0-9]*/comm | grep -cx attacker"), want: "0"},
 	{name: "a daemon that keeps the output open", run: shell("sleep 600 & echo done", within(10)), want: "done"},
 	{name: "a daemon that floods after its command's end", run: afterwards("(while :; do echo flood; done) & echo done", "echo clean"), want: "clean"},
 }

@@ -15,7 +15,7 @@ var kernelAttacks = []attack{
 	{name: "userfaultfd", run: program("userfaultfd"), want: "EPERM"},
 	{name: "userfaultfd by its device", run: shell("ls /dev/userfaultfd 2>&1"), want: ".*No such file or directory"},
 	{name: "a lease on a file, whose end the service would wait for", run: shell("touch f && exec ./attacker lease <f"), want: "EPERM"},
-	{name: "a volume of the file system, of which nobody could delete anything", run: program("volumes"), want: "EPERM"},
+	{name: "a volume of the file system, which the service could not delete", run: program("volumes"), want: "EPERM"},
 	{name: "performance counters", run: program("perf"), want: "EPERM"},
 	{name: "watching all files of a mount", run: program("fanotify"), want: "EPERM"},
 	{name: "loading a module from memory", run: program("init-module"), want: "EPERM"},

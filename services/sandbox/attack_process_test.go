@@ -8,8 +8,8 @@ var endsInit = map[string]string{gVisor: "(sent )?LOST|(SIGNALED 9)?", inPods: "
 var processAttacks = []attack{
 	{name: "a signal to a process of the host", run: shell("kill -9 {pid} 2>&1"), want: ".*No such process"},
 	{name: "seeing processes of the host or of the neighbor", run: shell("cat /proc/[0-9]*/comm | sort -u | grep -cxE 'attacker|sandbox.test|sleep'; ls -d /proc/{pid} 2>&1"), want: "0; .*No such file or directory"},
-	{name: "killing everybody", run: shell("kill -9 -1; true"), want: "(SIGNALED 9)?", unlike: endsInit},
-	{name: "stopping everybody", run: shell("kill -STOP -1; echo on", within(3)), want: "on", unlike: map[string]string{inPods: "(on )?(TIMED_OUT|LOST)"}},
+	{name: "killing all processes", run: shell("kill -9 -1; true"), want: "(SIGNALED 9)?", unlike: endsInit},
+	{name: "stopping all processes", run: shell("kill -STOP -1; echo on", within(3)), want: "on", unlike: map[string]string{inPods: "(on )?(TIMED_OUT|LOST)"}},
 	{name: "every signal to init", run: program("kill-init"), want: "sent", unlike: endsInit},
 	{name: "tracing init", run: program("ptrace-attach-init"), want: "EPERM"},
 	{name: "seizing init", run: program("ptrace-seize-init"), want: "EPERM"},

@@ -103,7 +103,7 @@ var rpcAttacks = []attack{
 	{name: "reading by links that go round", run: reading("ln -s b a; ln -s a b", "trap/a"), want: "PATH_ESCAPES|WRONG_FILE_TYPE"},
 	{name: "reading by the links of /proc", run: reading("ln -s /proc/self/root p", "trap/p{secret}"), want: "PATH_ESCAPES"},
 	{name: "reading the service's own environment", run: reading("ln -s /proc/self/environ e", "trap/e"), want: "PATH_ESCAPES"},
-	{name: "reading a pipe that nobody writes to", run: reading("mkfifo pipe", "trap/pipe"), want: "WRONG_FILE_TYPE", unlike: map[string]string{gVisor: "FILE_NOT_FOUND"}},
+	{name: "reading a pipe without a writer", run: reading("mkfifo pipe", "trap/pipe"), want: "WRONG_FILE_TYPE", unlike: map[string]string{gVisor: "FILE_NOT_FOUND"}},
 	{name: "reading a socket", run: reading("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")' 2>/dev/null || mkfifo s", "trap/s"), want: "WRONG_FILE_TYPE", unlike: map[string]string{gVisor: "FILE_NOT_FOUND"}},
 	{name: "a name that ends early", run: reading("true", "trap/a\x00b"), want: "BAD_PATH"},
 	{name: "a name without end", run: reading("true", strings.Repeat("a/", 2000)+"b"), want: "PATH_ESCAPES|FILE_NOT_FOUND"},
@@ -111,7 +111,7 @@ var rpcAttacks = []attack{
 	{name: "writing by a link to a file", run: writing("ln -s {secret} link", "trap/link"), want: "PATH_ESCAPES"},
 	{name: "writing by a link to a folder", run: writing("ln -s / root", "trap/root{secret}"), want: "PATH_ESCAPES"},
 	{name: "writing by a link to what is not there", run: writing("ln -s {secret}.new link", "trap/link"), want: "PATH_ESCAPES"},
-	{name: "writing to a pipe that nobody reads", run: writing("mkfifo pipe", "trap/pipe"), want: "WRONG_FILE_TYPE", unlike: map[string]string{gVisor: "written"}},
+	{name: "writing to a pipe without a reader", run: writing("mkfifo pipe", "trap/pipe"), want: "WRONG_FILE_TYPE", unlike: map[string]string{gVisor: "written"}},
 	{name: "editing by a link", run: prepared("ln -s {secret} link", func(ctx context.Context, _ *testing.T, s *scene) string {
 		_, err := s.files.EditFile(ctx, &sandboxv1.EditFileRequest{Call: s.call(), Path: "trap/link", Edits: []*sandboxv1.Edit{{OldText: "secret", NewText: "evil"}}})
 		return said("edited", err)
@@ -146,7 +146,7 @@ var rpcAttacks = []attack{
 	{name: "searching through links", run: grepping("ln -s {secret} link; ln -s / root", "trap", "secret"), want: "0 found"},
 	{name: "searching through a pipe", run: grepping("mkfifo pipe; echo needle > hay", "trap", "needle"), want: "1 found"},
 	{name: "searching by a pattern that takes for ever", run: grepping("head -c 100000 /dev/zero | tr '\\\\0' a > aaa", "trap", "(a*)*b"), want: "0 found"},
-	{name: "a name that is no text, for everybody who lists", run: prepared("touch $'bad\\xff\\nname'", func(ctx context.Context, _ *testing.T, s *scene) string {
+	{name: "a name that is not text, in every listing", run: prepared("touch $'bad\\xff\\nname'", func(ctx context.Context, _ *testing.T, s *scene) string {
 		_, list := s.files.ListFiles(ctx, &sandboxv1.ListFilesRequest{Session: s.session, Path: "trap"})
 		_, glob := s.files.GlobFiles(ctx, &sandboxv1.GlobFilesRequest{Session: s.session, Pattern: "trap/*"})
 		return said("listed", list) + " " + said("found", glob)

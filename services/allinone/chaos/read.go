@@ -153,14 +153,14 @@ func tree(ctx context.Context, c sessionv1.SessionServiceClient, session string)
 	for line := range bytes.Lines(file.Bytes()) {
 		var object struct{ Message json.RawMessage }
 		if err := json.Unmarshal(line, &object); err != nil {
-			return nil, fmt.Errorf("a line of an export that is none: %w", err)
+			return nil, fmt.Errorf("an undecodable line of an export: %w", err)
 		}
 		if object.Message == nil {
 			continue
 		}
 		m := &sessionv1.Message{}
 		if err := protojson.Unmarshal(object.Message, m); err != nil {
-			return nil, fmt.Errorf("a message of an export that is none: %w", err)
+			return nil, fmt.Errorf("an undecodable message of an export: %w", err)
 		}
 		all = append(all, m)
 	}

@@ -65,7 +65,7 @@ egress:
 			frames := s.stream(t, http.MethodPost, "/v1/"+s.session(t, "surfer")+"/turns:stream", `{"text":"`+text+`"}`, nil, "traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 			last(t, frames, "COMPLETE")
 			checkNetwork(t, frames, u.Port())
-			close(seen) // the turn is over: nobody asks any more
+			close(seen) // the turn is over: there are no more questions
 			if got := <-seen; got != "Bearer "+secret {
 				t.Errorf("the server outside got %q", got)
 			}

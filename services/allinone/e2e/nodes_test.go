@@ -448,7 +448,7 @@ func (f *fleet) objectsAway(t *testing.T) (back func()) {
 }
 
 // The node is lost in the middle of a turn, and the copy cannot be had then: the turn fails
-// and nothing else does. Until a turn has brought the files, nobody takes the workspace for an empty one.
+// and nothing else does. Until a turn has restored the files, the workspace does not count as empty.
 func TestAWorkspaceThatIsStillToBeRestoredIsNotTakenForAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, "--peer-patience", "2s")

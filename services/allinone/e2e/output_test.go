@@ -74,7 +74,7 @@ func TestOutputGoesOnAfterAServiceWasKilled(t *testing.T) {
 				return !strings.Contains(told["stdout"], "verse 8\n") || !strings.Contains(told["stderr"], "breath 8\n")
 			})
 			s.respawn(t, service)
-			if service == "session" { // a call that nobody follows when it ends has its result for all
+			if service == "session" { // a call without a follower at its end has its result for all
 				until(t, "another holder has the session", func() bool {
 					return slices.ContainsFunc(strings.Split(s.metrics(t, "tools"), "\n"), func(line string) bool {
 						return strings.Contains(line, "FenceSession") && !strings.HasPrefix(line, "#")

@@ -14,7 +14,8 @@ import (
 )
 
 // ServiceSandbox is a second sandbox of a session, for the service's own work. It counts against the
-// session's limits and ends with the session. The session's commands neither run in it nor see its folder. The service uses it for work that
+// session's limits and ends with the session. The session's commands neither run in it nor see its
+// folder. The service uses it for work that
 // needs rights which the session's commands lack.
 //
 // A session has at most one at a time. Only one goroutine may use it.

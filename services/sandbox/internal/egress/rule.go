@@ -199,7 +199,7 @@ func parsePattern(s string) (pattern, error) {
 	t, err := parseHost(below)
 	switch {
 	case strings.Contains(below, "*"):
-		return pattern{}, fmt.Errorf("%q: a star stands alone, or as the first label: *.example.com", s)
+		return pattern{}, fmt.Errorf("%q: a star is allowed alone, or as the first label: *.example.com", s)
 	case err != nil:
 		return pattern{}, err
 	case t.addr.IsValid() && wild:

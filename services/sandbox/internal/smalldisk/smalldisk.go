@@ -17,7 +17,7 @@ func New(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, options); err != nil {
-		t.Skip("a small disk is not to be had: ", err)
+		t.Skip("a small disk is not available: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	return dir
@@ -31,7 +31,7 @@ func Lasting(t *testing.T, dir string) (free func()) {
 		t.Fatal(err)
 	}
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4096"); err != nil {
-		t.Skip("a folder that lasts is not to be had: ", err)
+		t.Skip("a lasting folder is not available: ", err)
 	}
 	inside, err := os.Open(dir)
 	if err != nil {

@@ -223,7 +223,7 @@ func (p *packs) stored(h Hash) ([]byte, place, error) {
 		return nil, at, err
 	}
 	if at.raw > maxObject || at.stored > at.raw || at.offset < 0 || at.offset+int64(at.stored) > at.pack.size {
-		return nil, at, fmt.Errorf("%w: object %x lies outside its pack", ErrDamaged, h[:6])
+		return nil, at, fmt.Errorf("%w: object %x is outside its pack", ErrDamaged, h[:6])
 	}
 	b := make([]byte, at.stored)
 	if _, err := f.ReadAt(b, at.offset); err != nil {

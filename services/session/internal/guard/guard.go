@@ -65,7 +65,7 @@ func (r Rules) Check(turn []*sessionv1.Message) *Finding {
 			"The agent made %s %d times in a row without progress. Tell it what to do differently in another message.", round(c.repeated), c.repeats), r.Repeats.Partial}
 	case reached(c.silent, r.Silent):
 		return &Finding{sessionv1.ErrorReason_ERROR_REASON_SILENT_STEPS, fmt.Sprintf(
-			"The agent made %d steps in a row without saying anything. Its work is kept; send another message to let it go on.", c.silent), r.Silent.Partial}
+			"The agent made %d steps in a row without saying anything. Its work is kept; send another message to let it continue.", c.silent), r.Silent.Partial}
 	case reached(c.todo, r.Todo):
 		return &Finding{sessionv1.ErrorReason_ERROR_REASON_TODO_STEPS, fmt.Sprintf(
 			"The agent made %d steps in a row that only changed its list of things to do. Send another message that tells it where to begin.", c.todo), r.Todo.Partial}

@@ -39,7 +39,7 @@ func (c *checker) answers(s *record.Session, state *reduce.State) {
 		delete(accepted, e.GetApprovalRequested().GetCallId())
 	}
 	for id := range accepted {
-		c.fault(Asked, s, "an answer about call %s was accepted, and nobody was asked", id)
+		c.fault(Asked, s, "an answer about call %s was accepted, but no person was asked", id)
 	}
 }
 

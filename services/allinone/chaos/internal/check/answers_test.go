@@ -73,11 +73,11 @@ func TestPlantedFaultsAboutAnswersAreFound(t *testing.T) {
 		}},
 		{"an allowed call had its effect twice", check.EffectOnce, func(_ *testing.T, s *record.Session) { s.Effects = append(s.Effects, s.Effects[0]) }},
 		{"an allowed call had no effect", check.EffectOnce, func(_ *testing.T, s *record.Session) { s.Effects = s.Effects[1:] }},
-		{"nobody was asked", check.Asked, func(t *testing.T, s *record.Session) {
+		{"no person was asked", check.Asked, func(t *testing.T, s *record.Session) {
 			_, e := find(t, s.Log, isAsked)
 			e.Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{}}
 		}},
-		{"somebody was asked twice", check.Asked, func(t *testing.T, s *record.Session) {
+		{"a person was asked twice", check.Asked, func(t *testing.T, s *record.Session) {
 			i, e := find(t, s.Log, isAsked)
 			s.Log[i+1].Body = e.Body
 		}},

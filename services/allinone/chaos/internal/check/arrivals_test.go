@@ -95,7 +95,7 @@ func (s *story) join(turn, into, text string) {
 	s.turn, s.step = into, step
 }
 
-// long finds a plan of several steps whose first has a command that nobody has to allow.
+// long finds a plan of several steps whose first step has a command without an approval.
 func long(t *testing.T, sc *script.Script) int {
 	for i := range sc.Plans {
 		want, _ := sc.Expect(script.Text(i, ""))
@@ -210,7 +210,7 @@ func TestPlantedFaultsAboutArrivalsAreFound(t *testing.T) {
 				}
 			}
 		}},
-		{"a restarted step names a range that is none", check.Voids, func(t *testing.T, s *record.Session) {
+		{"a restarted step names an invalid range", check.Voids, func(t *testing.T, s *record.Session) {
 			_, e := find(t, s.Log, isDelta)
 			e.Body = &sessionv1.Event_StepRestarted{StepRestarted: &sessionv1.StepRestarted{VoidFirstSeq: e.Seq, VoidLastSeq: e.Seq - 1}}
 		}},

@@ -143,7 +143,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			s.Accepted[0].Others = []string{s.Accepted[1].Turn}
 		}},
 		{"two requests were answered with one turn", check.Once, func(_ *testing.T, _ *record.Run, s *record.Session) { s.Accepted[1].Turn = s.Accepted[0].Turn }},
-		{"there is a turn that nobody was told of", check.Once, func(_ *testing.T, _ *record.Run, s *record.Session) { s.Accepted = s.Accepted[:1] }},
+		{"a turn was not reported", check.Once, func(_ *testing.T, _ *record.Run, s *record.Session) { s.Accepted = s.Accepted[:1] }},
 		{"a turn ended twice", check.Once, func(t *testing.T, _ *record.Run, s *record.Session) {
 			_, e := find(t, s.Log, isFinished)
 			again := proto.Clone(e).(*event)

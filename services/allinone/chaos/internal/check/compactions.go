@@ -29,6 +29,6 @@ func (c *checker) compactions(s *record.Session) {
 		}
 	}
 	if answers != len(s.Compactions) {
-		c.fault(Compactions, s, "%d times somebody wished to shorten the view, and %d times the log tells what came of it", len(s.Compactions), answers)
+		c.fault(Compactions, s, "the view was to be shortened %d times, but the log has %d outcomes", len(s.Compactions), answers)
 	}
 }

@@ -111,7 +111,7 @@ func TestPlantedFaultsAboutForksAndRewindsAreFound(t *testing.T) {
 		{"a fork has a message that says something else", check.Forks, func(_ *testing.T, _, fork *record.Session) {
 			fork.Messages[0].Blocks = []*sessionv1.Block{textBlock("something else")}
 		}},
-		{"a fork has a message of somebody else", check.Forks, func(_ *testing.T, _, fork *record.Session) {
+		{"a fork has a message of another session", check.Forks, func(_ *testing.T, _, fork *record.Session) {
 			fork.Messages[0] = proto.CloneOf(fork.Messages[0])
 			fork.Messages[0].Role = sessionv1.Role_ROLE_ASSISTANT
 		}},

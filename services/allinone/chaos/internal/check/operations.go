@@ -88,7 +88,7 @@ func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
 	c.report.Stats.Operations++
 	o := s.Operations[call.ID]
 	if o == nil {
-		c.fault(Operations, s, "nobody was told of the operation of call %s", call.ID)
+		c.fault(Operations, s, "the operation of call %s was not reported", call.ID)
 		return
 	}
 	switch o.End.State {

@@ -176,7 +176,7 @@ func TestPlantedFaultsAboutOperationsAreFound(t *testing.T) {
 			_, e := find(t, s.Log, isResult)
 			e.GetToolCallFinished().Operation = ""
 		}},
-		{"nobody was told of an operation", check.Operations, func(_ *testing.T, s *record.Session) { s.Operations = nil }},
+		{"an operation was not reported", check.Operations, func(_ *testing.T, s *record.Session) { s.Operations = nil }},
 		{"an operation ran twice", check.EffectOnce, func(t *testing.T, s *record.Session) {
 			_, last := firstOperation(t, s)
 			s.Effects = append(s.Effects, last)

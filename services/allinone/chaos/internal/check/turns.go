@@ -45,7 +45,7 @@ func (c *checker) accepted(s *record.Session, state *reduce.State) {
 		if text, ok := says[t.Name]; ok && text != t.Said {
 			c.fault(Schedules, s, "the turn %s says %q, and its schedule %q", t.Name, t.Said, text)
 		} else if !ok && known[t.Name] == "" {
-			c.fault(Once, s, "nobody was told of the turn %s (%q)", t.Name, t.Said)
+			c.fault(Once, s, "the turn %s (%q) was not reported", t.Name, t.Said)
 		}
 		starts := 1
 		if t.Into != "" {
@@ -66,7 +66,7 @@ func (c *checker) turns(s *record.Session, log *reduce.Log, state *reduce.State)
 	}
 	for _, t := range state.Turns {
 		if _, ok := c.script.Expect(t.Said); !ok {
-			c.fault(Completes, s, "the turn %s says %q, which nobody said", t.Name, t.Said)
+			c.fault(Completes, s, "the turn %s has the text %q, which has no source", t.Name, t.Said)
 			continue
 		}
 		c.turn(s, t, state)
@@ -208,7 +208,7 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 					outcome = t.Steps[i].Calls[j].Outcome
 				}
 				if call.Asked && n > 0 && !strings.Contains(allowed, call.Effect+"'") {
-					c.fault(Asked, s, "the effect %s is there %d times, and nobody allowed it", call.Effect, n)
+					c.fault(Asked, s, "the effect %s is there %d times, but was not allowed", call.Effect, n)
 				}
 				if undone[call.Effect] {
 					c.undone(s, call, n)

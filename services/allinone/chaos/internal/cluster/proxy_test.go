@@ -90,7 +90,7 @@ func TestAProxyToNobodyClosesConnections(t *testing.T) {
 	}
 	defer p.Close()
 	if got, err := said(dial(t, p), "hello"); err == nil {
-		t.Errorf("nobody said %q", got)
+		t.Errorf("unexpected text %q", got)
 	}
 }
 

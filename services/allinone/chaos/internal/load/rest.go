@@ -132,7 +132,7 @@ func (r rest) events(ctx context.Context, method, path, body, key string, see fu
 		case lines.Text() == "" && data != "":
 			e := &sessionv1.Event{}
 			if err := protojson.Unmarshal([]byte(data), e); err != nil {
-				return fmt.Errorf("an event that is none: %w: %s", err, data)
+				return fmt.Errorf("an undecodable event: %w: %s", err, data)
 			}
 			if !see(e) {
 				return nil

@@ -80,11 +80,11 @@ func (s *Stepper) answerFinish(sc state.Scope, write *store.Write, m *sessionv1.
 		case found != nil:
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn ends by another call of finish."
 		case err != nil:
-			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: "+err.Error()+". Fix it and call finish again."
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn continues: "+err.Error()+". Fix it and call finish again."
 		case cut:
-			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn goes on: your answer was cut off after this call. Call finish again when all is done."
+			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn continues: your answer was cut off after this call. Call finish again when all is done."
 		case s.Inbox.SteerWaits(sc):
-			text = "The turn goes on: the user has sent another message meanwhile. Call finish again when that is done too."
+			text = "The turn continues: the user has sent another message meanwhile. Call finish again when that is done too."
 		default:
 			found = &v
 		}
