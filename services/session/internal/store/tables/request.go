@@ -51,8 +51,9 @@ func remember(ctx context.Context, tx Tx, r request) (store.Answer, error) {
 		r.tenant, r.Method, r.Parent, r.ID, r.Digest, r.value, r.owner, sqldb.Null(r.KeepUntil)),
 		sqldb.S(`
 		delete from request_ids where (tenant, method, parent, request_id) in
-			(select tenant, method, parent, request_id from request_ids where keep_until <= clock_timestamp() limit $1 for update skip locked)`,
-			backend.ForgetBatch))
+			(select tenant, method, parent, request_id from request_ids where keep_until <= clock_timestamp()
+				and (tenant, method, parent, request_id) <> ($1, $2, $3, $4) limit $5 for update skip locked)`, // its own row is read below
+			r.tenant, r.Method, r.Parent, r.ID, backend.ForgetBatch))
 	if err != nil || kept[0] > 0 {
 		return fresh, err
 	}
