@@ -7,9 +7,9 @@ import (
 )
 
 // A process that has mapped a file can store to it unnoticed: only the first store to a page sets the
-// file's time, until the page is written back. Stores after a file was read would not show. So tell makes
-// the next store to each page a first one before the file is read. Only a process that has the file open
-// for writing, which a mapping counts as, can store to it. Few files are.
+// file's time, until the page is written back. Stores after a file was read would not show. So
+// makeChangesVisible makes the next store to each page a first one before the file is read. Only a process
+// that has the file open for writing, which a mapping counts as, can store to it. Few files are.
 
 // wholly writes dirty pages back and waits for that. Only that is certain: a file system may delay a
 // write-back that is only begun.
