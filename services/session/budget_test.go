@@ -104,7 +104,7 @@ func TestAHardLimitEndsTheTurnAndKeepsItsWork(t *testing.T) {
 			budget: func(c *budget.Config) { c.Session.MaxWallTime = 100 * time.Millisecond },
 		},
 		{
-			name: "too little for any call", text: "work", steps: 0, says: "the next model call may use",
+			name: "too little for any call", text: "work", steps: 0, says: "the next model call could need up to",
 			budget: func(c *budget.Config) {
 				c.Tenants = map[string]budget.Scopes{"default": {Turn: budget.Limits{MaxCostUSD: 0.01}}}
 			},

@@ -88,10 +88,10 @@ func question(d *store.Denial) string {
 func exhaustedText(d *store.Denial) string {
 	text := fmt.Sprintf("%s has used %s of %s of its budget", owner(d.Bound, true), amount(d.Used, d.Kind), amount(d.Hard, d.Kind))
 	if reserved(d) {
-		text += fmt.Sprintf(", turns under way may use %s", amount(d.Reserved, d.Kind))
+		text += fmt.Sprintf(", turns under way could need up to %s", amount(d.Reserved, d.Kind))
 	}
 	if d.Kind != store.LimitWallTime {
-		text += fmt.Sprintf(", and the next model call may use %s", amount(d.Least, d.Kind))
+		text += fmt.Sprintf(", and the next model call could need up to %s", amount(d.Least, d.Kind))
 	}
 	text += ". The work so far is kept. "
 	if !d.WindowEnd.IsZero() {
