@@ -163,7 +163,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 		},
 		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,
-		Budgets: c.Budgets, BudgetLines: &budget.Lines{},
+		Budgets: c.Budgets, BudgetQueues: &budget.Queues{},
 		Compaction: compact.Config{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 		MaxClaims:  c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 	}, followers, d.Log)

@@ -27,9 +27,9 @@ type Exec struct {
 	common Limits      // of all in its sandbox together; only of one that was started here
 	active atomic.Bool // it is being started, or runs
 	// recorded is set when its record with its end is on disk, or when none is needed.
-	recorded atomic.Bool
-	start    startEntry // what the journal has of its start
-	turn     int64      // the journal's turn when start was written; guarded by the journal's mu
+	recorded    atomic.Bool
+	start       startEntry // what the journal has of its start
+	journalFile int64      // number of the journal's file that has start; guarded by the journal's mu
 
 	disk sync.Mutex // held while the record is written; taken before mu
 	gone bool       // nothing of it is to be stored any more; guarded by disk

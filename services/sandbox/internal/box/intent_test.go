@@ -181,7 +181,7 @@ func TestTheJournalKeepsAChangeThatTakesLong(t *testing.T) {
 	_, err := n.Mutate(testCall("a"), r.change(func() error {
 		for range 2 { // both files are written anew
 			n.journal.mu.Lock()
-			err := n.journal.turn()
+			err := n.journal.switchFile()
 			n.journal.mu.Unlock()
 			if err = errors.Join(err, <-n.journal.spare); err != nil {
 				return err

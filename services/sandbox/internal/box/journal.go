@@ -26,7 +26,7 @@ const journalSize = 512 << 10
 // unsynced. So a command waits for one sync, which commands that start at once share.
 //
 // The journal also holds the end of a quick command before it is published. A crash of the service does not
-// lose the end, and the next sync writes it to disk. Its record is written when the journal is turned over,
+// lose the end, and the next sync writes it to disk. Its record is written when the journal switches files,
 // or within a minute. Most commands are acknowledged by then and need none.
 //
 // The journal has two files and writes one of them. When that is full, it switches to the other, once all
@@ -34,13 +34,13 @@ const journalSize = 512 << 10
 type journal struct {
 	dir string
 
-	mu      sync.Mutex // guards what follows; taken before an Exec's
-	files   [2]*os.File
-	current int
-	at      int64
-	written int64 // number of starts
-	turns   int64 // how often a file was begun
-	spare   chan error
+	mu       sync.Mutex // guards what follows; taken before an Exec's
+	files    [2]*os.File
+	current  int
+	at       int64
+	written  int64 // number of starts
+	switches int64 // how often a file was begun; numbers the current one
+	spare    chan error
 	// journalOnly are the commands that may have data only in the journal.
 	journalOnly map[*Exec]struct{}
 	// intents are the changes of files whose answers are not on disk, by the places of the answers.
@@ -100,7 +100,7 @@ func readJournal(dir string) (all []startEntry, err error) {
 
 // openJournal makes an empty journal. All that the previous one stood for must be on disk.
 func openJournal(dir string) (*journal, error) {
-	j := &journal{dir: dir, turns: 1, spare: make(chan error, 1), journalOnly: map[*Exec]struct{}{}, intents: map[string]*intent{}}
+	j := &journal{dir: dir, switches: 1, spare: make(chan error, 1), journalOnly: map[*Exec]struct{}{}, intents: map[string]*intent{}}
 	j.spare <- nil
 	for i := range j.files {
 		f, err := os.OpenFile(journalPath(dir, i), os.O_CREATE|os.O_RDWR, 0o600)
@@ -128,7 +128,7 @@ func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	if err != nil {
 		return func() error { return err }
 	}
-	return j.begin(packet, func() { j.journalOnly[of], of.turn = struct{}{}, j.turns })
+	return j.begin(packet, func() { j.journalOnly[of], of.journalFile = struct{}{}, j.switches })
 }
 
 // begin is add, for any entry. It calls noted with mu held.
@@ -150,12 +150,12 @@ func (j *journal) sync(mine int64, f *os.File) error {
 		return nil
 	}
 	j.mu.Lock()
-	upTo, turned, failed := j.written, f != j.files[j.current], j.failed
+	upTo, switched, failed := j.written, f != j.files[j.current], j.failed
 	j.mu.Unlock()
 	if failed != nil {
 		return failed
 	}
-	if turned { // the turn wrote it to disk; later entries are in the other file
+	if switched { // the switch wrote it to disk; later entries are in the other file
 		return nil
 	}
 	if err := unix.Fdatasync(int(f.Fd())); err != nil {
@@ -182,7 +182,7 @@ func (j *journal) write(packet []byte, noted func()) (mine int64, f *os.File, er
 		return 0, nil, j.failed
 	}
 	if !j.fits(packet) {
-		if err := j.turn(); err != nil {
+		if err := j.switchFile(); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -256,7 +256,7 @@ func (j *journal) markUnrecorded(e *Exec) {
 func (j *journal) contains(e *Exec) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return e != nil && e.turn == j.turns
+	return e != nil && e.journalFile == j.switches
 }
 
 // unrecorded returns the commands that still need a record. mu is held.
@@ -279,8 +279,8 @@ func (j *journal) settle() error {
 	return errors.Join(faults...)
 }
 
-// turn switches to the other file and empties the full one. mu is held.
-func (j *journal) turn() error {
+// switchFile switches to the other file and empties the full one. mu is held.
+func (j *journal) switchFile() error {
 	if err := <-j.spare; err != nil { // the disk may have room again
 		if err := clearOut(j.files[1-j.current], j.unrecorded()); err != nil {
 			j.spare <- err
@@ -300,7 +300,7 @@ func (j *journal) turn() error {
 		j.spare <- nil
 		return err
 	}
-	j.turns++
+	j.switches++
 	alone := j.unrecorded()
 	go func() { j.spare <- clearOut(full, alone) }() // close waits for it
 	return nil
@@ -320,7 +320,7 @@ func clearOut(full *os.File, alone []*Exec) error {
 }
 
 func (j *journal) close() error {
-	err := <-j.spare // a turn that is in progress
+	err := <-j.spare // a switch that is in progress
 	j.spare <- err
 	j.mu.Lock()
 	defer j.mu.Unlock()

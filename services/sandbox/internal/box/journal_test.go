@@ -171,10 +171,10 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	}
 	gone.abandon()
 	n.journal.mu.Lock()
-	err := n.journal.turn()
+	err := n.journal.switchFile()
 	n.journal.mu.Unlock()
 	if err = errors.Join(err, <-n.journal.spare); err != nil {
-		t.Errorf("the journal cannot be turned over: %v", err)
+		t.Errorf("the journal cannot switch files: %v", err)
 	}
 	n.journal.spare <- nil // it has ended
 	var r record

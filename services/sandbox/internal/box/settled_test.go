@@ -61,8 +61,8 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 }
 
 func TestAnAcknowledgementIsOnTheDiskUnlessTheJournalHasTheStart(t *testing.T) {
-	s := newExecs(location{node: &Node{o: Options{Now: time.Now}, journal: &journal{turns: 2}}, dir: t.TempDir()})
-	s.all = map[string]*Exec{"held": {turn: 2}, "turned": {turn: 1}}
+	s := newExecs(location{node: &Node{o: Options{Now: time.Now}, journal: &journal{switches: 2}}, dir: t.TempDir()})
+	s.all = map[string]*Exec{"held": {journalFile: 2}, "switched": {journalFile: 1}}
 	path := s.path(settledFile)
 	if err := unix.Mkfifo(path, 0o600); err != nil { // which takes a line, and cannot be synced
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAnAcknowledgementIsOnTheDiskUnlessTheJournalHasTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = reader.Close() }()
-	for id, synced := range map[string]bool{"held": false, "turned": true, "of an earlier process": true} {
+	for id, synced := range map[string]bool{"held": false, "switched": true, "of an earlier process": true} {
 		if err := s.settle(id); (err != nil) != synced {
 			t.Errorf("%s: %v", id, err)
 		}

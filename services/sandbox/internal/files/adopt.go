@@ -12,7 +12,7 @@ import (
 
 // Adopt moves a directory of the host, in the staging folder, into the workspace under a free name. It
 // makes the directories that lead there. It calls before just before the move takes effect.
-func (t *Tree) Adopt(source, name string, before func(Step) error) (err error) {
+func (t *Tree) Adopt(source, name string, before func(RenameStep) error) (err error) {
 	if name, err = Clean(name); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (t *Tree) Adopt(source, name string, before func(Step) error) (err error) {
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	p := Step{Staged: true, To: name}
+	p := RenameStep{Staged: true, To: name}
 	if p.From, err = filepath.Rel(t.staging, source); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (s *Space) Put(d *Draft, name string, to Target) (i Info, created bool, err
 		return s.Tree.Put(d, name, to)
 	}
 	if before := to.Before; before != nil {
-		to.Before = func(p Step, i Info, replaces int64) error {
+		to.Before = func(p RenameStep, i Info, replaces int64) error {
 			i.Path = full
 			return outside(func() error { return before(p.below(m.Alias), i, replaces) })
 		}
@@ -58,7 +58,7 @@ func (s *Space) Edit(name string, edits []Edit) (e Edited, err error) {
 }
 
 // Remove is Tree.Remove.
-func (s *Space) Remove(name string, recursive bool, before func(Step) error) error {
+func (s *Space) Remove(name string, recursive bool, before func(RenameStep) error) error {
 	full, m, rest, err := s.find(name)
 	switch {
 	case err != nil:
@@ -73,15 +73,15 @@ func (s *Space) Remove(name string, recursive bool, before func(Step) error) err
 
 // before wraps f for a mount: f gets the step as seen from the workspace, and runs with the service's own
 // rights.
-func (m *Mounted) before(f func(Step) error) func(Step) error {
+func (m *Mounted) before(f func(RenameStep) error) func(RenameStep) error {
 	if f == nil {
 		return nil
 	}
-	return func(p Step) error { return outside(func() error { return f(p.below(m.Alias)) }) }
+	return func(p RenameStep) error { return outside(func() error { return f(p.below(m.Alias)) }) }
 }
 
 // Move is Tree.Move. It cannot move files between a mount and the outside.
-func (s *Space) Move(from, to string, overwrite bool, before func(Step) error) (i Info, err error) {
+func (s *Space) Move(from, to string, overwrite bool, before func(RenameStep) error) (i Info, err error) {
 	source, m, oldRest, err := s.find(from)
 	if err != nil {
 		return i, err

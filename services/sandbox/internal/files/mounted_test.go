@@ -125,13 +125,13 @@ func makeMoveRemove(tree *Tree) error {
 		return err
 	}
 	defer d.Discard()
-	if _, _, err := tree.Put(d, "f", Target{Before: func(Step, Info, int64) error { return nil }}); err != nil {
+	if _, _, err := tree.Put(d, "f", Target{Before: func(RenameStep, Info, int64) error { return nil }}); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	if err := tree.makeDirectories("d/e"); err != nil {
 		return fmt.Errorf("making folders: %w", err)
 	}
-	before := func(Step) error { return nil }
+	before := func(RenameStep) error { return nil }
 	if _, err := tree.Move("f", "g", false, before); err != nil {
 		return fmt.Errorf("moving: %w", err)
 	}
@@ -156,7 +156,7 @@ func TestAsAPlainUser(t *testing.T) {
 // has the new name then, and that is told of.
 func TestAMoveTellsOfWhatItMoved(t *testing.T) {
 	tree, dir := newTree(t, map[string]string{"old": "1", "other": "longer"})
-	i, err := tree.Move("old", "new", false, func(Step) error {
+	i, err := tree.Move("old", "new", false, func(RenameStep) error {
 		return errors.Join(os.Rename(dir+"/old", dir+"/away"), os.Rename(dir+"/other", dir+"/old"))
 	})
 	must(t, err)

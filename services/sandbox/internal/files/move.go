@@ -15,7 +15,7 @@ import (
 // ErrExists if the new name is taken, unless overwrite is set. Then a file replaces a file, and a directory
 // replaces an empty directory; if both are names of one file, the old one goes. Move calls before just
 // before it takes effect.
-func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (Info, error) {
+func (t *Tree) Move(from, to string, overwrite bool, before func(RenameStep) error) (Info, error) {
 	from, to, err := cleanMove(from, to)
 	if err != nil {
 		return Info{}, err
@@ -47,7 +47,7 @@ func (t *Tree) Move(from, to string, overwrite bool, before func(Step) error) (I
 		return Info{}, err
 	}
 	defer func() { _ = target.Close() }()
-	if err := before(Step{File: file, From: from, To: to}); err != nil {
+	if err := before(RenameStep{File: file, From: from, To: to}); err != nil {
 		return Info{}, err
 	}
 	flags := uint(unix.RENAME_NOREPLACE)

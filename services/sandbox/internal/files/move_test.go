@@ -41,7 +41,7 @@ func TestAMoveOntoAnotherNameOfTheFileRemovesTheOldOne(t *testing.T) {
 			}
 			was, err := s.Mark(prefix+tc.from, false)
 			must(t, err)
-			i, err := s.Move(prefix+tc.from, prefix+tc.to, true, func(Step) error { return nil })
+			i, err := s.Move(prefix+tc.from, prefix+tc.to, true, func(RenameStep) error { return nil })
 			if err != nil || i.Path != prefix+tc.to {
 				t.Errorf("%s, in a mount %v: %+v, %v", name, mounted, i, err)
 			}

@@ -38,7 +38,7 @@ func TestWhatIsPutInPlaceIsWrittenByNobody(t *testing.T) {
 		defer d.Discard()
 		_, err = d.Write([]byte("x"))
 		must(t, err)
-		_, _, err = s.Put(d, name, Target{Before: func(p Step, _ Info, _ int64) error {
+		_, _, err = s.Put(d, name, Target{Before: func(p RenameStep, _ Info, _ int64) error {
 			f, err := os.Open(filepath.Join(beside, filepath.Base(p.From)))
 			if err != nil {
 				return err

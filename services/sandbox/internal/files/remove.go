@@ -13,7 +13,7 @@ import (
 
 // Remove removes a file, a link itself, or a directory. It calls before, unless that is nil, just before
 // the removal takes effect.
-func (t *Tree) Remove(name string, recursive bool, before func(Step) error) error {
+func (t *Tree) Remove(name string, recursive bool, before func(RenameStep) error) error {
 	name, err := Clean(name)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (t *Tree) removeDirectory(dir *os.File, last, name string, recursive bool) 
 }
 
 // reportStep describes the file to before, ahead of its removal.
-func (t *Tree) reportStep(fd int, last, name string, recursive bool, before func(Step) error) error {
+func (t *Tree) reportStep(fd int, last, name string, recursive bool, before func(RenameStep) error) error {
 	i, err := t.describe(fd, last, name)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (t *Tree) reportStep(fd int, last, name string, recursive bool, before func
 	if err != nil {
 		return refine(name, err)
 	}
-	return before(Step{File: file, From: name, Piecemeal: t.foreign && recursive && i.Type == Directory})
+	return before(RenameStep{File: file, From: name, Piecemeal: t.foreign && recursive && i.Type == Directory})
 }
 
 // takeAway moves a directory out of the workspace, so that no command can change it during its removal.

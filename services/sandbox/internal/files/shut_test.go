@@ -28,7 +28,7 @@ func TestWhatCannotBeLookedForIsNotTakenForGone(t *testing.T) {
 				return
 			}
 		}
-		for _, step := range []Step{{File: file, From: "d/f"}, {File: file, From: "d/f", To: "g"}} {
+		for _, step := range []RenameStep{{File: file, From: "d/f"}, {File: file, From: "d/f", To: "g"}} {
 			if taken, known := s.Taken(step, true); known {
 				t.Errorf("%+v was taken: %v", step, taken)
 			}

@@ -166,7 +166,7 @@ func TestMove(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tree, _ := newTree(t, map[string]string{"dir/inner": "i", "empty/": "", "file": "f", "link": "->file", "out": "->" + t.TempDir()})
 			was, _ := tree.Mark(tt.from, false)
-			info, err := tree.Move(tt.from, tt.to, tt.overwrite, func(Step) error { return nil })
+			info, err := tree.Move(tt.from, tt.to, tt.overwrite, func(RenameStep) error { return nil })
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}

@@ -77,7 +77,7 @@ type Target struct {
 	CreateOnly bool   // fails if the name is taken
 	// Before is called just before the file is put in place. It gets the step, the file, and the bytes that
 	// the replaced file frees, or -1 if none is replaced.
-	Before func(p Step, i Info, replaces int64) error
+	Before func(p RenameStep, i Info, replaces int64) error
 }
 
 // maxLinks is how many links are followed at a path's end, as in the kernel.
@@ -147,7 +147,7 @@ func (t *Tree) putAt(d *Draft, name, place string, to Target) (next string, _ In
 	}
 	p := placing{
 		tree: t, file: d.file, from: unix.AT_FDCWD, dir: dir, last: last, name: name, mode: mode, old: old, created: created,
-		step: Step{Size: d.size, From: filepath.Base(d.file.Name()), Staged: true, To: name},
+		step: RenameStep{Size: d.size, From: filepath.Base(d.file.Name()), Staged: true, To: name},
 	}
 	info, err := t.rename(d, p, to)
 	return "", info, created, err
@@ -197,7 +197,7 @@ type placing struct {
 	mode    uint32
 	old     Info // the file that it replaces, unless created
 	created bool
-	step    Step
+	step    RenameStep
 }
 
 func (p placing) rename(to Target) (Info, error) {

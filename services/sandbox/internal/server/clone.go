@@ -152,7 +152,7 @@ func (p *clone) adopt(w *box.Workspace, b *box.ServiceSandbox, made *sandboxv1.R
 	defer func() { _ = t.Close() }()
 	defer w.Recount()
 	to := repositories + "/" + p.directory
-	err = t.Adopt(filepath.Join(b.Dir(), "clone"), to, func(p files.Step) error { return step(p, resp, intend) })
+	err = t.Adopt(filepath.Join(b.Dir(), "clone"), to, func(p files.RenameStep) error { return journalRename(p, resp, intend) })
 	if errors.Is(err, files.ErrExists) {
 		return nil, exists(true, p.directory)
 	}

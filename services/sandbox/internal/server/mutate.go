@@ -121,7 +121,7 @@ func (s *fileServer) put(c box.Call, t *space, d *files.Draft, name string, star
 func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Target, intend func([]byte) error, answer func(i files.Info, created bool) proto.Message) (files.Info, bool, error) {
 	var grown, inodes int64
 	counted := t.account(w, name)
-	to.Before = func(p files.Step, i files.Info, replaces int64) error {
+	to.Before = func(p files.RenameStep, i files.Info, replaces int64) error {
 		grown, inodes = d.Size()-max(replaces, 0), 0
 		if replaces < 0 {
 			inodes = 1
@@ -129,7 +129,7 @@ func place(w *box.Workspace, t *space, d *files.Draft, name string, to files.Tar
 		if err := counted.reserve(grown, inodes); err != nil {
 			return err
 		}
-		return step(p, answer(i, replaces < 0), intend)
+		return journalRename(p, answer(i, replaces < 0), intend)
 	}
 	info, created, err := t.Put(d, name, to)
 	if err == nil {
@@ -232,7 +232,7 @@ func (s *fileServer) DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequ
 			defer func() { _ = t.Close() }()
 			name := filename.Decode(r.GetPath())
 			defer t.account(w, name).recount()
-			return nil, t.Remove(name, r.GetRecursive(), func(p files.Step) error { return step(p, nil, intend) })
+			return nil, t.Remove(name, r.GetRecursive(), func(p files.RenameStep) error { return journalRename(p, nil, intend) })
 		},
 	})
 	if err != nil {
@@ -260,8 +260,8 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 			defer func() { _ = t.Close() }()
 			from, to := filename.Decode(r.GetPath()), filename.Decode(r.GetNewPath())
 			defer t.account(w, from).recount()
-			info, err := t.Move(from, to, r.GetOverwrite(), func(p files.Step) error {
-				return step(p, &sandboxv1.MoveFileResponse{}, intend)
+			info, err := t.Move(from, to, r.GetOverwrite(), func(p files.RenameStep) error {
+				return journalRename(p, &sandboxv1.MoveFileResponse{}, intend)
 			})
 			if err != nil {
 				return nil, err

@@ -15,16 +15,16 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
-// stepIntent is the journaled data of a change that takes effect in one step.
-type stepIntent struct {
-	Step   files.Step `json:"step"`
-	Answer []byte     `json:"answer,omitempty"`
+// renameIntent is the journaled data of a change that takes effect in one step.
+type renameIntent struct {
+	Step   files.RenameStep `json:"step"`
+	Answer []byte           `json:"answer,omitempty"`
 }
 
-// step journals a step that is about to be taken, and the answer.
-func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
+// journalRename journals a step that is about to be taken, and the answer.
+func journalRename(p files.RenameStep, answer proto.Message, intend func([]byte) error) error {
 	p.From, p.To = filename.Encode(p.From), filename.Encode(p.To) // a name may be invalid text
-	n := stepIntent{Step: p}
+	n := renameIntent{Step: p}
 	var err error
 	if answer != nil {
 		if n.Answer, err = proto.Marshal(answer); err != nil {
@@ -38,8 +38,8 @@ func step(p files.Step, answer proto.Message, intend func([]byte) error) error {
 	return intend(raw)
 }
 
-// readStep decodes what step journaled.
-func readStep(raw []byte) (n stepIntent, err error) {
+// readRename decodes what journalRename journaled.
+func readRename(raw []byte) (n renameIntent, err error) {
 	err = json.Unmarshal(raw, &n)
 	n.Step.From, n.Step.To = filename.Decode(n.Step.From), filename.Decode(n.Step.To)
 	return n, err
@@ -64,7 +64,7 @@ func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 		return nil, box.Unknown
 	}
 	defer func() { _ = t.Close() }()
-	n, err := readStep(i.Intent)
+	n, err := readRename(i.Intent)
 	if err != nil {
 		return nil, box.Unknown
 	}
@@ -84,7 +84,7 @@ func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 }
 
 // describe adds the file's current state to an answer, if the file is where it was put.
-func describe(t *space, n stepIntent, resp proto.Message) []byte {
+func describe(t *space, n renameIntent, resp proto.Message) []byte {
 	info, err := t.Stat(n.Step.To)
 	if err != nil || proto.Unmarshal(n.Answer, resp) != nil {
 		return n.Answer

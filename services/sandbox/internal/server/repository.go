@@ -148,7 +148,7 @@ func (s *repositoryServer) RemoveRepository(ctx context.Context, r *sandboxv1.Re
 			}
 			defer func() { _ = t.Close() }()
 			defer w.Recount()
-			err = t.Remove(repositories+"/"+r.GetDirectory(), true, func(p files.Step) error { return step(p, nil, intend) })
+			err = t.Remove(repositories+"/"+r.GetDirectory(), true, func(p files.RenameStep) error { return journalRename(p, nil, intend) })
 			if errors.Is(err, files.ErrNotFound) {
 				return nil, fmt.Errorf("%w: %s/%s", errRepositoryNotFound, repositories, r.GetDirectory())
 			}

@@ -133,7 +133,7 @@ func (a *addition) adopt(w *box.Workspace, b *box.ServiceSandbox, intend func([]
 	defer w.Recount()
 	to := repositories + "/" + a.r.GetDirectory()
 	source := filepath.Join(b.Dir(), filepath.Base(repository.CloneDir), ".git")
-	err = t.Adopt(source, to+"/.git", func(p files.Step) error { return step(p, a.made, intend) })
+	err = t.Adopt(source, to+"/.git", func(p files.RenameStep) error { return journalRename(p, a.made, intend) })
 	if errors.Is(err, files.ErrExists) { // a command was first, or it is no folder
 		return nil, fmt.Errorf("%w: %s has a .git", errRepositoryExists, to)
 	}

@@ -191,9 +191,9 @@ func frozen(d time.Duration) *durationpb.Duration {
 func snapshotMessage(r snapshot.Snapshot) *sandboxv1.Snapshot {
 	m := &sandboxv1.Snapshot{
 		Id: r.ID, Description: r.Description, Parent: r.Parent, CreateTime: timestamppb.New(r.Created),
-		Files: r.Files, Directories: r.Directories, Links: r.Links, Bytes: r.Bytes, AddedBytes: r.Added, LeftOutCount: r.LeftOut,
+		Files: r.Files, Directories: r.Directories, Links: r.Links, Bytes: r.Bytes, AddedBytes: r.Added, LeftOutCount: r.SkippedCount,
 	}
-	for _, l := range r.Left {
+	for _, l := range r.Skipped {
 		m.LeftOut = append(m.LeftOut, &sandboxv1.LeftOut{Path: l.Path, Why: l.Why})
 	}
 	return m

@@ -132,10 +132,10 @@ func (r *Snapshot) count(state *state) {
 			r.Links++
 		}
 	}
-	r.LeftOut = int64(len(state.left))
-	r.Left = slices.Clone(state.left[:min(len(state.left), maxLeft)])
-	for i, l := range r.Left {
-		r.Left[i].Path = filename.Encode(l.Path[:min(len(l.Path), maxLeftPath)])
+	r.SkippedCount = int64(len(state.skipped))
+	r.Skipped = slices.Clone(state.skipped[:min(len(state.skipped), maxSkipped)])
+	for i, l := range r.Skipped {
+		r.Skipped[i].Path = filename.Encode(l.Path[:min(len(l.Path), maxSkippedPath)])
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *Snapshot) count(state *state) {
 type state struct {
 	entries []Entry
 	index   []known // of its regular files
-	left    []Left
+	skipped []Skipped
 	linked  map[string]bool // its regular files that have other names too
 }
 
@@ -174,11 +174,11 @@ func (s *Store) readContents(ctx context.Context, t *Tree, w *walk, to sink, wor
 			todo = append(todo, f)
 		}
 	}
-	left, err := t.readAll(ctx, todo, to)
+	skipped, err := t.readAll(ctx, todo, to)
 	if err != nil {
 		return nil, err
 	}
-	return w.state(left), nil
+	return w.state(skipped), nil
 }
 
 // matches reports whether a file is unchanged.
@@ -198,13 +198,13 @@ const unsteady = -1
 
 // readAll reads files, several at a time. A file that vanishes, or is no longer a regular file, gets no
 // kind.
-func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Left, error) {
+func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Skipped, error) {
 	var mu sync.Mutex
-	var left []Left
+	var skipped []Skipped
 	leave := func(f *found, why string) {
 		mu.Lock()
 		defer mu.Unlock()
-		left = append(left, Left{Path: f.Path, Why: why})
+		skipped = append(skipped, Skipped{Path: f.Path, Why: why})
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	queue := make(chan *found)
@@ -230,7 +230,7 @@ func (t *Tree) readAll(ctx context.Context, todo []*found, to sink) ([]Left, err
 		}
 		return nil
 	})
-	return left, g.Wait()
+	return skipped, g.Wait()
 }
 
 // read reads one file of a walk.
@@ -258,10 +258,10 @@ func (t *Tree) read(f *found, to sink, buffer []byte, leave func(*found, string)
 }
 
 // state summarizes a walk. Files whose last change is too young are read again the next time.
-func (w *walk) state(left []Left) *state {
+func (w *walk) state(skipped []Skipped) *state {
 	s := &state{
 		entries: make([]Entry, 0, len(w.files)), index: make([]known, 0, len(w.files)),
-		left: append(w.left, left...), linked: map[string]bool{},
+		skipped: append(w.skipped, skipped...), linked: map[string]bool{},
 	}
 	for i := range w.files {
 		f := &w.files[i]

@@ -120,7 +120,7 @@ type walk struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one walk
 	trusted int64           // a change at or after this time, in nanoseconds since 1970, is too young
 	files   []found
-	left    []Left
+	skipped []Skipped
 	names   int64 // bytes of names and of targets of links
 }
 
@@ -212,7 +212,7 @@ func (w *walk) entry(dir *os.File, last, name string, depth int) error {
 		w.files = append(w.files, f)
 		return w.enter(dir, last, f, depth)
 	default:
-		w.left = append(w.left, Left{Path: name, Why: special(f.st.Mode)})
+		w.skipped = append(w.skipped, Skipped{Path: name, Why: special(f.st.Mode)})
 		return nil
 	}
 	w.files = append(w.files, f)

@@ -62,28 +62,28 @@ type Snapshot struct {
 	Links       int64     `json:"links"`
 	Bytes       int64     `json:"bytes"` // of the files' contents
 	Added       int64     `json:"added"` // bytes that the store grew by
-	// Left are the paths that were left out, at most 100, and why. Long paths are cut, and the names are as
+	// Skipped are the paths that the snapshot does not hold, at most 100, and why. Long paths are cut, and the names are as
 	// filename.Encode writes them.
-	Left []Left `json:"left,omitempty"`
-	// LeftOut is how many there were.
-	LeftOut int64 `json:"left_out,omitempty"`
+	Skipped []Skipped `json:"left,omitempty"`
+	// SkippedCount is how many there are.
+	SkippedCount int64 `json:"left_out,omitempty"`
 	// Clones are the calls whose clones had been made; nil if unknown.
 	Clones []string `json:"clones"`
 }
 
-// Left is a file that a snapshot does not hold, or not as it was.
-type Left struct {
+// Skipped is a file that a snapshot does not hold, or not as it was.
+type Skipped struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
 }
 
 const (
-	packsDir     = "packs"
-	recordsDir   = "snapshots"
-	indexFile    = "index"
-	recordSuffix = ".json"
-	maxLeft      = 100
-	maxLeftPath  = 1024 // bytes
+	packsDir       = "packs"
+	recordsDir     = "snapshots"
+	indexFile      = "index"
+	recordSuffix   = ".json"
+	maxSkipped     = 100
+	maxSkippedPath = 1024 // bytes
 )
 
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)

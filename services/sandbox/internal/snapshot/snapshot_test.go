@@ -150,8 +150,8 @@ func TestWhatIsNoFileIsLeftOutAndLeftAlone(t *testing.T) {
 	p.must(err)
 	defer func() { _ = l.Close() }()
 	got := p.create("one")
-	want := []Left{{"d/fifo", "it is a FIFO"}, {"sock", "it is a socket"}}
-	if diff := cmp.Diff(want, got.Left); diff != "" || got.LeftOut != 2 {
+	want := []Skipped{{"d/fifo", "it is a FIFO"}, {"sock", "it is a socket"}}
+	if diff := cmp.Diff(want, got.Skipped); diff != "" || got.SkippedCount != 2 {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 	p.must(unix.Mkfifo(p.path("new/fifo"), 0o600))

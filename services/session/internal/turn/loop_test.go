@@ -37,7 +37,7 @@ func start(t *testing.T, answers ...any) (*turntest.Fixture, *Worker, *turntest.
 	return f, New(&Deps{
 		Store: f.Store, Committer: f.Committer, Tools: noTools{}, Workspace: workspace.Config{Checkpoints: workspace.CheckpointConfig{Keep: 10}},
 		Resolve:   func(string) (state.Resolved, error) { return turntest.Model(m), nil },
-		Telemetry: turntest.Telemetry(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BudgetLines: &budget.Lines{}, MaxClaims: 5, PeerPatience: time.Minute,
+		Telemetry: turntest.Telemetry(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BudgetQueues: &budget.Queues{}, MaxClaims: 5, PeerPatience: time.Minute,
 	}, f.Lease), m
 }
 

@@ -60,10 +60,10 @@ type Deps struct {
 	Workspace workspace.Config
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
-	// Budgets are the operator's. BudgetLines has the turns of all workers that wait for a budget.
-	Budgets     budget.Config
-	BudgetLines *budget.Lines
-	Compaction  compact.Config
+	// Budgets are the operator's. BudgetQueues has the turns of all workers that wait for a budget.
+	Budgets      budget.Config
+	BudgetQueues *budget.Queues
+	Compaction   compact.Config
 	// MaxClaims is how often a turn is claimed without a new committed step; the
 	// next claim ends it.
 	MaxClaims int
@@ -109,7 +109,7 @@ func New(d *Deps, l store.Lease) *Worker {
 		Lease: l, Store: d.Store, Logger: d.Log, Resolve: d.Resolve, PeerPatience: d.PeerPatience, AnswerTTL: d.AnswerTTL, Claims: l.Claims,
 	}}
 	w.session.SetSuspect(l.Suspect)
-	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Lines: d.BudgetLines, Telemetry: d.Telemetry})
+	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
 	w.tools = toolset.New(d.Tools.ListTools)
 	w.calls = calls.New(calls.Config{Client: d.Tools, Telemetry: d.Telemetry}, w.tools)
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)

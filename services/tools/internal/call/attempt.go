@@ -122,7 +122,7 @@ func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, r
 	if err != nil {
 		return err
 	}
-	if err := a.move(ctx, store.Finished, bytes); err != nil {
+	if err := a.journal(ctx, store.Finished, bytes); err != nil {
 		return err
 	}
 	a.observe.ended(ctx, a.span, a.Tool, result)
@@ -136,7 +136,7 @@ func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, r
 
 func (a *attempt) ask(ctx context.Context, d permission.Decision) error {
 	if a.rec.State != store.Asked {
-		if err := a.move(ctx, store.Asked, nil); err != nil {
+		if err := a.journal(ctx, store.Asked, nil); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (a *attempt) ask(ctx context.Context, d permission.Decision) error {
 }
 
 func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
-	if err := a.move(ctx, store.Delegated, nil); err != nil {
+	if err := a.journal(ctx, store.Delegated, nil); err != nil {
 		return err
 	}
 	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
@@ -156,8 +156,8 @@ func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
 	return a.send(delegatedPiece(a.Tool, a.Arguments))
 }
 
-// move journals a new state, fenced, from the state that was read.
-func (a *attempt) move(ctx context.Context, to store.State, result []byte) error {
+// journal stores a new state, fenced, from the state that was read.
+func (a *attempt) journal(ctx context.Context, to store.State, result []byte) error {
 	return a.Store.Move(ctx, a.Ref, store.Change{
 		From: a.rec.State, To: to, Fenced: true, Tool: a.Tool, Digest: a.digest, Result: result, At: a.Now(),
 		Owner: a.Self, TTL: a.Lease, Claim: a.rec.Claim,
@@ -166,11 +166,11 @@ func (a *attempt) move(ctx context.Context, to store.State, result []byte) error
 
 // start journals the call as started, and runs it.
 func (a *attempt) start(ctx context.Context, t *tool.Tool, args schema.Arguments, d permission.Decision) error {
-	r, other, err := a.claim(ctx, t, args)
+	r, other, err := a.acquireRun(ctx, t, args)
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
-	if err := a.move(ctx, store.Started, nil); err != nil {
+	if err := a.journal(ctx, store.Started, nil); err != nil {
 		a.abandon(r)
 		return err
 	}
@@ -204,7 +204,7 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 	if refused != nil {
 		return a.end(ctx, nil, refused)
 	}
-	r, other, err := a.claim(ctx, t, args)
+	r, other, err := a.acquireRun(ctx, t, args)
 	if err != nil || other != nil {
 		return errors.Join(err, a.attach(ctx, other))
 	}
@@ -233,9 +233,9 @@ func (e *Engine) stillMine(ctx context.Context, r *run) error {
 	return err
 }
 
-// claim waits for a slot and makes a run for the call, or returns the existing
+// acquireRun waits for a slot and makes a run for the call, or returns the existing
 // run.
-func (a *attempt) claim(ctx context.Context, t *tool.Tool, args schema.Arguments) (mine, other *run, err error) {
+func (a *attempt) acquireRun(ctx context.Context, t *tool.Tool, args schema.Arguments) (mine, other *run, err error) {
 	if other := a.find(a.Ref); other != nil {
 		return nil, other, nil
 	}

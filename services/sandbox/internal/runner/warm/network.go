@@ -58,7 +58,7 @@ func (s *sandbox) become(to box.Sandbox) error {
 	}
 	s.spec = to
 	if was.Limits != l {
-		if err := s.lower(l); err != nil {
+		if err := s.lowerLimits(l); err != nil {
 			return err
 		}
 	}
@@ -74,19 +74,6 @@ func (s *sandbox) become(to box.Sandbox) error {
 		return errors.New("it was made without a way out")
 	}
 	return s.serveNetwork(unserved)
-}
-
-// lower sets lower limits for an unused sandbox.
-func (s *sandbox) lower(l box.Limits) error {
-	if s.init == 0 {
-		return errors.New("the limits of a sandbox elsewhere do not change")
-	}
-	if s.group != nil {
-		if err := s.group.Limit(groupOf(l)); err != nil {
-			return err
-		}
-	}
-	return Limit(s.init, s.spec.Owner, Resources(l))
 }
 
 // listener asks init for the listener. No command runs yet, so init is unharmed and sends nothing else.

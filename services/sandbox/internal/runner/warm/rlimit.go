@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,19 @@ func Resources(l box.Limits) []Resource {
 		{"msgqueue", unix.RLIMIT_MSGQUEUE, 1 << 20},
 		{"sigpending", unix.RLIMIT_SIGPENDING, 4096},
 	}
+}
+
+// lowerLimits sets lower limits for an unused sandbox.
+func (s *sandbox) lowerLimits(l box.Limits) error {
+	if s.init == 0 {
+		return errors.New("the limits of a sandbox elsewhere do not change")
+	}
+	if s.group != nil {
+		if err := s.group.Limit(groupOf(l)); err != nil {
+			return err
+		}
+	}
+	return Limit(s.init, s.spec.Owner, Resources(l))
 }
 
 // Limit lowers the limits of a sandbox in which nothing runs yet. A process may do that to another one of

@@ -77,7 +77,7 @@ func start(t *testing.T, s agent.Spec, budgets budget.Config, answers ...any) *f
 	c := calls.New(calls.Config{Client: f.tools, Telemetry: turntest.Telemetry(t)}, set)
 	w := workspace.New(workspace.Config{Sandbox: noSandbox{}}, set, c.End)
 	f.Compactor = New(Config{At: 50, SummaryTokens: 500}, turntest.Telemetry(t),
-		spend.New(spend.Config{Budgets: budgets, Lines: &budget.Lines{}, Telemetry: turntest.Telemetry(t)}), w, &Hook{Calls: c, Workspace: w})
+		spend.New(spend.Config{Budgets: budgets, Queues: &budget.Queues{}, Telemetry: turntest.Telemetry(t)}), w, &Hook{Calls: c, Workspace: w})
 	return f
 }
 

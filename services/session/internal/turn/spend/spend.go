@@ -22,8 +22,8 @@ const minOutput = 1024
 
 // Config is what all workers share.
 type Config struct {
-	Budgets   budget.Config // the operator's
-	Lines     *budget.Lines // the turns of all workers that wait for a budget
+	Budgets   budget.Config  // the operator's
+	Queues    *budget.Queues // the turns of all workers that wait for a budget
 	Telemetry telemetry.Telemetry
 }
 

@@ -26,7 +26,7 @@ func (s *Spend) commitReserve(sc state.Scope, write store.Write, ask *store.Rese
 	sc = sc.With(ctx)
 	for later(ask) && ctx.Err() == nil {
 		d := ask.Answer.Denied
-		leave, err := s.Lines.Enter(ctx, sc.Lease.Tenant, d.Scope, d.Subject)
+		leave, err := s.Queues.Enter(ctx, sc.Lease.Tenant, d.Scope, d.Subject)
 		if err != nil {
 			return nil // the time is up, and the denial stands
 		}

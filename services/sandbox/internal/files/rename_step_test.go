@@ -10,7 +10,7 @@ import (
 // TestWhatCanBeToldOfAStep takes a step, or does not, and has others come.
 func TestWhatCanBeToldOfAStep(t *testing.T) {
 	t.Parallel()
-	put := func(s *Space, before func(Step) error) error {
+	put := func(s *Space, before func(RenameStep) error) error {
 		d, err := s.Draft()
 		if err != nil {
 			return err
@@ -19,14 +19,14 @@ func TestWhatCanBeToldOfAStep(t *testing.T) {
 		if _, err := d.Write([]byte("text")); err != nil {
 			return err
 		}
-		_, _, err = s.Put(d, "to", Target{Before: func(p Step, _ Info, _ int64) error { return before(p) }})
+		_, _, err = s.Put(d, "to", Target{Before: func(p RenameStep, _ Info, _ int64) error { return before(p) }})
 		return err
 	}
-	move := func(s *Space, before func(Step) error) error {
+	move := func(s *Space, before func(RenameStep) error) error {
 		_, err := s.Move("from", "to", false, before)
 		return err
 	}
-	remove := func(s *Space, before func(Step) error) error { return s.Remove("from", true, before) }
+	remove := func(s *Space, before func(RenameStep) error) error { return s.Remove("from", true, before) }
 	nothing := func(string) error { return nil }
 	again := func(name string) func(string) error {
 		return func(dir string) error {
@@ -44,7 +44,7 @@ func TestWhatCanBeToldOfAStep(t *testing.T) {
 	const yes, no, unknown = "yes", "no", "unknown"
 	for _, tc := range []struct {
 		name            string
-		step            func(*Space, func(Step) error) error
+		step            func(*Space, func(RenameStep) error) error
 		others          func(dir string) error
 		before, after   string // if it was not taken, and if it was
 		before2, after2 string // … and the machine crashed since
@@ -72,10 +72,10 @@ func TestWhatCanBeToldOfAStep(t *testing.T) {
 			tree, dir := newTree(t, map[string]string{"from": "x"})
 			s, err := tree.With(nil)
 			must(t, err)
-			var step Step
+			var step RenameStep
 			stop := errors.New("a crash")
 			kept := filepath.Join(t.TempDir(), "kept")
-			err = tc.step(s, func(p Step) error {
+			err = tc.step(s, func(p RenameStep) error {
 				if step = p; taken {
 					return nil
 				}

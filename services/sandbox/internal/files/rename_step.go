@@ -16,9 +16,9 @@ type Mark struct {
 	Born  int64  `json:"born,omitempty"` // in nanoseconds; zero if the file system does not record it
 }
 
-// Step is how a change takes effect: at one moment one file gets another name, or loses its name. After a
-// crash it shows whether that moment has passed.
-type Step struct {
+// RenameStep is how a change takes effect: at one moment one file gets another name, or loses its name.
+// After a crash it shows whether that moment has passed.
+type RenameStep struct {
 	File Mark  `json:"file"`
 	Size int64 `json:"size,omitempty"` // of a draft
 	// From is the name before. If Staged, it is in the staging folder, which only the service changes;
@@ -32,7 +32,7 @@ type Step struct {
 }
 
 // below returns the step as seen by the workspace that shows a mount's files at an alias.
-func (p Step) below(alias string) Step {
+func (p RenameStep) below(alias string) RenameStep {
 	p.Mount = alias
 	if !p.Staged {
 		p.From = path.Join(alias, p.From)
@@ -45,7 +45,7 @@ func (p Step) below(alias string) Step {
 
 // Taken reports whether a step was taken, and whether that is known. sameBoot means that the machine has
 // not crashed since, so the files are as the service left them.
-func (s *Space) Taken(p Step, sameBoot bool) (taken, known bool) {
+func (s *Space) Taken(p RenameStep, sameBoot bool) (taken, known bool) {
 	if !p.Staged && s.Alias(p.From) != p.Mount || p.To != "" && s.Alias(p.To) != p.Mount {
 		return false, false // the mount is gone or replaced
 	}
