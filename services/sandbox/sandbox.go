@@ -108,7 +108,8 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {
 		return nil, err
 	}
-	if s.room, err = c.watch(data); err != nil {
+	folder := room.Folder{Name: "data directory", Path: data}
+	if s.room, err = c.watch(folder); err != nil {
 		return nil, err
 	}
 	keep, err := s.openQuota(c, level, data, owners)
@@ -119,7 +120,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, DiskSpace: s.room, Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
+		Mounts: s.mounts, DiskSpace: s.room, DataSpace: room.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder), Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {
@@ -160,14 +161,14 @@ func realPath(dir string) (string, error) {
 }
 
 // watch returns a watch of the disks that the node writes to.
-func (c Config) watch(data string) (*room.Watch, error) {
-	folders := []string{data}
-	if folder := c.ObjectStore.folder(); folder != "" {
-		folders = append(folders, folder)
+func (c Config) watch(data room.Folder) (*room.Watch, error) {
+	folders := []room.Folder{data}
+	if path := c.ObjectStore.folder(); path != "" && path != data.Path {
+		folders = append(folders, room.Folder{Name: "object store", Path: path})
 	}
 	for _, f := range folders {
-		if err := os.MkdirAll(f, 0o700); err != nil {
-			return nil, fmt.Errorf("make the folder %s: %w", f, err)
+		if err := os.MkdirAll(f.Path, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder %s: %w", f.Path, err)
 		}
 	}
 	w := room.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folders...)

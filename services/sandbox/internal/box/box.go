@@ -110,7 +110,8 @@ type Options struct {
 	Observer        Observer
 	Network         Network   // nil: no sandbox is given one
 	Mounts          Mounts    // nil: there are none
-	DiskSpace       DiskSpace // nil: disks are not watched
+	DiskSpace       DiskSpace // of all disks, to refuse new work; nil: they are not watched
+	DataSpace       DiskSpace // of the disk that commands write to; nil: commands are not ended for room
 	Quota           Quota     // nil: the size of workspaces is counted, not kept
 	// Reclaim removes data that a workspace's snapshots no longer need. The caller has exclusive use of the
 	// snapshots. If nil, nothing is removed.

@@ -36,8 +36,8 @@ func (n *Node) Acknowledge(c Call) error {
 }
 
 // Cancel kills a command and all its processes, and refuses its call from now on. When it returns, nothing
-// of the command runs. It returns nil for a command that had not started. It reports a command as lost if
-// the machine may have lost its start; the call may then also be a change of a file.
+// of the command runs. It returns nil for a command that had not started; the call may then also be a
+// change of a file.
 func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
 	s, leave, err := n.enter(c.Key)
 	if err != nil {

@@ -11,6 +11,8 @@ const (
 	floorPause = 250 * time.Millisecond
 	// floorPatience is how long the commands of a session may take to end before the next look.
 	floorPatience = 5 * time.Second
+	// spacePatience is how long the file system may take to free the space of ended commands.
+	spacePatience = 5 * time.Second
 	// minWrittenBytes is what a session's commands may have written and still be spared.
 	minWrittenBytes = 1 << 20
 	// inodeBytes is how many bytes a new file counts for, besides its contents.
@@ -23,18 +25,20 @@ type running struct {
 	process Process
 	stop    func(Outcome)
 	begun   time.Time
-	size    Usage // of the workspace when it began
-	stopped bool  // it is being ended to make room; guarded by the node's mu
+	size    Usage // of the workspace when it began, if sized
+	sized   bool
+	stopped bool // it is being ended to make room; guarded by the node's mu
 }
 
 // runs registers a command that runs, until the returned function is called.
 func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
 	n := s.node
-	r := &running{session: s, process: p, stop: stop, begun: n.o.Now(), size: s.workspace.usage.last()}
+	r := &running{session: s, process: p, stop: stop, begun: n.o.Now()}
+	r.size, r.sized = s.workspace.usage.last()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running[r] = struct{}{}
-	if n.o.DiskSpace != nil && !n.guarded {
+	if n.o.DataSpace != nil && !n.guarded {
 		n.guarded = true
 		n.guard.Go(n.keepFloor)
 	}
@@ -82,10 +86,12 @@ func (n *Node) activeSessions() []*activeSession {
 // measure finds out how much the session's commands have written: what the workspace has grown by since the
 // first of them began, and what their processes have written by themselves.
 func (a *activeSession) measure() {
-	now := a.session.workspace.usage.last()
+	now, known := a.session.workspace.usage.last()
 	var grown, written int64
 	for _, r := range a.commands {
-		grown = max(grown, now.Bytes-r.size.Bytes+inodeBytes*(now.Inodes-r.size.Inodes))
+		if known && r.sized {
+			grown = max(grown, now.Bytes-r.size.Bytes+inodeBytes*(now.Inodes-r.size.Inodes))
+		}
 		written = max(written, r.process.Written()) // of the whole sandbox
 		if r.begun.After(a.begun) {
 			a.begun = r.begun
@@ -119,12 +125,12 @@ func (n *Node) keepFloor() {
 // endHeaviestWriter ends the commands of one session if the disk is nearly full: of the one that has written most. It
 // spares sessions that have written little, unless the disk has lost half of the room that must stay free.
 func (n *Node) endHeaviestWriter() {
-	short := n.checkDiskSpace()
-	if short == nil || !n.o.DiskSpace.Tight() { // the second: its room is unknown
+	short := n.o.DataSpace.Check()
+	if short == nil || !n.o.DataSpace.Tight() { // the second: its room is unknown
 		return
 	}
 	all := n.activeSessions()
-	if len(all) == 0 || all[0].wrote < minWrittenBytes && !n.o.DiskSpace.Low() {
+	if len(all) == 0 || all[0].wrote < minWrittenBytes && !n.o.DataSpace.Low() {
 		return
 	}
 	most := all[0]
@@ -135,7 +141,7 @@ func (n *Node) endHeaviestWriter() {
 	}
 	n.mu.Unlock()
 	for _, r := range most.commands {
-		r.stop(overLimit(DiskLimit, hitDisk, "the command was ended because "+short.Error()+". The commands of this session wrote most. Write less at a time"))
+		r.stop(overLimit(DiskLimit, hitDisk, "the command was ended because "+short.Error()+". What it has written to the workspace is kept. Write less at a time, or ask the operator for room"))
 	}
 	late := time.NewTimer(floorPatience)
 	defer late.Stop()
@@ -144,6 +150,31 @@ func (n *Node) endHeaviestWriter() {
 		case <-r.process.Ended():
 		case <-late.C:
 			return
+		}
+	}
+	n.awaitSpace()
+}
+
+// awaitSpace waits until the floor holds, because a file system may free the space of deleted files late. It
+// gives up when that takes long, or when what is free falls further.
+func (n *Node) awaitSpace() {
+	bytes, inodes := n.o.DataSpace.Free()
+	late := time.NewTimer(spacePatience)
+	defer late.Stop()
+	look := time.NewTicker(floorPause)
+	defer look.Stop()
+	for n.o.DataSpace.Check() != nil {
+		b, i := n.o.DataSpace.Free()
+		if bytes-b >= minWrittenBytes || inodes-i >= minWrittenBytes/inodeBytes {
+			return
+		}
+		bytes, inodes = max(bytes, b), max(inodes, i)
+		select {
+		case <-n.quit:
+			return
+		case <-late.C:
+			return
+		case <-look.C:
 		}
 	}
 }

@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// disk is a Room as a test sets it.
-type disk struct{ full, low bool }
+// disk is a DiskSpace as a test sets it. While it is full, what is free falls with each look.
+type disk struct {
+	full, low bool
+	falls     int64 // by so many bytes
+	free      int64
+}
 
 func (d *disk) Check() error {
 	if d.full {
@@ -20,6 +24,10 @@ func (d *disk) Check() error {
 }
 func (d *disk) Tight() bool { return d.full }
 func (d *disk) Low() bool   { return d.low }
+func (d *disk) Free() (bytes, inodes int64) {
+	d.free -= d.falls
+	return d.free, 0
+}
 
 // writes is a process that has written some bytes, and runs until it is killed.
 type writes struct {
@@ -60,9 +68,8 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 		"the younger of two that wrote the same": {nil, true, 1, "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			room := &disk{}
+			room := &disk{falls: minWrittenBytes}
 			o := options(t, &hold{bytes: tc.bytes})
-			o.DiskSpace = room
 			n := openNode(t, o)
 			execs := map[string]*Exec{}
 			for _, session := range []string{"a", "b", "c"} {
@@ -74,6 +81,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 				}
 				execs[session] = e
 			}
+			n.o.DataSpace = room
 			n.endHeaviestWriter()
 			for _, e := range execs {
 				if e.Outcome() != nil {
@@ -98,6 +106,127 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A full disk of another folder, such as the object store's, ends no command.
+func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
+	o := options(t, &hold{bytes: map[string]int64{"a": 2 << 20}})
+	all := &disk{}
+	o.DiskSpace = all
+	n := openNode(t, o)
+	ensure(t, n, Key{"t", "s"})
+	e, _, err := n.Start(t.Context(), testCall("x"), Spec{Argv: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.full, all.low = true, true
+	n.o.DataSpace = &disk{}
+	n.endHeaviestWriter()
+	if e.mu.Lock(); e.stopped != nil {
+		t.Error("the command was ended:", e.stopped.Message)
+	}
+	e.mu.Unlock()
+	if _, _, err := n.Start(t.Context(), testCall("y"), Spec{Argv: []string{"a"}}); err == nil {
+		t.Error("a new command starts")
+	}
+}
+
+// lateDisk is full until some looks after the first.
+type lateDisk struct {
+	disk
+
+	looks int
+}
+
+func (d *lateDisk) Check() error {
+	d.looks--
+	d.full = d.looks >= 0
+	return d.disk.Check()
+}
+
+// A file system may free the space of deleted files some time after a command's end.
+func TestSpaceThatIsFreedLateSparesTheNextSession(t *testing.T) {
+	n := openNode(t, options(t, &hold{bytes: map[string]int64{"a": 3 << 20, "b": 2 << 20}}))
+	execs := map[string]*Exec{}
+	for _, session := range []string{"a", "b"} {
+		k := Key{"t", session}
+		ensure(t, n, k)
+		e, _, err := n.Start(t.Context(), Call{Key: k, Epoch: 1, ID: "x"}, Spec{Argv: []string{session}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		execs[session] = e
+	}
+	disk := &lateDisk{looks: 3}
+	n.o.DataSpace = disk
+	n.endHeaviestWriter()
+	if disk.full {
+		t.Error("it did not wait")
+	}
+	n.endHeaviestWriter()
+	<-execs["a"].done
+	if e := execs["b"]; e.Outcome() != nil {
+		t.Errorf("the next session: %+v", e.Outcome())
+	}
+}
+
+// A workspace of unknown size has not grown.
+func TestAnUnknownSizeIsNoGrowth(t *testing.T) {
+	n := openNode(t, options(t, &hold{}))
+	ensure(t, n, Key{"t", "s"})
+	e, _, err := n.Start(t.Context(), testCall("w"), Spec{Argv: []string{"w"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e.session(t), "a", "b", "c", "d")
+	e.stop(Outcome{Reason: Cancelled})
+	<-e.done
+	s, leave, err := n.enter(Key{"t", "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	s.workspace.usage.forget()
+	p := &writes{endless: endless{end: make(chan struct{})}}
+	r := &running{session: s, process: p}
+	r.size, r.sized = s.workspace.usage.last()
+	if _, err := s.workspace.usage.get(s.workspace.limits(), s.workspace.folders()...); err != nil {
+		t.Fatal(err)
+	}
+	a := &activeSession{session: s, commands: []*running{r}}
+	if a.measure(); a.wrote != 0 {
+		t.Errorf("%d bytes", a.wrote)
+	}
+}
+
+// The node may end a task for room while the task ends by itself.
+func TestATaskEndsWhileTheNodeEndsIt(t *testing.T) {
+	n := openNode(t, options(t, &hold{}))
+	ensure(t, n, Key{"t", "s"})
+	s, leave, err := n.enter(Key{"t", "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	p, err := (&hold{}).Start(t.Context(), Command{Argv: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan struct{})
+	over := func() (limit, why string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for r := range n.running { // which the node has chosen before
+			go func() { r.stop(Outcome{Reason: DiskLimit}); close(looked) }()
+		}
+		return "", ""
+	}
+	p.Kill()
+	o := s.await(t.Context(), p, Task{}, Limits{Timeout: time.Minute, FloodBytes: 1}, over)
+	<-looked
+	if o.Reason != DiskLimit && o.Reason != Signaled {
+		t.Errorf("%+v", o)
 	}
 }
 

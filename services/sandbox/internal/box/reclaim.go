@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// DiskSpace reports whether the disks that the node writes to have room.
+// DiskSpace reports whether disks that the node writes to have room.
 type DiskSpace interface {
 	// Check returns an error if new work must be refused.
 	Check() error
@@ -19,6 +19,8 @@ type DiskSpace interface {
 	Tight() bool
 	// Low reports whether half of what must stay free is gone.
 	Low() bool
+	// Free returns how many bytes and inodes are free where there are least. Unknown numbers are zero.
+	Free() (bytes, inodes int64)
 }
 
 // reclaimPause is the shortest time between two clearings.

@@ -123,8 +123,8 @@ type Process interface {
 	// Terminals returns how many pseudo-terminals are open in its sandbox, as far as known. It is zero where
 	// the sandbox limits them.
 	Terminals() int
-	// Written returns how many bytes the running processes of its sandbox have written to disks, as far as
-	// known. It takes milliseconds.
+	// Written returns how many bytes the processes of its sandbox have written to disks since a command runs
+	// there, as far as known. Ended processes count. It takes milliseconds.
 	Written() int64
 	// Kill ends the command and all its processes at once.
 	Kill()

@@ -131,14 +131,14 @@ func (t *tally) forget() {
 	t.reports++
 }
 
-// last returns the size as last counted, or nothing if it is not known.
-func (t *tally) last() Usage {
+// last returns the size as last counted, if it is known.
+func (t *tally) last() (u Usage, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known == nil {
-		return Usage{}
+		return Usage{}, false
 	}
-	return t.known.Usage
+	return t.known.Usage, true
 }
 
 // add records what a change by the service added.

@@ -116,7 +116,7 @@ func (s *session) startTask(ctx context.Context, c Command) (Process, error) {
 
 // await follows a started process to its end, and ends it at its limits or with the context.
 func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over func() (limit, why string)) Outcome {
-	var mu sync.Mutex // guards why until the end
+	var mu sync.Mutex // guards why
 	var why Outcome
 	stop := func(o Outcome) {
 		mu.Lock()
@@ -145,7 +145,10 @@ func (s *session) await(ctx context.Context, p Process, t Task, l Limits, over f
 			inTime()
 			exit := p.Wait()
 			awaitCopies(p, &copies)
-			if _, full := over(); full != "" && why.Reason == "" {
+			_, full := over()
+			mu.Lock() // the node may still end it for room
+			defer mu.Unlock()
+			if full != "" && why.Reason == "" {
 				why = Outcome{Reason: WorkspaceLimit, Message: full}
 			}
 			return taskOutcome(exit, why)

@@ -9,9 +9,10 @@ import (
 // full is a disk that is nearly full.
 type full struct{}
 
-func (full) Check() error { return nil }
-func (full) Tight() bool  { return true }
-func (full) Low() bool    { return false }
+func (full) Check() error                { return nil }
+func (full) Tight() bool                 { return true }
+func (full) Low() bool                   { return false }
+func (full) Free() (bytes, inodes int64) { return 0, 0 }
 
 // The import of a workspace takes as long as its sender
 // takes. The node goes on meanwhile.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -23,17 +22,20 @@ type Free struct {
 	AnyInodes bool
 }
 
+// Folder is a folder whose file system is watched. Errors show its name, not its path.
+type Folder struct{ Name, Path string }
+
 // Watch watches folders. It is safe for concurrent use.
 type Watch struct {
 	bytes, inodes int64
-	folders       []string
+	folders       []Folder
 	look          func(string) (Free, error)
 }
 
 // New watches the file systems of some folders. Each must keep the given numbers of bytes and inodes free;
 // zero means no requirement.
-func New(bytes, inodes int64, folders ...string) *Watch {
-	return &Watch{bytes: bytes, inodes: inodes, folders: slices.Compact(folders), look: look}
+func New(bytes, inodes int64, folders ...Folder) *Watch {
+	return &Watch{bytes: bytes, inodes: inodes, folders: folders, look: look}
 }
 
 func look(folder string) (Free, error) {
@@ -58,17 +60,34 @@ func (w *Watch) Low() bool {
 	return errors.Is(w.check(func(floor int64) int64 { return floor / 2 }), ErrFull)
 }
 
+// Free returns how many bytes and inodes are free where there are least. Unknown numbers are zero.
+func (w *Watch) Free() (bytes, inodes int64) {
+	for i, folder := range w.folders {
+		free, err := w.look(folder.Path)
+		if err != nil {
+			return 0, 0
+		}
+		if i == 0 || free.Bytes < bytes {
+			bytes = free.Bytes
+		}
+		if i == 0 || free.Inodes < inodes {
+			inodes = free.Inodes
+		}
+	}
+	return bytes, inodes
+}
+
 // check compares what is free with a share of the floor.
 func (w *Watch) check(share func(floor int64) int64) error {
 	for _, folder := range w.folders {
-		free, err := w.look(folder)
+		free, err := w.look(folder.Path)
 		switch {
 		case err != nil:
 			return err
 		case free.Bytes < share(w.bytes):
-			return fmt.Errorf("%w: %d bytes are free in the file system of %s, and at least %d must stay free (`disk.free-bytes`): try again later, or free space there", ErrFull, free.Bytes, folder, w.bytes)
+			return fmt.Errorf("%w: %d bytes are free in the file system of the %s, and at least %d must stay free (`disk.free-bytes`): try again later, or free space there", ErrFull, free.Bytes, folder.Name, w.bytes)
 		case !free.AnyInodes && free.Inodes < share(w.inodes):
-			return fmt.Errorf("%w: %d inodes are free in the file system of %s, and at least %d must stay free (`disk.free-inodes`): try again later, or delete files there", ErrFull, free.Inodes, folder, w.inodes)
+			return fmt.Errorf("%w: %d inodes are free in the file system of the %s, and at least %d must stay free (`disk.free-inodes`): try again later, or delete files there", ErrFull, free.Inodes, folder.Name, w.inodes)
 		}
 	}
 	return nil
@@ -84,11 +103,11 @@ func (w *Watch) Observe(m metric.Meter) error {
 	}
 	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for _, folder := range w.folders {
-			free, err := w.look(folder)
+			free, err := w.look(folder.Path)
 			if err != nil {
 				return err
 			}
-			where := metric.WithAttributes(attribute.String("fairlead.folder", folder))
+			where := metric.WithAttributes(attribute.String("fairlead.folder", folder.Path))
 			o.ObserveInt64(bytes, free.Bytes, where)
 			if !free.AnyInodes {
 				o.ObserveInt64(inodes, free.Inodes, where)

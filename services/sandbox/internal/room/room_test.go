@@ -25,7 +25,7 @@ func TestAFolderIsFullByBytesOrInodes(t *testing.T) {
 		{"inodes are made as needed", map[string]Free{"a": {Bytes: 1000, AnyInodes: true}, "b": {Bytes: 1000, AnyInodes: true}}, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := New(100, 10, "a", "b")
+			w := New(100, 10, Folder{"first", "a"}, Folder{"second", "b"})
 			w.look = func(f string) (Free, error) { return tt.free[f], nil }
 			err := w.Check()
 			if tt.full == "" && err != nil || tt.full != "" && (!errors.Is(err, ErrFull) || !strings.Contains(err.Error(), tt.full)) {
@@ -40,7 +40,7 @@ func TestAFolderIsFullByBytesOrInodes(t *testing.T) {
 
 func TestTheKernelIsAskedEachTime(t *testing.T) {
 	t.Parallel()
-	w := New(1, 1, t.TempDir())
+	w := New(1, 1, Folder{"data directory", t.TempDir()})
 	if err := w.Check(); err != nil {
 		t.Error(err)
 	}
@@ -52,7 +52,7 @@ func TestTheKernelIsAskedEachTime(t *testing.T) {
 	if err := w.Check(); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
-	if err := New(1, 1, "/does/not/exist").Check(); err == nil || errors.Is(err, ErrFull) {
+	if err := New(1, 1, Folder{"data directory", "/does/not/exist"}).Check(); err == nil || errors.Is(err, ErrFull) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -61,7 +61,7 @@ func TestWhatIsFreeIsMeasured(t *testing.T) {
 	t.Parallel()
 	reader := metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
-	w := New(100, 10, "a")
+	w := New(100, 10, Folder{"data directory", "a"})
 	w.look = func(string) (Free, error) { return Free{Bytes: 7, Inodes: 70}, nil }
 	if err := w.Observe(provider.Meter("test")); err != nil {
 		t.Fatal(err)

@@ -201,6 +201,14 @@ func testWritten(t *testing.T, s Subject) {
 	}
 	p.Kill()
 	finish(p)
+	c = s.command(t, "exec 3> held; rm held; for i in 1 2; do (head -c 500000 /dev/zero >&3 & echo $! > orphan); while kill -0 $(cat orphan) 2>/dev/null; do sleep 0.01; done; done; echo ready; read")
+	c.Stdin = true
+	p = launch(t, r, c)
+	if n := p.Written(); os.Getuid() == 0 && n < 1_000_000 || n > 1_500_000 {
+		t.Errorf("by orphans that have ended: %d bytes", n)
+	}
+	p.Kill()
+	finish(p)
 	p = launch(t, r, s.command(t, "echo ready; sleep 60"))
 	if n := p.Written(); n > 100_000 {
 		t.Errorf("the next one wrote %d bytes", n)

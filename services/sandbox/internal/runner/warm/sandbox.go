@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,10 @@ type sandbox struct {
 	ready           chan struct{} // closed when it was made or could not be
 	fault           error         // why it could not be made; valid once ready is closed
 	done            chan struct{} // closed when nothing of it is left
+
+	// reaped is what init had written, by itself and for reaped processes, when the sandbox was last without a
+	// command.
+	reaped atomic.Int64
 
 	// turn is held while a command starts, or while the remains of one are killed, so that the new command
 	// is not mistaken for remains.

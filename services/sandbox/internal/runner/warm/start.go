@@ -38,6 +38,9 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 		s.r.leave(s, true)
 		return nil, err
 	}
+	if alone {
+		s.rememberReaped()
+	}
 	if err := p.ask(c, alone, done); err != nil {
 		p.clear()
 		p.closeOurs()

@@ -2,6 +2,7 @@ package warm
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strconv"
 )
@@ -16,10 +17,33 @@ func (p *process) Written() (bytes int64) {
 	}
 	_ = s.as(func() error {
 		for _, pid := range Namespace(holder) {
-			if pid != s.init { // it has the bytes of ended processes, too
+			if pid != holder {
 				bytes += writtenBy(pid)
 			}
 		}
+		return nil
+	})
+	return bytes + max(s.writtenByFirst(holder)-s.reaped.Load(), 0)
+}
+
+// rememberReaped remembers what the sandbox's first process has written while no command runs. The kernel
+// counts reaped processes for the one that reaps them: that is init for orphans and for ended commands.
+func (s *sandbox) rememberReaped() {
+	if holder := s.holder(); holder != 0 {
+		s.reaped.Store(s.writtenByFirst(holder))
+	}
+}
+
+// writtenByFirst is writtenBy of the sandbox's first process. Its files in /proc belong to root, because it
+// hides its memory. So the service opens its file itself; without root it cannot, and the result is zero.
+func (s *sandbox) writtenByFirst(holder int) (bytes int64) {
+	f, err := os.Open(ioFile(holder))
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	_ = s.as(func() error {
+		bytes = writtenIn(f)
 		return nil
 	})
 	return bytes
@@ -72,10 +96,22 @@ func Namespace(of int) (all []int) {
 
 func spaceOf(process string) (string, error) { return os.Readlink("/proc/" + process + "/ns/pid") }
 
+func ioFile(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/io" }
+
 // writtenBy returns how many bytes a process and its reaped children have written to disks; zero if that
 // may not be read.
 func writtenBy(pid int) int64 {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
+	f, err := os.Open(ioFile(pid))
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	return writtenIn(f)
+}
+
+// writtenIn is writtenBy for a process's open file of counts.
+func writtenIn(f *os.File) int64 {
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return 0
 	}
