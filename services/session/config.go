@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -25,16 +25,16 @@ const (
 type Config struct {
 	DatabaseConfig
 
-	DefaultAgent         string                  `key:"default-agent" help:"the agent of sessions that name no agent"`
-	Agents               map[string]agent.Spec   `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
-	Models               catalog.Config          `key:",inline"`
-	Webhooks             webhook.Config          `key:"webhooks"`
-	Guardrails           map[string]guard.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
-	Budgets              budget.Config           `key:"budgets"`
-	Checkpoints          []string                `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
-	KeepCheckpoints      int                     `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
-	CompactAt            int                     `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
-	CompactSummaryTokens int64                   `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
+	DefaultAgent         string                      `key:"default-agent" help:"the agent of sessions that name no agent"`
+	Agents               map[string]agent.Spec       `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
+	Models               catalog.Config              `key:",inline"`
+	Webhooks             webhook.Config              `key:"webhooks"`
+	Guardrails           map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
+	Budgets              budget.Config               `key:"budgets"`
+	Checkpoints          []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
+	KeepCheckpoints      int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
+	CompactAt            int                         `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
+	CompactSummaryTokens int64                       `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
 
 	LimitsConfig
 	WorkersConfig
@@ -89,7 +89,7 @@ type JobsConfig struct {
 func Defaults() Config {
 	return Config{
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
-		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guard.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
+		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
 		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
 		CompactAt: 80, CompactSummaryTokens: 4000,
 		LimitsConfig: LimitsConfig{
@@ -151,7 +151,7 @@ func (c Config) Validate() error {
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
 	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is not turn or off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
-	if _, err := guard.New(c.Guardrails); err != nil {
+	if _, err := guardrail.New(c.Guardrails); err != nil {
 		faults = append(faults, err)
 	}
 	if _, err := agent.NewSet(c.Agents, c.DefaultAgent); err != nil {

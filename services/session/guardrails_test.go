@@ -7,7 +7,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 )
 
@@ -43,7 +43,7 @@ turns:
 `+steps(9, `{text: [plan N], tools: [{name: TodoWrite, input: {todos: []}}, {name: Read, input: {n: N}}]}`)+`
       - text: [done]
 `, func(c *session.Config) {
-		c.Guardrails = map[string]guard.Config{guard.Default: {MaxToolFailures: n(4), MaxRepeats: n(5), MaxSilent: n(6), MaxTodo: n(3), RepeatsEnd: guard.EndPartial}}
+		c.Guardrails = map[string]guardrail.Config{guardrail.Default: {MaxToolFailures: n(4), MaxRepeats: n(5), MaxSilent: n(6), MaxTodo: n(3), RepeatsEnd: guardrail.EndPartial}}
 		spec := c.Agents["tester"]
 		spec.Tools = append(spec.Tools, "Fail")
 		c.Agents["tester"] = spec
@@ -90,7 +90,7 @@ turns:
 `+steps(3, `{text: [try N], tools: [{name: Fail, input: {n: N}}]}`)+`
       - text: [I give up]
 `, func(c *session.Config) {
-		c.Guardrails = map[string]guard.Config{"strict": {MaxToolFailures: &n}}
+		c.Guardrails = map[string]guardrail.Config{"strict": {MaxToolFailures: &n}}
 		c.Models.Models = map[string]limits{"play:test": {Guardrails: "strict"}}
 		spec := c.Agents["tester"]
 		spec.Tools = append(spec.Tools, "Fail")

@@ -26,11 +26,12 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server"
@@ -42,7 +43,6 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
@@ -72,7 +72,7 @@ type Service struct {
 	server     *server.Server
 	models     *catalog.Catalog
 	stopGrace  time.Duration
-	guardrails guard.Profiles
+	guardrails guardrail.Profiles
 	nodes      *placement.Nodes
 	work       *placement.Work
 	agents     *agents
@@ -93,7 +93,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	guardrails, err := guard.New(c.Guardrails)
+	guardrails, err := guardrail.New(c.Guardrails)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
@@ -221,7 +221,7 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 				continue
 			}
 		}
-		if n := view.TextTokens(a.Spec.Prompt); e.ContextTokens > 0 && n > view.MostFixed(e.ContextTokens) {
+		if n := modelview.TextTokens(a.Spec.Prompt); e.ContextTokens > 0 && n > modelview.MostFixed(e.ContextTokens) {
 			faults = append(faults, fmt.Errorf("agent %q: prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", a.ID, n, e.Name, e.ContextTokens))
 		}
 	}
@@ -244,7 +244,7 @@ func warnOfAgents(log *slog.Logger, agents *agent.Set, checkpoints []string) {
 }
 
 // checkGuardrails refuses models whose profile of guardrails is not configured.
-func checkGuardrails(models *catalog.Catalog, guardrails guard.Profiles) error {
+func checkGuardrails(models *catalog.Catalog, guardrails guardrail.Profiles) error {
 	var faults []error
 	for _, name := range models.Names() {
 		e, err := models.Resolve(name)

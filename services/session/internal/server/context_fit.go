@@ -13,8 +13,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 // checkFits refuses a turn whose prompt and tools alone are longer than the
@@ -24,11 +24,11 @@ func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.S
 	if most == 0 {
 		return nil
 	}
-	fixed := view.TextTokens(spec.Prompt) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
+	fixed := modelview.TextTokens(spec.Prompt) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
 	for _, t := range r.ClientTools {
 		fixed += sizeOfTool(t.Name, t.Description, t.InputSchemaJson)
 	}
-	if fixed <= view.MostFixed(most) {
+	if fixed <= modelview.MostFixed(most) {
 		return nil
 	}
 	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_CONTEXT_FULL,
@@ -38,7 +38,7 @@ func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.S
 
 // sizeOfTool estimates a tool's part of a model's context, in tokens.
 func sizeOfTool(name, description, schema string) int64 {
-	return view.TextTokens(name) + view.TextTokens(description) + view.TextTokens(schema)
+	return modelview.TextTokens(name) + modelview.TextTokens(description) + modelview.TextTokens(schema)
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -56,7 +56,7 @@ func (c *Calls) AddResults(sc state.Scope, write *store.Write, m *sessionv1.Mess
 	write.Events = append(write.Events, sc.Event(n, &sessionv1.Event{Body: &sessionv1.Event_StepFinished{StepFinished: finished}}))
 	sc.AddMessage(write, sc.NewMessage(sessionv1.Role_ROLE_USER, n, blocks))
 	t.Proto.Steps = n
-	if guard.OnlyTodo(m) {
+	if guardrail.OnlyTodo(m) {
 		t.Run.TodoSteps++
 	}
 	t.ClearStep()

@@ -13,12 +13,12 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 // Config configures when and how the model's view is shortened.
@@ -94,10 +94,10 @@ func (c *Compactor) viewTokens(sc state.Scope, overhead int64) int64 {
 	}
 	for i := len(sc.Path) - 1; i >= 0 && at.Message != "" && sc.Path[i].Compaction == nil; i-- {
 		if sc.Path[i].Name == at.Message {
-			return at.Tokens + view.Tokens(sc.Path[i+1:])
+			return at.Tokens + modelview.Tokens(sc.Path[i+1:])
 		}
 	}
-	return overhead + view.Tokens(sc.View(sc.Path))
+	return overhead + modelview.Tokens(sc.View(sc.Path))
 }
 
 // room returns how many tokens of the model's context the view may have; 0: not known.
@@ -120,17 +120,17 @@ func (c *Compactor) IfFull(sc state.Scope, r state.Resolved, tools []model.Tool)
 	if room == 0 {
 		return state.Outcome{}, nil
 	}
-	overhead := view.TextTokens(sc.SystemPrompt())
+	overhead := modelview.TextTokens(sc.SystemPrompt())
 	for _, t := range tools {
-		overhead += view.TextTokens(t.Name) + view.TextTokens(t.Description) + view.TextTokens(string(t.InputSchema))
+		overhead += modelview.TextTokens(t.Name) + modelview.TextTokens(t.Description) + modelview.TextTokens(string(t.InputSchema))
 	}
 	before := c.viewTokens(sc, overhead)
 	if before <= room {
 		return state.Outcome{}, nil
 	}
 	target := max(room-overhead, room/4)
-	older, _ := view.Split(sc.Path, sc.ModelName(), target/keepPart)
-	cut := view.Tokens(older) < target/10 // too little to summarize
+	older, _ := modelview.Split(sc.Path, sc.ModelName(), target/keepPart)
+	cut := modelview.Tokens(older) < target/10 // too little to summarize
 	if cut && before <= fits(r) {
 		return state.Outcome{}, nil
 	}
@@ -143,7 +143,7 @@ func (c *Compactor) IfFull(sc state.Scope, r state.Resolved, tools []model.Tool)
 // Halve shortens the view to half after the provider refused it; the first time in a step with a
 // summary. It reports whether the request can be tried again.
 func (c *Compactor) Halve(sc state.Scope, r state.Resolved) (bool, state.Outcome, error) {
-	size := view.Tokens(sc.View(sc.Path))
+	size := modelview.Tokens(sc.View(sc.Path))
 	sc.Active.Run.Squeezed++
 	return c.shorten(sc, r, shortening{
 		trigger: triggerAutomatic, callID: automaticCall(sc.Active), keep: size / 2 / keepPart, target: size / 2,
@@ -167,7 +167,7 @@ func (c *Compactor) RunRequested(sc state.Scope) (state.Outcome, error) {
 	if err := sc.LoadPath(sc.Outlasting()); err != nil {
 		return state.Outcome{}, err
 	}
-	s := shortening{trigger: triggerRequested, callID: requestedCall(sc, asked[0].ID), before: c.viewTokens(sc, view.TextTokens(sc.SystemPrompt()))}
+	s := shortening{trigger: triggerRequested, callID: requestedCall(sc, asked[0].ID), before: c.viewTokens(sc, modelview.TextTokens(sc.SystemPrompt()))}
 	for _, cmd := range asked {
 		r := &sessionv1.CompactSessionRequest{}
 		if err := proto.Unmarshal(cmd.Body, r); err != nil {
@@ -177,7 +177,7 @@ func (c *Compactor) RunRequested(sc state.Scope) (state.Outcome, error) {
 		s.instructions = strings.TrimSpace(s.instructions + "\n" + r.Instructions)
 		s.user = cmd.User
 	}
-	s.target = view.Tokens(sc.View(sc.Path)) / 2
+	s.target = modelview.Tokens(sc.View(sc.Path)) / 2
 	resolved, err := sc.Resolve(sc.Spec.Model)
 	if err != nil {
 		s.cut = true

@@ -12,20 +12,20 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 // shorten shortens the view, commits the result and reports whether the view got shorter. A
 // compaction that a crash interrupts is done again from the start: nothing is written before
 // the end.
 func (c *Compactor) shorten(sc state.Scope, r state.Resolved, s shortening) (bool, state.Outcome, error) {
-	older, keep := view.Split(sc.Path, sc.ModelName(), s.keep)
+	older, keep := modelview.Split(sc.Path, sc.ModelName(), s.keep)
 	if s.trigger == triggerRequested && sc.Active == nil {
 		older, keep = sc.View(sc.Path), nil // no step is in progress whose messages the model must see whole
 	}
-	size := view.Tokens(sc.View(sc.Path))
+	size := modelview.Tokens(sc.View(sc.Path))
 	again := len(older) == 1 && older[0].Compaction != nil // only a summary is left to summarize
 	if s.trigger == triggerRequested && (len(older) == 0 || again) {
 		return false, state.Outcome{}, nil
@@ -50,9 +50,9 @@ func (c *Compactor) shorten(sc state.Scope, r state.Resolved, s shortening) (boo
 	if text == "" {
 		text, keep, method = cutText(sc, older, s.target), whole(sc), methodCut
 	}
-	compaction := view.Fit(keep, max(s.target-view.TextTokens(text), 0))
+	compaction := modelview.Fit(keep, max(s.target-modelview.TextTokens(text), 0))
 	marker := newMarker(sc, text, compaction)
-	after := view.Tokens(sc.View(append(sc.Path[:len(sc.Path):len(sc.Path)], marker)))
+	after := modelview.Tokens(sc.View(append(sc.Path[:len(sc.Path):len(sc.Path)], marker)))
 	if after >= size {
 		return false, state.Outcome{}, sc.Append(c.spent(sc, s, usage))
 	}
@@ -62,7 +62,7 @@ func (c *Compactor) shorten(sc state.Scope, r state.Resolved, s shortening) (boo
 
 // whole returns the messages of the view that are not summaries, as the conversation has them.
 func whole(sc state.Scope) []*sessionv1.Message {
-	_, all := view.Split(sc.Path, sc.ModelName(), 1<<62)
+	_, all := modelview.Split(sc.Path, sc.ModelName(), 1<<62)
 	return all
 }
 
@@ -70,7 +70,7 @@ func whole(sc state.Scope) []*sessionv1.Message {
 func cutText(sc state.Scope, older []*sessionv1.Message, target int64) string {
 	const note = "Note by the session: parts of this conversation were left out, because it had become too long. The session's log has all of it."
 	if len(older) > 0 && older[0].Compaction != nil {
-		if _, before := sc.Header(older[0]); view.TextTokens(before) <= target/2 {
+		if _, before := sc.Header(older[0]); modelview.TextTokens(before) <= target/2 {
 			return before
 		}
 	}
@@ -151,14 +151,14 @@ func (c *Compactor) summaryRequest(sc state.Scope, r state.Resolved, older []*se
 	if r.MaxOutputTokens > 0 {
 		most = min(most, r.MaxOutputTokens)
 	}
-	task := view.Transcript(older) + "---\n" + fmt.Sprintf(summaryTask, most*2/3)
+	task := modelview.Transcript(older) + "---\n" + fmt.Sprintf(summaryTask, most*2/3)
 	if s.instructions != "" {
 		task += "\n\nKeep above all, as the user asks:\n" + s.instructions
 	}
 	if hook != "" {
 		task += "\n\nThis must be in the summary as well:\n" + hook
 	}
-	if r.ContextTokens > 0 && view.TextTokens(task)+most > r.ContextTokens {
+	if r.ContextTokens > 0 && modelview.TextTokens(task)+most > r.ContextTokens {
 		return model.Request{}, errors.New("the text to summarize is too long for the model")
 	}
 	return model.Request{

@@ -16,12 +16,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
-	"github.com/fairlead/fairlead/services/session/internal/guard"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/expiry"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 // Resolved is a model that is ready for requests.
@@ -32,7 +32,7 @@ type Resolved struct {
 	MaxOutputTokens int64
 	ThinkingTokens  int64
 	ContextTokens   int64 // the longest conversation; 0: not known
-	Guardrails      guard.Rules
+	Guardrails      guardrail.Rules
 	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
 	// Dearest returns the most that a token of input and one of output can cost in
 	// a request with at most this much input, in billionths of a US dollar.
@@ -236,7 +236,7 @@ func (s *Session) ModelName() string {
 
 // View returns what the session's model sees of a conversation.
 func (s *Session) View(path []*sessionv1.Message) []*sessionv1.Message {
-	return view.Of(path, s.ModelName())
+	return modelview.Of(path, s.ModelName())
 }
 
 // SystemPrompt returns the system prompt.

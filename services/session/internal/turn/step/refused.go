@@ -6,9 +6,9 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
-	"github.com/fairlead/fairlead/services/session/internal/view"
 )
 
 // maxReason bounds how much of a provider's message is kept, in bytes.
@@ -20,7 +20,7 @@ const maxReason = 1 << 10
 // refused. persons reports whether a person sent one of them.
 func withhold(sc state.Scope, failed *model.Error) (write store.Write, persons bool) {
 	said := failed.Error()
-	r := view.Refusal{Model: sc.ModelName(), Reason: strings.ToValidUTF8(said[:min(len(said), maxReason)], "")}
+	r := modelview.Refusal{Model: sc.ModelName(), Reason: strings.ToValidUTF8(said[:min(len(said), maxReason)], "")}
 	switch {
 	case failed.AboutMedia():
 		r.Media, r.Named, r.New, r.Older = true, failed.Named, true, true
@@ -29,7 +29,7 @@ func withhold(sc state.Scope, failed *model.Error) (write store.Write, persons b
 	case failed.Unexplained():
 		r.Media, r.New = true, true
 	}
-	write.Revised, persons = view.Refuse(sc.Path, r)
+	write.Revised, persons = modelview.Refuse(sc.Path, r)
 	for _, m := range write.Revised {
 		for i := range sc.Path {
 			if sc.Path[i].Name == m.Name {

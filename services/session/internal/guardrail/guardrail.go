@@ -1,7 +1,7 @@
-// Package guard is the circuit breaker of a turn: it detects that an agent
+// Package guardrail is the circuit breaker of a turn: it detects that an agent
 // makes no progress. Its result depends only on the turn's messages, so that
 // every replica reaches the same one.
-package guard
+package guardrail
 
 import (
 	"fmt"

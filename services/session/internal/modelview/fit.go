@@ -1,4 +1,4 @@
-package view
+package modelview
 
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"

@@ -1,7 +1,7 @@
-// Package view makes the model's view of a conversation. The conversation
+// Package modelview makes the model's view of a conversation. The conversation
 // itself is kept whole; a message with a compaction replaces what came before
 // it. The package is pure: the same path gives the same view on every replica.
-package view
+package modelview
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package view_test
+package modelview_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
-	"github.com/fairlead/fairlead/services/session/internal/view"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
 )
 
 func image(data []byte) *commonv1.Content {
@@ -53,7 +53,7 @@ func TestANoteStandsForAPictureThatNoModelTakes(t *testing.T) {
 			CallId: "c", Content: []*commonv1.Content{image(mediatest.Sized(9000, 1))},
 		}}}}},
 	}
-	n, notes := pictures(view.Of(path, "p:m"))
+	n, notes := pictures(modelview.Of(path, "p:m"))
 	if n != 1 || !strings.Contains(notes, `[an image, "p.png", is left out: it is said to be image/png, but begins as text/plain`) || !strings.Contains(notes, "9000×1 pixels") {
 		t.Errorf("%d pictures, notes %s", n, notes)
 	}
@@ -84,7 +84,7 @@ func TestTheOldestPicturesBeyondARequestsBoundBecomeNotes(t *testing.T) {
 			for range tt.n {
 				path = append(path, said(sessionv1.Role_ROLE_USER, image(tt.pictures)))
 			}
-			got := view.Of(path, "p:m")
+			got := modelview.Of(path, "p:m")
 			if n, _ := pictures(got); n != tt.want {
 				t.Errorf("%d pictures of %d, want %d", n, tt.n, tt.want)
 			}
@@ -108,27 +108,27 @@ func TestARefusalMeansWhatCameSinceTheLastAnswer(t *testing.T) {
 	named := path(text("three"), picture)
 	for name, tt := range map[string]struct {
 		path    []*sessionv1.Message
-		refusal view.Refusal
+		refusal modelview.Refusal
 		want    string // the blocks that are marked
 		persons bool
 	}{
-		"the new picture":               {path(text("three"), picture), view.Refusal{Media: true, New: true, Older: true}, "2.1", true},
-		"the old picture":               {path(text("three")), view.Refusal{Media: true, New: true, Older: true}, "0.1", true},
-		"nothing that was taken":        {path(text("three")), view.Refusal{Media: true, New: true}, "", false},
-		"the old picture that is named": {named, view.Refusal{Media: true, New: true, Older: true, Named: named[0].Blocks}, "0.1", true},
-		"the named text":                {named, view.Refusal{Named: named[0].Blocks[:1]}, "0.0", true},
-		"no text of the model":          {named, view.Refusal{Named: named[1].Blocks}, "", false},
-		"no text that is not named":     {named, view.Refusal{}, "", false},
-		"the only new text":             {path(text("three"), picture), view.Refusal{New: true}, "2.0", true},
-		"neither of two new texts":      {append(path(text("three")), said(sessionv1.Role_ROLE_USER, text("four"))), view.Refusal{New: true}, "", false},
-		"nothing before any message":    {nil, view.Refusal{Media: true, New: true, Older: true}, "", false},
+		"the new picture":               {path(text("three"), picture), modelview.Refusal{Media: true, New: true, Older: true}, "2.1", true},
+		"the old picture":               {path(text("three")), modelview.Refusal{Media: true, New: true, Older: true}, "0.1", true},
+		"nothing that was taken":        {path(text("three")), modelview.Refusal{Media: true, New: true}, "", false},
+		"the old picture that is named": {named, modelview.Refusal{Media: true, New: true, Older: true, Named: named[0].Blocks}, "0.1", true},
+		"the named text":                {named, modelview.Refusal{Named: named[0].Blocks[:1]}, "0.0", true},
+		"no text of the model":          {named, modelview.Refusal{Named: named[1].Blocks}, "", false},
+		"no text that is not named":     {named, modelview.Refusal{}, "", false},
+		"the only new text":             {path(text("three"), picture), modelview.Refusal{New: true}, "2.0", true},
+		"neither of two new texts":      {append(path(text("three")), said(sessionv1.Role_ROLE_USER, text("four"))), modelview.Refusal{New: true}, "", false},
+		"nothing before any message":    {nil, modelview.Refusal{Media: true, New: true, Older: true}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i, m := range tt.path {
 				m.Name = strconv.Itoa(i)
 			}
 			tt.refusal.Model, tt.refusal.Reason = "p:m", "no"
-			revised, persons := view.Refuse(tt.path, tt.refusal)
+			revised, persons := modelview.Refuse(tt.path, tt.refusal)
 			var got []string
 			for _, m := range revised {
 				for i, b := range m.Blocks {
@@ -140,14 +140,14 @@ func TestARefusalMeansWhatCameSinceTheLastAnswer(t *testing.T) {
 			if strings.Join(got, " ") != tt.want || persons != tt.persons {
 				t.Errorf("marked %v, persons %t", got, persons)
 			}
-			for _, m := range view.Of(revised, "p:other") {
+			for _, m := range modelview.Of(revised, "p:other") {
 				for _, b := range m.Blocks {
 					if strings.Contains(b.GetContent().GetText().GetText(), "left out") {
 						t.Errorf("another model sees %v", b)
 					}
 				}
 			}
-			if again, _ := view.Refuse(revised, tt.refusal); len(again) > 0 {
+			if again, _ := modelview.Refuse(revised, tt.refusal); len(again) > 0 {
 				t.Errorf("marked twice: %v", again)
 			}
 		})

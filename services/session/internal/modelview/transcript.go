@@ -1,4 +1,4 @@
-package view
+package modelview
 
 import (
 	"fmt"
