@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
 
@@ -146,7 +146,7 @@ func (s *exports) writeTurns(ctx context.Context, k store.Key, w *transcript.Wri
 			return err
 		}
 		for _, t := range some {
-			if !backend.Ended(t.State) {
+			if !plan.Ended(t.State) {
 				return sessionActive("sessions/" + k.Session)
 			}
 			if err := w.Turn(t); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/search"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type searchCursor struct {
@@ -63,7 +63,7 @@ func foundMessages(messages []*sessionv1.Message, words []search.Word) []*sessio
 	found := make([]*sessionv1.FoundMessage, len(messages))
 	for i, m := range messages {
 		found[i] = &sessionv1.FoundMessage{
-			Message: m.Name, Turn: m.Turn, Role: m.Role, CreateTime: m.CreateTime, Snippet: search.Snippet(backend.Text(m), words),
+			Message: m.Name, Turn: m.Turn, Role: m.Role, CreateTime: m.CreateTime, Snippet: search.Snippet(plan.Text(m), words),
 		}
 	}
 	return found

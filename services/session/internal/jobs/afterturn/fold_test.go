@@ -15,7 +15,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
 )
 
@@ -254,7 +254,7 @@ func TestTheJobIndexesAtOnceAndFoldsLater(t *testing.T) {
 
 func TestWhatIsGoneNeedsNoTending(t *testing.T) {
 	s, k := open(t, numbered())
-	job := backend.TendJob(store.Key{Tenant: k.Tenant, Session: "none"}, "t1")
+	job := plan.TendJob(store.Key{Tenant: k.Tenant, Session: "none"}, "t1")
 	for _, body := range []string{"", onlyFold} {
 		job.Body = []byte(body)
 		if _, err := New(s, 0).Handle(t.Context(), job); err != nil {

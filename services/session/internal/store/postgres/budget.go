@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -17,7 +17,7 @@ import (
 // the transaction ends, and reads what decides. Each tenant has one lock,
 // because rows that do not exist yet cannot be locked. Every change of the
 // ledger takes this lock, always after the locks of the sessions' rows.
-func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFacts) {
+func queueBudgetNeeds(b *pgx.Batch, n plan.BudgetNeeds, f *plan.BudgetFacts) {
 	locked := n.Tenants()
 	if len(locked) == 0 {
 		return
@@ -27,7 +27,7 @@ func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFact
 	tenants, sessions, ids := splitIDs(n.Reservations)
 	b.Queue(tables.SelectReservations+` where (tenant, session, id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`,
 		tenants, sessions, ids).Query(func(rows pgx.Rows) (err error) {
-		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (backend.Reservation, error) { return tables.ScanReservation(pg.Row(r)) })
+		f.Reservations, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (plan.Reservation, error) { return tables.ScanReservation(pg.Row(r)) })
 		return err
 	})
 	owners, scopes, subjects := splitBudgets(n.Budgets)
@@ -36,12 +36,12 @@ func queueBudgetNeeds(b *pgx.Batch, n backend.BudgetNeeds, f *backend.BudgetFact
 			union select tenant, scope, subject from reservations
 				where (tenant, session, id) in (select * from unnest($4::text[], $5::text[], $6::text[])))`,
 		owners, scopes, subjects, tenants, sessions, ids).Query(func(rows pgx.Rows) (err error) {
-		f.Accounts, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (backend.Account, error) { return tables.ScanAccount(pg.Row(r)) })
+		f.Accounts, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (plan.Account, error) { return tables.ScanAccount(pg.Row(r)) })
 		return err
 	})
 }
 
-func splitBudgets(ids []backend.BudgetID) (tenants, scopes, subjects []string) {
+func splitBudgets(ids []plan.BudgetID) (tenants, scopes, subjects []string) {
 	for _, id := range ids {
 		tenants, scopes, subjects = append(tenants, id.Tenant), append(scopes, string(id.Scope)), append(subjects, id.Subject)
 	}
@@ -49,10 +49,10 @@ func splitBudgets(ids []backend.BudgetID) (tenants, scopes, subjects []string) {
 }
 
 // queueBudgets writes the changes to the ledger.
-func queueBudgets(b *pgx.Batch, c backend.BudgetChange) {
+func queueBudgets(b *pgx.Batch, c plan.BudgetChange) {
 	queueAccounts(b, c.Put)
 	if len(c.Drop) > 0 {
-		var ids []backend.BudgetID
+		var ids []plan.BudgetID
 		var starts []int64
 		for _, a := range c.Drop {
 			ids, starts = append(ids, a.BudgetID), append(starts, a.Start)
@@ -69,11 +69,11 @@ func queueBudgets(b *pgx.Batch, c backend.BudgetChange) {
 	queueReservations(b, c.Open)
 }
 
-func queueAccounts(b *pgx.Batch, rows []backend.Account) {
+func queueAccounts(b *pgx.Batch, rows []plan.Account) {
 	if len(rows) == 0 {
 		return
 	}
-	var ids []backend.BudgetID
+	var ids []plan.BudgetID
 	var sessions []string
 	var starts, tokens, cost, micros, reservedTokens, reservedCost, reservedMicros []int64
 	for _, a := range rows {
@@ -94,12 +94,12 @@ func queueAccounts(b *pgx.Batch, rows []backend.Account) {
 		tenants, scopes, subjects, starts, sessions, tokens, cost, micros, reservedTokens, reservedCost, reservedMicros)
 }
 
-func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
+func queueReservations(b *pgx.Batch, rows []plan.Reservation) {
 	if len(rows) == 0 {
 		return
 	}
-	var keys []backend.ID
-	var ids []backend.BudgetID
+	var keys []plan.ID
+	var ids []plan.BudgetID
 	var starts, tokens, cost, micros []int64
 	for _, r := range rows {
 		keys, ids, starts = append(keys, r.ID), append(ids, r.BudgetID), append(starts, r.Start)
@@ -115,13 +115,13 @@ func queueReservations(b *pgx.Batch, rows []backend.Reservation) {
 
 // Balances implements store.Store.
 func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Bound) ([]store.Balance, error) {
-	var rows []backend.Account
+	var rows []plan.Account
 	var now time.Time
 	err := s.db.Read(ctx, "read budgets", func(q sqldb.Queryer) (err error) {
 		if now, err = sqldb.Value[time.Time](q.QueryRow(ctx, "select clock_timestamp()")); err != nil {
 			return err
 		}
-		tenants, scopes, subjects := splitBudgets(backend.BudgetIDs(tenant, bounds))
+		tenants, scopes, subjects := splitBudgets(plan.BudgetIDs(tenant, bounds))
 		rows, err = sqldb.Collect(ctx, q, tables.ScanAccount, tables.SelectAccounts+` where (tenant, scope, subject) in
 			(select * from unnest($1::text[], $2::text[], $3::text[]))`, tenants, scopes, subjects)
 		return err
@@ -129,5 +129,5 @@ func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Boun
 	if err != nil {
 		return nil, err
 	}
-	return backend.Balances(tenant, bounds, now, rows), nil
+	return plan.Balances(tenant, bounds, now, rows), nil
 }

@@ -9,7 +9,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -20,32 +20,32 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 	if len(writes) == 0 {
 		return nil, nil
 	}
-	var facts backend.Facts
+	var facts plan.Facts
 	var errs []error
 	var jobs []store.Job
-	needs := backend.NeedsOf(writes)
+	needs := plan.NeedsOf(writes)
 	read := func(b *pgx.Batch) {
-		facts = backend.Facts{
-			Sessions: map[store.Key]*backend.Session{},
-			Turns:    map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
+		facts = plan.Facts{
+			Sessions: map[store.Key]*plan.Session{},
+			Turns:    map[plan.ID]struct{}{}, Messages: map[plan.ID]int64{},
 		}
 		queueFacts(b, needs, &facts)
 	}
 	err := fail("commit", pg.InTwo(ctx, s.db.pool, read, func(c *pgx.Conn, b *pgx.Batch) error {
 		facts.Now = facts.Now.UTC()
-		var plan *backend.Commit
-		plan, errs = backend.PlanCommit(writes, facts)
-		jobs = plan.Jobs
-		if plan.Empty() {
+		var commit *plan.Commit
+		commit, errs = plan.ForCommit(writes, facts)
+		jobs = commit.Jobs
+		if commit.Empty() {
 			return nil
 		}
-		if len(plan.Events) < manyEvents {
-			queueEvents(b, plan.Events)
-		} else if err := copyEvents(ctx, c, plan.Events); err != nil {
+		if len(commit.Events) < manyEvents {
+			queueEvents(b, commit.Events)
+		} else if err := copyEvents(ctx, c, commit.Events); err != nil {
 			return err
 		}
-		queueCommit(b, plan)
-		queueNotify(b, plan.Wakes...)
+		queueCommit(b, commit)
+		queueNotify(b, commit.Wakes...)
 		return nil
 	}))
 	if err != nil {
@@ -57,33 +57,33 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 
 // queueFacts locks the sessions and reads what decides about the writes. The
 // later statements of a batch see the changes that the first one waited for.
-func queueFacts(b *pgx.Batch, n backend.Needs, f *backend.Facts) {
+func queueFacts(b *pgx.Batch, n plan.Needs, f *plan.Facts) {
 	tenants, sessions := splitKeys(n.Sessions)
 	b.Queue("select "+tables.SessionColumns+` from sessions s
 		where (tenant, session) in (select * from unnest($1::text[], $2::text[]))
 		order by tenant, session for no key update`, tenants, sessions).Query(func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (*backend.Session, error) { return tables.ScanSession(pg.Row(r)) })
+		all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (*plan.Session, error) { return tables.ScanSession(pg.Row(r)) })
 		for _, row := range all {
 			f.Sessions[row.Key] = row
 		}
 		return err
 	})
 	queueLookup(b, n.Turns, "select tenant, session, turn, number from turns where (tenant, session, turn)",
-		func(id backend.ID, _ int64) { f.Turns[id] = struct{}{} })
+		func(id plan.ID, _ int64) { f.Turns[id] = struct{}{} })
 	queueLookup(b, n.Messages, "select tenant, session, message, depth from messages where (tenant, session, message)",
-		func(id backend.ID, depth int64) { f.Messages[id] = depth })
+		func(id plan.ID, depth int64) { f.Messages[id] = depth })
 	queueBudgetNeeds(b, n.Budgets, &f.Budgets)
 	b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&f.Now) })
 }
 
 // queueLookup reads rows by their keys.
-func queueLookup(b *pgx.Batch, ids []backend.ID, query string, found func(id backend.ID, n int64)) {
+func queueLookup(b *pgx.Batch, ids []plan.ID, query string, found func(id plan.ID, n int64)) {
 	if len(ids) == 0 {
 		return
 	}
 	tenants, sessions, names := splitIDs(ids)
 	b.Queue(query+" in (select * from unnest($1::text[], $2::text[], $3::text[]))", tenants, sessions, names).Query(func(rows pgx.Rows) error {
-		var id backend.ID
+		var id plan.ID
 		var n int64
 		_, err := pgx.ForEachRow(rows, []any{&id.Tenant, &id.Session, &id.ID, &n}, func() error {
 			found(id, n)
@@ -93,7 +93,7 @@ func queueLookup(b *pgx.Batch, ids []backend.ID, query string, found func(id bac
 	})
 }
 
-func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
+func splitIDs(ids []plan.ID) (tenants, sessions, names []string) {
 	for _, id := range ids {
 		tenants, sessions, names = append(tenants, id.Tenant), append(sessions, id.Session), append(names, id.ID)
 	}
@@ -102,7 +102,7 @@ func splitIDs(ids []backend.ID) (tenants, sessions, names []string) {
 
 // queueCommit writes a planned commit without its events. The sessions come last, because whether
 // they have work depends on the rest.
-func queueCommit(b *pgx.Batch, c *backend.Commit) {
+func queueCommit(b *pgx.Batch, c *plan.Commit) {
 	queueMessages(b, c.Messages)
 	queueTurns(b, c.Turns)
 	queueConsume(b, c.Consume)
@@ -122,7 +122,7 @@ func queueCommit(b *pgx.Batch, c *backend.Commit) {
 const manyEvents = 2048
 
 // copyEvents writes many events.
-func copyEvents(ctx context.Context, c *pgx.Conn, events []backend.Event) error {
+func copyEvents(ctx context.Context, c *pgx.Conn, events []plan.Event) error {
 	rows := pgx.CopyFromSlice(len(events), func(i int) ([]any, error) {
 		e := events[i]
 		return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body}, nil
@@ -131,7 +131,7 @@ func copyEvents(ctx context.Context, c *pgx.Conn, events []backend.Event) error 
 	return err
 }
 
-func queueEvents(b *pgx.Batch, events []backend.Event) {
+func queueEvents(b *pgx.Batch, events []plan.Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -147,7 +147,7 @@ func queueEvents(b *pgx.Batch, events []backend.Event) {
 		tenants, sessions, seqs, firsts, turns, bodies)
 }
 
-func queueMessages(b *pgx.Batch, messages []backend.Message) {
+func queueMessages(b *pgx.Batch, messages []plan.Message) {
 	if len(messages) == 0 {
 		return
 	}
@@ -163,7 +163,7 @@ func queueMessages(b *pgx.Batch, messages []backend.Message) {
 		tenants, sessions, ids, parents, depths, bodies)
 }
 
-func queueTurns(b *pgx.Batch, turns []backend.Turn) {
+func queueTurns(b *pgx.Batch, turns []plan.Turn) {
 	if len(turns) == 0 {
 		return
 	}
@@ -180,7 +180,7 @@ func queueTurns(b *pgx.Batch, turns []backend.Turn) {
 		tenants, sessions, ids, states, bodies, runs)
 }
 
-func queueConsume(b *pgx.Batch, consume []backend.CommandID) {
+func queueConsume(b *pgx.Batch, consume []plan.CommandID) {
 	if len(consume) == 0 {
 		return
 	}
@@ -195,7 +195,7 @@ func queueConsume(b *pgx.Batch, consume []backend.CommandID) {
 
 // queueCalls changes which calls wait. A call that waits for the same answer
 // again keeps an answer that it already has.
-func queueCalls(b *pgx.Batch, c *backend.Commit) {
+func queueCalls(b *pgx.Batch, c *plan.Commit) {
 	if len(c.Waited) > 0 {
 		tenants, sessions, calls := splitIDs(c.Waited)
 		b.Queue("delete from pending_calls where (tenant, session, call) in (select * from unnest($1::text[], $2::text[], $3::text[]))",
@@ -223,7 +223,7 @@ func queueCalls(b *pgx.Batch, c *backend.Commit) {
 
 // queueAdvanced moves the ends of logs. It does not compute whether the session
 // has work: that is costly for each token, and events alone do not change it.
-func queueAdvanced(b *pgx.Batch, rows []*backend.Session) {
+func queueAdvanced(b *pgx.Batch, rows []*plan.Session) {
 	if len(rows) == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func queueAdvanced(b *pgx.Batch, rows []*backend.Session) {
 		tenants, sessions, updated, seqs)
 }
 
-func queueSessions(b *pgx.Batch, rows []*backend.Session) {
+func queueSessions(b *pgx.Batch, rows []*plan.Session) {
 	if len(rows) == 0 {
 		return
 	}

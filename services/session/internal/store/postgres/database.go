@@ -13,14 +13,14 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // database is the tables.DB of a pool.
 type database struct {
 	pool  *pgxpool.Pool
-	wakes *backend.Broadcast
+	wakes *plan.Broadcast
 }
 
 // Reader implements tables.DB.

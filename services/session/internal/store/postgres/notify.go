@@ -12,7 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 const (
@@ -92,7 +92,7 @@ func decode(payload string) []store.Wake {
 // another one and says that wakes may have been lost.
 type listener struct {
 	config *pgx.ConnConfig
-	wakes  *backend.Broadcast
+	wakes  *plan.Broadcast
 	log    *slog.Logger
 
 	mu      sync.Mutex
@@ -102,7 +102,7 @@ type listener struct {
 	tried   chan struct{} // closed after the first attempt to connect
 }
 
-func newListener(config *pgx.ConnConfig, wakes *backend.Broadcast, log *slog.Logger) *listener {
+func newListener(config *pgx.ConnConfig, wakes *plan.Broadcast, log *slog.Logger) *listener {
 	return &listener{config: config.Copy(), wakes: wakes, log: log, tried: make(chan struct{})}
 }
 

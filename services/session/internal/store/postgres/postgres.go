@@ -3,7 +3,7 @@
 // A transaction that changes a session locks its row first. A transaction that
 // locks several sessions locks them in the order of their keys, so that no
 // deadlock arises. The rows are read under the lock, the changes are decided in
-// Go (package backend), and each table is written with one statement. Wakes are
+// Go (package plan), and each table is written with one statement. Wakes are
 // notifications on one channel, one for each transaction.
 package postgres
 
@@ -17,7 +17,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -56,7 +56,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 		pool.Close()
 		return nil, fail("migrate the session database", err)
 	}
-	db := database{pool, backend.NewBroadcast()}
+	db := database{pool, plan.NewBroadcast()}
 	return &Store{tables.New(db), db, newListener(pool.Config().ConnConfig, db.wakes, log), log}, nil
 }
 

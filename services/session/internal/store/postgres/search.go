@@ -7,7 +7,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // IndexMessages implements store.Store. The messages' locks prevent a deletion
@@ -24,7 +24,7 @@ func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, 
 		if err != nil {
 			return err
 		}
-		rows, err := backend.IndexRows(k, bodies)
+		rows, err := plan.IndexRows(k, bodies)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, 
 func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*sessionv1.Message, error) {
 	query := `select m.body from message_index i join messages m using (tenant, session, message)
 		where i.tenant = @tenant and i.words @@ @query::tsquery`
-	args := pgx.NamedArgs{"tenant": m.Tenant, "query": backend.TSQuery(m), "limit": limit(m.Limit)}
+	args := pgx.NamedArgs{"tenant": m.Tenant, "query": plan.TSQuery(m), "limit": limit(m.Limit)}
 	if m.Session != "" {
 		query += " and i.session = @session"
 		args["session"] = m.Session
@@ -57,5 +57,5 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 	if err != nil {
 		return nil, fail("search messages", err)
 	}
-	return backend.Decode[sessionv1.Message](bodies)
+	return plan.Decode[sessionv1.Message](bodies)
 }

@@ -4,16 +4,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // queueDeliveries inserts a delivery and a job for each webhook that matches an
 // ended turn. It prevents the deletion of these webhooks meanwhile, so that a
 // later deletion finds the new rows.
-func queueDeliveries(b *pgx.Batch, turns []backend.Turn) {
+func queueDeliveries(b *pgx.Batch, turns []plan.Turn) {
 	var tenants, sessions, ids []string
 	for _, t := range turns {
-		if backend.Ended(t.State) {
+		if plan.Ended(t.State) {
 			tenants, sessions, ids = append(tenants, t.Tenant), append(sessions, t.Session), append(ids, t.ID)
 		}
 	}

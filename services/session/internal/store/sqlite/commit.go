@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -20,16 +20,16 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 	}
 	var errs []error
 	err := s.db.write(ctx, "commit", func(tx *sql.Tx) ([]store.Wake, error) {
-		facts, err := s.facts(ctx, tx, backend.NeedsOf(writes))
+		facts, err := s.facts(ctx, tx, plan.NeedsOf(writes))
 		if err != nil {
 			return nil, err
 		}
-		var plan *backend.Commit
-		plan, errs = backend.PlanCommit(writes, facts)
-		if err := s.apply(ctx, tx, plan); err != nil {
+		var commit *plan.Commit
+		commit, errs = plan.ForCommit(writes, facts)
+		if err := s.apply(ctx, tx, commit); err != nil {
 			return nil, err
 		}
-		return tables.WithJobs(plan.Wakes, plan.Jobs), insertDeliveries(ctx, tx, plan.Turns, facts.Now)
+		return tables.WithJobs(commit.Wakes, commit.Jobs), insertDeliveries(ctx, tx, commit.Turns, facts.Now)
 	})
 	if err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func (p prepared) close() error {
 }
 
 // facts reads what decides about the writes.
-func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend.Facts, error) {
-	f := backend.Facts{
-		Now: s.db.clock(), Sessions: map[store.Key]*backend.Session{},
-		Turns: map[backend.ID]struct{}{}, Messages: map[backend.ID]int64{},
+func (s *Store) facts(ctx context.Context, tx *sql.Tx, n plan.Needs) (plan.Facts, error) {
+	f := plan.Facts{
+		Now: s.db.clock(), Sessions: map[store.Key]*plan.Session{},
+		Turns: map[plan.ID]struct{}{}, Messages: map[plan.ID]int64{},
 	}
 	for _, k := range n.Sessions {
 		row, err := tables.ScanSession(sqlite.Row(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session))) //nolint:sqlclosecheck // it ends with the transaction
@@ -115,7 +115,7 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n backend.Needs) (backend
 }
 
 // apply writes a planned commit.
-func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
+func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
 	if err := every(ctx, tx.StmtContext(ctx, s.prepared.event), c.Events, eventArgs); err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 		return err
 	}
 	if err := each(ctx, tx, "update turns set state = ?, body = ?, run = ? where tenant = ? and session = ? and turn = ?",
-		c.Turns, func(t backend.Turn) []any {
+		c.Turns, func(t plan.Turn) []any {
 			return []any{t.State, t.Body, t.Run, t.Tenant, t.Session, t.ID}
 		}); err != nil {
 		return err
 	}
 	if err := each(ctx, tx, "delete from inbox where tenant = ? and session = ? and id = ?",
-		c.Consume, func(id backend.CommandID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
+		c.Consume, func(id plan.CommandID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
 		return err
 	}
 	if err := applyCalls(ctx, tx, c); err != nil {
@@ -144,7 +144,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 	if _, err := s.sql(tx).Send(ctx, tables.Rare(c)...); err != nil {
 		return err
 	}
-	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *backend.Session) []any {
+	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *plan.Session) []any {
 		return []any{micros(s.UpdateTime), s.LastSeq, s.Tenant, s.Session}
 	}); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 			runnable = exists (select 1 from inbox i where i.tenant = sessions.tenant and i.session = sessions.session)
 				or ? <> '' and not exists (select 1 from turns t where t.tenant = sessions.tenant and t.session = sessions.session and t.turn = ? and t.state = ?)
 		where tenant = ? and session = ?`,
-		c.Sessions, func(s *backend.Session) []any {
+		c.Sessions, func(s *plan.Session) []any {
 			return []any{
 				micros(s.UpdateTime), s.LastSeq, s.Head, s.ActiveTurn,
 				s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.Usage.Thinking, s.Usage.CostNanoUSD,
@@ -167,13 +167,13 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *backend.Commit) error 
 
 // applyCalls changes which calls wait. A call that waits for the same answer
 // again keeps an answer that it already has.
-func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
+func applyCalls(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
 	if err := each(ctx, tx, "delete from pending_calls where tenant = ? and session = ? and call = ?",
-		c.Waited, func(id backend.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
+		c.Waited, func(id plan.ID) []any { return []any{id.Tenant, id.Session, id.ID} }); err != nil {
 		return err
 	}
 	if err := each(ctx, tx, "delete from jobs where tenant = ? and kind = ? and job = ?",
-		c.Waited, func(id backend.ID) []any {
+		c.Waited, func(id plan.ID) []any {
 			return []any{id.Tenant, string(store.JobExpire), store.ExpiryID(id.Session, id.ID)}
 		}); err != nil {
 		return err
@@ -182,18 +182,18 @@ func applyCalls(ctx context.Context, tx *sql.Tx, c *backend.Commit) error {
 		insert into pending_calls (tenant, session, call, turn, answer, digest) values (?, ?, ?, ?, ?, ?)
 		on conflict do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,
 			answered = answered and answer = excluded.answer and digest = excluded.digest`,
-		c.Wait, func(p backend.PendingCall) []any {
+		c.Wait, func(p plan.PendingCall) []any {
 			return []any{p.Tenant, p.Session, p.CallID, p.TurnID, string(p.Answer), p.Digest}
 		})
 }
 
-func eventArgs(e backend.Event) []any {
+func eventArgs(e plan.Event) []any {
 	return []any{e.Tenant, e.Session, e.Seq, e.FirstSeq, e.Turn, e.Body}
 }
 
-func insertMessages(ctx context.Context, tx *sql.Tx, messages []backend.Message) error {
+func insertMessages(ctx context.Context, tx *sql.Tx, messages []plan.Message) error {
 	return each(ctx, tx, "insert into messages (tenant, session, message, parent, depth, body) values (?, ?, ?, ?, ?, ?)",
-		messages, func(m backend.Message) []any { return []any{m.Tenant, m.Session, m.ID, m.Parent, m.Depth, m.Body} })
+		messages, func(m plan.Message) []any { return []any{m.Tenant, m.Session, m.ID, m.Parent, m.Depth, m.Body} })
 }
 
 // each executes a statement for every row.

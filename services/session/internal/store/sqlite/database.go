@@ -11,20 +11,20 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
 // database is the tables.DB of a file.
 type database struct {
 	*sqlite.DB
-	wakes *backend.Broadcast
+	wakes *plan.Broadcast
 	log   *slog.Logger
 	now   func() time.Time
 }
 
 // clock returns the time in the database's precision.
-func (d *database) clock() time.Time { return backend.Micros(d.now()) }
+func (d *database) clock() time.Time { return plan.Micros(d.now()) }
 
 // Reader implements tables.DB.
 func (d *database) Reader() sqldb.Queryer { return sqlite.SQL{Querier: d.R, Clock: d.now} }
@@ -122,7 +122,7 @@ type transaction struct {
 func (t transaction) Insert(ctx context.Context, r tables.Rows) error {
 	return errors.Join(
 		each(ctx, t.tx, "insert into turns (tenant, session, turn, number, state, body) values (?, ?, ?, ?, ?, ?)",
-			r.Turns, func(t backend.Turn) []any { return []any{t.Tenant, t.Session, t.ID, t.Number, t.State, t.Body} }),
+			r.Turns, func(t plan.Turn) []any { return []any{t.Tenant, t.Session, t.ID, t.Number, t.State, t.Body} }),
 		insertMessages(ctx, t.tx, r.Messages), each(ctx, t.tx, insertEvent, r.Events, eventArgs), insertJobs(ctx, t.tx, r.Jobs),
 	)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -21,7 +21,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range backend.WithinLimits(found, c) {
+		for _, l := range plan.WithinLimits(found, c) {
 			if err := tx.QueryRow(ctx, `
 				update sessions set epoch = epoch + 1, claims = claims + 1, holder = $1, lease_until = clock_timestamp() + $2,
 					fence_due = fence_due or lease_until is not null

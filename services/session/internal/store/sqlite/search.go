@@ -8,7 +8,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -24,24 +24,24 @@ func (s *Store) IndexMessages(ctx context.Context, k store.Key, most int) (int, 
 		if err != nil {
 			return nil, err
 		}
-		rows, err := backend.IndexRows(k, bodies)
+		rows, err := plan.IndexRows(k, bodies)
 		if err != nil {
 			return nil, err
 		}
 		n = len(rows)
 		if err := each(ctx, tx, "insert into message_index (tenant, session, message, create_time) values (?, ?, ?, ?)",
-			rows, func(r backend.Indexed) []any { return []any{r.Tenant, r.Session, r.ID, micros(r.Time)} }); err != nil {
+			rows, func(r plan.Indexed) []any { return []any{r.Tenant, r.Session, r.ID, micros(r.Time)} }); err != nil {
 			return nil, err
 		}
 		if err := each(ctx, tx, `insert into message_words (rowid, words) values
 			((select id from message_index where tenant = ? and session = ? and message = ?), ?)`,
-			rows, func(r backend.Indexed) []any {
+			rows, func(r plan.Indexed) []any {
 				return []any{r.Tenant, r.Session, r.ID, strings.Join(r.Words, " ")}
 			}); err != nil {
 			return nil, err
 		}
 		return nil, each(ctx, tx, "update messages set indexed = 1 where tenant = ? and session = ? and message = ?",
-			rows, func(r backend.Indexed) []any { return []any{r.Tenant, r.Session, r.ID} })
+			rows, func(r plan.Indexed) []any { return []any{r.Tenant, r.Session, r.ID} })
 	})
 	return n, err
 }
@@ -51,7 +51,7 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 	query := `select m.body from message_words join message_index i on i.id = message_words.rowid
 		join messages m on m.tenant = i.tenant and m.session = i.session and m.message = i.message
 		where message_words match ? and i.tenant = ?`
-	args := []any{backend.FTSQuery(m), m.Tenant}
+	args := []any{plan.FTSQuery(m), m.Tenant}
 	if m.Session != "" {
 		query += " and i.session = ?"
 		args = append(args, m.Session)
@@ -65,5 +65,5 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 	if err != nil {
 		return nil, s.db.Fail("search messages", err)
 	}
-	return backend.Decode[sessionv1.Message](bodies)
+	return plan.Decode[sessionv1.Message](bodies)
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 	"github.com/fairlead/fairlead/services/session/internal/store/tables"
 )
 
@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("prepare the session database: %w", err), db.Close())
 	}
 	log.DebugContext(ctx, "session database is open", "path", path)
-	d := &database{db, backend.NewBroadcast(), log, time.Now}
+	d := &database{db, plan.NewBroadcast(), log, time.Now}
 	s := &Store{Tables: tables.New(d), db: d, prepared: p}
 	s.close = sync.OnceValue(func() error { return errors.Join(p.close(), db.Close()) })
 	return s, nil

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // insertDeliveries inserts a delivery and a job for each webhook that matches an
 // ended turn.
-func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now time.Time) error {
-	var ended []backend.Turn
+func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []plan.Turn, now time.Time) error {
+	var ended []plan.Turn
 	for _, t := range turns {
-		if backend.Ended(t.State) {
+		if plan.Ended(t.State) {
 			ended = append(ended, t)
 		}
 	}
@@ -25,7 +25,7 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 		where w.tenant = ?1 and (w.session = '' or w.session = ?2)
 			and not exists (select 1 from deliveries d where d.tenant = ?1 and d.delivery = w.webhook || '_' || ?3)
 		on conflict do nothing`,
-		ended, func(t backend.Turn) []any {
+		ended, func(t plan.Turn) []any {
 			return []any{t.Tenant, t.Session, t.ID, micros(now), string(store.JobWebhook)}
 		}); err != nil {
 		return err
@@ -35,5 +35,5 @@ func insertDeliveries(ctx context.Context, tx *sql.Tx, turns []backend.Turn, now
 		select ?1, webhook || '_' || ?3, webhook, ?2, ?3, ?4, ?4 from webhooks
 		where tenant = ?1 and (session = '' or session = ?2)
 		on conflict do nothing`,
-		ended, func(t backend.Turn) []any { return []any{t.Tenant, t.Session, t.ID, micros(now)} })
+		ended, func(t plan.Turn) []any { return []any{t.Tenant, t.Session, t.ID, micros(now)} })
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // SelectAccounts and SelectReservations select the rows that ScanAccount and ScanReservation read.
@@ -15,7 +15,7 @@ const (
 )
 
 // ScanAccount reads a row of SelectAccounts.
-func ScanAccount(r sqldb.Row) (a backend.Account, err error) {
+func ScanAccount(r sqldb.Row) (a plan.Account, err error) {
 	var used, reserved int64
 	err = r.Scan(&a.Tenant, &a.Scope, &a.Subject, &a.Start, &a.Session,
 		&a.Used.Tokens, &a.Used.CostNanoUSD, &used, &a.Reserved.Tokens, &a.Reserved.CostNanoUSD, &reserved)
@@ -24,7 +24,7 @@ func ScanAccount(r sqldb.Row) (a backend.Account, err error) {
 }
 
 // ScanReservation reads a row of SelectReservations.
-func ScanReservation(r sqldb.Row) (out backend.Reservation, err error) {
+func ScanReservation(r sqldb.Row) (out plan.Reservation, err error) {
 	var wall int64
 	err = r.Scan(&out.ID.Tenant, &out.Session, &out.ID.ID, &out.Scope, &out.Subject, &out.Start, &out.Amount.Tokens, &out.Amount.CostNanoUSD, &wall)
 	out.AccountID.Tenant, out.Amount.WallTime = out.ID.Tenant, time.Duration(wall)*time.Microsecond

@@ -6,7 +6,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type checkpoints struct{ db DB }
@@ -36,5 +36,5 @@ func (t checkpoints) ListCheckpoints(ctx context.Context, k store.Key, before in
 	if err != nil {
 		return nil, err
 	}
-	return backend.Decode[sessionv1.Checkpoint](bodies)
+	return plan.Decode[sessionv1.Checkpoint](bodies)
 }

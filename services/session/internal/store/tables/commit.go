@@ -2,12 +2,12 @@ package tables
 
 import (
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // Rare returns the statements of the parts of a commit that few commits have: revised messages, checkpoints and
 // places.
-func Rare(c *backend.Commit) []sqldb.Statement {
+func Rare(c *plan.Commit) []sqldb.Statement {
 	var all []sqldb.Statement
 	for _, m := range c.Revised {
 		all = append(all, sqldb.S("update messages set body = $1 where tenant = $2 and session = $3 and message = $4", m.Body, m.Tenant, m.Session, m.ID))
@@ -23,7 +23,7 @@ func Rare(c *backend.Commit) []sqldb.Statement {
 		all = append(all, sqldb.S(`insert into places as p (tenant, session, node, generation, restoring, made, left_node, left_why, left_for) values ($1, $2, $3, $4, $5, $6, $7, $8, $4)
 			on conflict (tenant, session) do update set node = excluded.node, generation = excluded.generation, restoring = excluded.restoring,
 				made = greatest(p.made, excluded.made), left_node = excluded.left_node, left_why = excluded.left_why, left_for = excluded.left_for`,
-			p.Tenant, p.Session, p.Node, p.Generation, p.Restore, backend.MadeIn(p.Place), p.Left.Node, p.Left.Why))
+			p.Tenant, p.Session, p.Node, p.Generation, p.Restore, plan.MadeIn(p.Place), p.Left.Node, p.Left.Why))
 	}
 	for _, m := range c.Made {
 		all = append(all, sqldb.S(noteMade, m.Tenant, m.Session, m.Generation))

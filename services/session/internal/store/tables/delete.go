@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // DeleteSession implements store.Store.
@@ -21,7 +21,7 @@ func (t sessions) DeleteSession(ctx context.Context, k store.Key, r store.Reques
 		}
 		// A repeated request waits here for the first one, and then finds its answer.
 		r := r
-		r.KeepUntil = backend.KeepDelete(r.KeepUntil, now)
+		r.KeepUntil = plan.KeepDelete(r.KeepUntil, now)
 		if answer, err = remember(ctx, tx, request{r, k.Tenant, "", k.Session}); err != nil || answer.Replayed {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func (t sessions) DeleteSession(ctx context.Context, k store.Key, r store.Reques
 		}
 		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, purge(ctx, tx, k, row.Epoch, now, store.DeleteGrace)
 	})
-	return backend.Answered(answer, err)
+	return plan.Answered(answer, err)
 }
 
 // DeleteIdle implements store.Store.
@@ -118,7 +118,7 @@ func purge(ctx context.Context, tx Tx, k store.Key, epoch int64, now time.Time, 
 	if _, err := tx.Send(ctx, all...); err != nil {
 		return err
 	}
-	return tx.Insert(ctx, Rows{Jobs: []store.Job{backend.DeleteJob(k, epoch, now.Add(grace))}})
+	return tx.Insert(ctx, Rows{Jobs: []store.Job{plan.DeleteJob(k, epoch, now.Add(grace))}})
 }
 
 // LedgerLock is the name of the lock of a tenant's budgets. Each change of them takes it, after the locks of

@@ -9,7 +9,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type inbox struct{ db DB }
@@ -21,7 +21,7 @@ func (t inbox) Submit(ctx context.Context, n store.Submit) (store.Answer, error)
 		answer, wakes, err = submit(ctx, tx, n)
 		return wakes, err
 	})
-	return backend.Answered(answer, err)
+	return plan.Answered(answer, err)
 }
 
 func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.Wake, error) {
@@ -38,20 +38,20 @@ func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.W
 	if err != nil {
 		return store.Answer{}, nil, err
 	}
-	plan, err := backend.PlanSubmit(n, st)
+	submission, err := plan.ForSubmit(n, st)
 	if err != nil {
 		return store.Answer{}, nil, err
 	}
-	answer, err := remember(ctx, tx, request{n.Request, n.Tenant, n.Session, plan.Value})
-	if err != nil || answer.Replayed || len(plan.Commands) == 0 {
+	answer, err := remember(ctx, tx, request{n.Request, n.Tenant, n.Session, submission.Value})
+	if err != nil || answer.Replayed || len(submission.Commands) == 0 {
 		return answer, nil, err
 	}
-	return answer, []store.Wake{{Key: row.Key, Kind: store.WakeInbox}}, putSubmission(ctx, tx, st, plan)
+	return answer, []store.Wake{{Key: row.Key, Kind: store.WakeInbox}}, putSubmission(ctx, tx, st, submission)
 }
 
 // inboxState reads what decides about a command.
-func inboxState(ctx context.Context, tx Tx, row *backend.Session, n store.Submit) (st backend.InboxState, err error) {
-	st = backend.InboxState{Session: row}
+func inboxState(ctx context.Context, tx Tx, row *plan.Session, n store.Submit) (st plan.InboxState, err error) {
+	st = plan.InboxState{Session: row}
 	if st.Now, err = tx.Now(ctx); err != nil {
 		return st, err
 	}
@@ -66,7 +66,7 @@ func inboxState(ctx context.Context, tx Tx, row *backend.Session, n store.Submit
 	if st.Pending, st.Answered, err = pendingCall(ctx, tx, n.Key, n.Command.CallID); err != nil {
 		return st, err
 	}
-	if backend.NeedsInbox(n, st.Answered) {
+	if plan.NeedsInbox(n, st.Answered) {
 		st.Commands, err = commands(ctx, tx, n.Key)
 	}
 	return st, err
@@ -107,24 +107,24 @@ func pendingCall(ctx context.Context, q sqldb.Queryer, k store.Key, call string)
 	return p, answered, err
 }
 
-func putSubmission(ctx context.Context, tx Tx, st backend.InboxState, plan *backend.Submission) error {
+func putSubmission(ctx context.Context, tx Tx, st plan.InboxState, submission *plan.Submission) error {
 	row := st.Session
 	var all []sqldb.Statement
-	if t := plan.Turn; t != nil {
+	if t := submission.Turn; t != nil {
 		all = append(all, sqldb.S(`
 			insert into turns (tenant, session, turn, number, state, body, run) values ($1, $2, $3, $4, $5, $6, $7)
 			on conflict do nothing`,
 			t.Tenant, t.Session, t.ID, t.Number, int32(t.State), t.Body, t.Run))
 	}
-	for _, c := range plan.Commands {
+	for _, c := range submission.Commands {
 		all = append(all, sqldb.S(`
 			insert into inbox (tenant, session, id, kind, turn, call, target, user_name, body, create_time)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 			row.Tenant, row.Session, c.ID, c.Kind, c.TurnID, c.CallID, c.Target, c.User, c.Body, c.Time))
 	}
-	if plan.Answered != "" {
+	if submission.Answered != "" {
 		all = append(all, sqldb.S("update pending_calls set answered = true where tenant = $1 and session = $2 and call = $3",
-			row.Tenant, row.Session, plan.Answered))
+			row.Tenant, row.Session, submission.Answered))
 	}
 	all = append(all, sqldb.S(`
 		update sessions set next_command = $3, next_turn = $4, update_time = $5, runnable = true,
@@ -132,8 +132,8 @@ func putSubmission(ctx context.Context, tx Tx, st backend.InboxState, plan *back
 		where tenant = $1 and session = $2`,
 		row.Tenant, row.Session, row.NextCommand, row.NextTurn, st.Now))
 	n, err := tx.Send(ctx, all...)
-	if err == nil && plan.Turn != nil && n[0] == 0 {
-		return fmt.Errorf("turn %q: %w", plan.Value, store.ErrExists)
+	if err == nil && submission.Turn != nil && n[0] == 0 {
+		return fmt.Errorf("turn %q: %w", submission.Value, store.ErrExists)
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type jobs struct{ db DB }
@@ -32,7 +32,7 @@ func putJobs(ctx context.Context, tx Tx, all []store.Job) ([]store.Wake, error) 
 	}
 	rows := make([]store.Job, len(all))
 	for i, j := range all {
-		rows[i] = backend.JobAt(j, now)
+		rows[i] = plan.JobAt(j, now)
 	}
 	return WithJobs(nil, rows), tx.Insert(ctx, Rows{Jobs: rows})
 }
@@ -52,7 +52,7 @@ func (t jobs) EndJob(ctx context.Context, j store.Job, again *store.Job) error {
 		query, args := "delete from jobs"+mine, []any{j.Tenant, j.Kind, j.ID, j.Claim}
 		if again != nil {
 			query = "update jobs set due = coalesce($5, clock_timestamp() + $8::interval), body = $6, attempt = $7, claim = '', lease_until = null" + mine
-			args = append(args, sqldb.Null(backend.Micros(again.Due)), again.Body, again.Attempt, again.After)
+			args = append(args, sqldb.Null(plan.Micros(again.Due)), again.Body, again.Attempt, again.After)
 		}
 		n, err := tx.Exec(ctx, query, args...)
 		if err == nil && n == 0 {

@@ -8,14 +8,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type leases struct{ db DB }
 
 // held reads the session's row if the lease is valid, or returns
 // store.ErrStaleEpoch.
-func held(ctx context.Context, q sqldb.Queryer, l store.Lease, lock string) (*backend.Session, error) {
+func held(ctx context.Context, q sqldb.Queryer, l store.Lease, lock string) (*plan.Session, error) {
 	row, err := sessionRow(ctx, q, l.Key, lock)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -113,9 +113,9 @@ func (t leases) Salvage(ctx context.Context, l store.Lease) (*store.Salvage, err
 			var id string
 			var body []byte
 			err := r.Scan(&id, &body)
-			return backend.ReadableTurn(l.Session, id, body), err
+			return plan.ReadableTurn(l.Session, id, body), err
 		}, "select turn, body from turns where tenant = $1 and session = $2 and state in ($3, $4, $5) order by number",
-			l.Tenant, l.Session, backend.Open[0], backend.Open[1], backend.Open[2]); err != nil {
+			l.Tenant, l.Session, plan.Open[0], plan.Open[1], plan.Open[2]); err != nil {
 			return err
 		}
 		if out.Commands, err = sqldb.Collect(ctx, q, sqldb.Value[int64],

@@ -6,7 +6,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type logs struct{ db DB }
@@ -19,7 +19,7 @@ func (t logs) ListEvents(ctx context.Context, k store.Key, afterSeq int64, n, ma
 	if err != nil {
 		return nil, t.db.Fail("list events", err)
 	}
-	return backend.Decode[sessionv1.Event](bodies)
+	return plan.Decode[sessionv1.Event](bodies)
 }
 
 // ListTree implements store.Store.
@@ -30,7 +30,7 @@ func (t logs) ListTree(ctx context.Context, k store.Key, after string, n, maxByt
 	if err != nil {
 		return nil, t.db.Fail("list the message tree", err)
 	}
-	return backend.Decode[sessionv1.Message](bodies)
+	return plan.Decode[sessionv1.Message](bodies)
 }
 
 // bounded reads bodies of a session. It checks that the session exists only if there is nothing to return.
@@ -65,7 +65,7 @@ func (t logs) ListMessages(ctx context.Context, k store.Key, head, after string,
 	if err != nil {
 		return nil, err
 	}
-	return backend.Decode[sessionv1.Message](bodies)
+	return plan.Decode[sessionv1.Message](bodies)
 }
 
 // pathBehind lists the first messages of the path to head behind after. Each step is a lookup by the whole key:
@@ -93,7 +93,7 @@ func pathBehind(ctx context.Context, q sqldb.Queryer, k store.Key, head, after s
 	if err != nil {
 		return nil, err
 	}
-	path, err = backend.Behind(path, head, after)
+	path, err = plan.Behind(path, head, after)
 	return bodies[len(bodies)-len(path):], err
 }
 
@@ -101,7 +101,7 @@ func pathBehind(ctx context.Context, q sqldb.Queryer, k store.Key, head, after s
 // builds the path in Go: walking up a long path in the database takes several
 // times as long.
 func (t logs) wholePath(ctx context.Context, k store.Key, head string) ([]*sessionv1.Message, error) {
-	var tree backend.Tree
+	var tree plan.Tree
 	defer tree.Close()
 	err := t.db.Read(ctx, "list messages", func(q sqldb.Queryer) error {
 		row, err := SessionRow(ctx, q, k)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type places struct{ db DB }
@@ -25,7 +25,7 @@ func placeOf(ctx context.Context, q sqldb.Queryer, k store.Key, lock string) (st
 	if exported != nil {
 		p.Export.Time = *exported
 	}
-	p.Left = backend.LeftFor(p, leftFor)
+	p.Left = plan.LeftFor(p, leftFor)
 	return p, err
 }
 

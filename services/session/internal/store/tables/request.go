@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // request is a request with its answer. The answer is kept as long as the session called owner, unless the
@@ -32,7 +32,7 @@ func once(ctx context.Context, db DB, what string, r request, first func(Tx) err
 		}
 		return f(tx)
 	})
-	return backend.Answered(answer, err)
+	return plan.Answered(answer, err)
 }
 
 // remember stores the answer to a request. If the request already has an answer, it returns that one, replayed.
@@ -53,7 +53,7 @@ func remember(ctx context.Context, tx Tx, r request) (store.Answer, error) {
 		delete from request_ids where (tenant, method, parent, request_id) in
 			(select tenant, method, parent, request_id from request_ids where keep_until <= clock_timestamp()
 				and (tenant, method, parent, request_id) <> ($1, $2, $3, $4) limit $5 for update skip locked)`, // its own row is read below
-			r.tenant, r.Method, r.Parent, r.ID, backend.ForgetBatch))
+			r.tenant, r.Method, r.Parent, r.ID, plan.ForgetBatch))
 	if err != nil || kept[0] > 0 {
 		return fresh, err
 	}

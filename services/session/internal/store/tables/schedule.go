@@ -7,14 +7,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type schedules struct{ db DB }
 
 const scheduleColumns = "tenant, session, schedule, user_name, body, create_time, paused, due, last_turn, last_error"
 
-func scheduleFields(r *backend.Schedule) []any {
+func scheduleFields(r *plan.Schedule) []any {
 	return []any{&r.Tenant, &r.Session, &r.ID, &r.User, &r.Body, &r.CreateTime, &r.Paused, &r.Due, &r.LastTurn, &r.LastError}
 }
 
@@ -34,7 +34,7 @@ func (t schedules) change(ctx context.Context, what string, k store.Key, r store
 // CreateSchedule implements store.Store.
 func (t schedules) CreateSchedule(ctx context.Context, n store.NewSchedule) (store.Answer, error) {
 	return t.change(ctx, "create schedule", n.Key, n.Request, n.ID, func(tx Tx, now time.Time) error {
-		row, err := backend.PlanSchedule(n, now)
+		row, err := plan.ForSchedule(n, now)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (t schedules) CreateSchedule(ctx context.Context, n store.NewSchedule) (sto
 // GetSchedule implements store.Store.
 func (t schedules) GetSchedule(ctx context.Context, k store.Key, id string) (*store.ScheduleRow, error) {
 	var now time.Time
-	r := &backend.Schedule{}
+	r := &plan.Schedule{}
 	err := t.db.Reader().QueryRow(ctx, "select "+scheduleColumns+", clock_timestamp() from schedules where tenant = $1 and session = $2 and schedule = $3",
 		k.Tenant, k.Session, id).Scan(append(scheduleFields(r), &now)...)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t schedules) ListSchedules(ctx context.Context, k store.Key, after string,
 			return err
 		}
 		out, err = sqldb.Collect(ctx, q, func(r sqldb.Row) (*sessionv1.Schedule, error) {
-			row := &backend.Schedule{}
+			row := &plan.Schedule{}
 			if err := r.Scan(scheduleFields(row)...); err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ func (t schedules) ListSchedules(ctx context.Context, k store.Key, after string,
 // PauseSchedule implements store.Store.
 func (t schedules) PauseSchedule(ctx context.Context, p store.PauseSchedule) (store.Answer, error) {
 	return t.change(ctx, "pause schedule", p.Key, p.Request, p.ID, func(tx Tx, now time.Time) error {
-		row := &backend.Schedule{}
+		row := &plan.Schedule{}
 		err := tx.QueryRow(ctx, "select "+scheduleColumns+" from schedules where tenant = $1 and session = $2 and schedule = $3"+forChange,
 			p.Tenant, p.Session, p.ID).Scan(scheduleFields(row)...)
 		if err != nil || row.Paused == p.Paused {
@@ -133,6 +133,6 @@ func (t schedules) ScheduleFired(ctx context.Context, f store.ScheduleFired) err
 	_, err := t.db.Exec(ctx, "record the run of a schedule", `
 		update schedules set due = $5, last_turn = coalesce(nullif($6, ''), last_turn), last_error = $7
 		where tenant = $1 and session = $2 and schedule = $3 and due = $4`,
-		f.Tenant, f.Session, f.ID, f.Due, sqldb.Null(f.Next), f.Turn, backend.TextColumn(f.Error))
+		f.Tenant, f.Session, f.ID, f.Due, sqldb.Null(f.Next), f.Turn, plan.TextColumn(f.Error))
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type sessions struct{ db DB }
@@ -19,7 +19,7 @@ const SessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, 
 	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
 	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn`
 
-func sessionFields(r *backend.Session) []any {
+func sessionFields(r *plan.Session) []any {
 	return []any{
 		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
@@ -28,8 +28,8 @@ func sessionFields(r *backend.Session) []any {
 }
 
 // ScanSession reads SessionColumns.
-func ScanSession(row sqldb.Row) (*backend.Session, error) {
-	r := &backend.Session{}
+func ScanSession(row sqldb.Row) (*plan.Session, error) {
+	r := &plan.Session{}
 	return r, row.Scan(sessionFields(r)...)
 }
 
@@ -38,7 +38,7 @@ const shownColumns = SessionColumns + `,
 	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind')`
 
 func scanShown(row sqldb.Row) (*sessionv1.Session, error) {
-	r := &backend.Session{}
+	r := &plan.Session{}
 	if err := row.Scan(append(sessionFields(r), &r.Rewinding)...); err != nil {
 		return nil, err
 	}
@@ -55,11 +55,11 @@ const (
 )
 
 // SessionRow reads a session's row, or returns sql.ErrNoRows.
-func SessionRow(ctx context.Context, q sqldb.Queryer, k store.Key) (*backend.Session, error) {
+func SessionRow(ctx context.Context, q sqldb.Queryer, k store.Key) (*plan.Session, error) {
 	return sessionRow(ctx, q, k, "")
 }
 
-func sessionRow(ctx context.Context, q sqldb.Queryer, k store.Key, lock string) (*backend.Session, error) {
+func sessionRow(ctx context.Context, q sqldb.Queryer, k store.Key, lock string) (*plan.Session, error) {
 	return ScanSession(q.QueryRow(ctx, "select "+SessionColumns+" from sessions s where tenant = $1 and session = $2"+lock, k.Tenant, k.Session))
 }
 
@@ -80,14 +80,14 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err != nil {
 			return nil, err
 		}
-		rows, err := backend.PlanCreate(n, now)
+		rows, err := plan.ForCreate(n, now)
 		if err != nil {
 			return nil, err
 		}
 		if err := insertSession(ctx, tx, rows.Session); err != nil {
 			return nil, err
 		}
-		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []backend.Event{rows.Event}})
+		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}})
 	})
 }
 
@@ -102,7 +102,7 @@ func creating(k store.Key, r store.Request) request {
 
 // insertSession inserts the session's own row. The epoch goes on after a deletion for which the insert may have
 // to wait.
-func insertSession(ctx context.Context, tx Tx, n *backend.Session) error {
+func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
 	made, err := tx.Exec(ctx, `
 		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
 		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0)
@@ -136,24 +136,24 @@ func (t sessions) ImportSession(ctx context.Context, i store.Import) (store.Answ
 		if err != nil {
 			return nil, err
 		}
-		plan, err := backend.PlanImport(i, now)
+		importing, err := plan.ForImport(i, now)
 		if err != nil {
 			return nil, err
 		}
-		if err := insertSession(ctx, tx, plan.Session); err != nil {
+		if err := insertSession(ctx, tx, importing.Session); err != nil {
 			return nil, err
 		}
-		return []store.Wake{{Key: i.Key, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, importBatches(ctx, tx, plan, i)
+		return []store.Wake{{Key: i.Key, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, importBatches(ctx, tx, importing, i)
 	})
 }
 
 // importBatches writes the batches, and then the session's final numbers.
-func importBatches(ctx context.Context, tx Tx, plan *backend.Importing, i store.Import) error {
+func importBatches(ctx context.Context, tx Tx, importing *plan.Importing, i store.Import) error {
 	for batch, err := range i.Batches {
 		if err != nil {
 			return err
 		}
-		rows, err := plan.Batch(batch)
+		rows, err := importing.Batch(batch)
 		if err != nil {
 			return err
 		}
@@ -161,14 +161,14 @@ func importBatches(ctx context.Context, tx Tx, plan *backend.Importing, i store.
 			return err
 		}
 	}
-	jobs, err := plan.End()
+	jobs, err := importing.End()
 	if err != nil {
 		return err
 	}
 	if err := tx.Insert(ctx, Rows{Jobs: jobs}); err != nil {
 		return err
 	}
-	n := plan.Session
+	n := importing.Session
 	_, err = tx.Exec(ctx, `
 		update sessions set last_seq = $3, next_turn = $4, finished_turns = $5,
 			input_tokens = $6, output_tokens = $7, cache_read_tokens = $8, cache_write_tokens = $9, thinking_tokens = $10, cost_nano_usd = $11

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 // DB is the database of a store. The errors of its methods name the operation.
@@ -38,9 +38,9 @@ type Tx interface {
 
 // Rows are rows of the tables that grow with a session.
 type Rows struct {
-	Turns    []backend.Turn
-	Messages []backend.Message
-	Events   []backend.Event
+	Turns    []plan.Turn
+	Messages []plan.Message
+	Events   []plan.Event
 	Jobs     []store.Job
 }
 

@@ -8,7 +8,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type turns struct{ db DB }
@@ -18,7 +18,7 @@ func decode[T any, M interface {
 	*T
 	proto.Message
 }](body []byte) (M, error) {
-	all, err := backend.Decode[T, M]([][]byte{body})
+	all, err := plan.Decode[T, M]([][]byte{body})
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +57,13 @@ func (t turns) ListTurns(ctx context.Context, k store.Key, after string, n int) 
 	if err != nil {
 		return nil, err
 	}
-	return backend.Decode[sessionv1.Turn](bodies)
+	return plan.Decode[sessionv1.Turn](bodies)
 }
 
 // FoldEvents implements store.Store. The session's lock prevents a deletion, and the events' locks another fold.
 // Neither blocks a claim or a commit.
 func (t turns) FoldEvents(ctx context.Context, k store.Key, first, last int64, events []*sessionv1.Event) error {
-	rows, err := backend.PlanFold(k, first, last, events)
+	rows, err := plan.ForFold(k, first, last, events)
 	if err != nil {
 		return t.db.Fail("fold events", err)
 	}
@@ -76,12 +76,12 @@ func (t turns) FoldEvents(ctx context.Context, k store.Key, first, last int64, e
 		if _, err := tx.Exec(ctx, "select 1"+covered+" order by seq for update", k.Tenant, k.Session, first, last); err != nil {
 			return nil, err
 		}
-		old, err := sqldb.Collect(ctx, tx, func(r sqldb.Row) (e backend.Event, err error) { return e, r.Scan(&e.FirstSeq, &e.Seq) },
+		old, err := sqldb.Collect(ctx, tx, func(r sqldb.Row) (e plan.Event, err error) { return e, r.Scan(&e.FirstSeq, &e.Seq) },
 			"select first_seq, seq"+covered+" order by seq", k.Tenant, k.Session, first, last)
 		if err != nil {
 			return nil, err
 		}
-		if err := backend.Tile(old, first, last); err != nil {
+		if err := plan.Tile(old, first, last); err != nil {
 			return nil, err
 		}
 		if _, err := tx.Exec(ctx, "delete"+covered, k.Tenant, k.Session, first, last); err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type variables struct{ db DB }
@@ -28,7 +28,7 @@ func (t variables) SetVariable(ctx context.Context, o store.Owner, v store.Varia
 		all, err = sqldb.Collect(ctx, tx, scanVariable, selectVariables, o.Tenant, o.User)
 		return err
 	}, func(tx Tx) ([]store.Wake, error) {
-		if err := backend.CheckVariables(all, v); err != nil {
+		if err := plan.CheckVariables(all, v); err != nil {
 			return nil, err
 		}
 		return nil, tx.QueryRow(ctx, `insert into user_variables (tenant, user_id, name, value, set_time) values ($1, $2, $3, $4, clock_timestamp())
@@ -36,7 +36,7 @@ func (t variables) SetVariable(ctx context.Context, o store.Owner, v store.Varia
 			o.Tenant, o.User, v.Name, v.Value).Scan(&set.Time)
 	})
 	if answer.Replayed {
-		set = backend.VariableOf(all, v.Name)
+		set = plan.VariableOf(all, v.Name)
 	}
 	return set, err
 }

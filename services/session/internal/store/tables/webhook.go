@@ -8,14 +8,14 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
-	"github.com/fairlead/fairlead/services/session/internal/store/backend"
+	"github.com/fairlead/fairlead/services/session/internal/store/plan"
 )
 
 type webhooks struct{ db DB }
 
 const webhookColumns = "w.tenant, w.webhook, w.session, w.url, w.secret, w.create_time, w.old_secret, w.old_until"
 
-func webhookFields(w *backend.Webhook) []any {
+func webhookFields(w *plan.Webhook) []any {
 	return []any{&w.Tenant, &w.ID, &w.Session, &w.URL, &w.Secret, &w.CreateTime, &w.OldSecret, &w.OldUntil}
 }
 
@@ -41,7 +41,7 @@ func (t webhooks) CreateWebhook(ctx context.Context, n store.NewWebhook) (store.
 				return err
 			}
 		}
-		w := backend.PlanWebhook(n, session, now)
+		w := plan.ForWebhook(n, session, now)
 		made, err := tx.Exec(ctx, `
 			insert into webhooks (tenant, webhook, session, url, secret, create_time) values ($1, $2, $3, $4, $5, $6) on conflict do nothing`,
 			w.Tenant, w.ID, w.Session, w.URL, w.Secret, w.CreateTime)
@@ -64,7 +64,7 @@ func (t webhooks) CreateWebhook(ctx context.Context, n store.NewWebhook) (store.
 
 // GetWebhook implements store.Store.
 func (t webhooks) GetWebhook(ctx context.Context, tenant, id string) (*store.WebhookRow, error) {
-	w := &backend.Webhook{}
+	w := &plan.Webhook{}
 	err := t.db.Reader().QueryRow(ctx, "select "+webhookColumns+" from webhooks w where tenant = $1 and webhook = $2", tenant, id).Scan(webhookFields(w)...)
 	if err != nil {
 		return nil, t.db.Fail("get webhook", err)
@@ -75,7 +75,7 @@ func (t webhooks) GetWebhook(ctx context.Context, tenant, id string) (*store.Web
 // ListWebhooks implements store.Store.
 func (t webhooks) ListWebhooks(ctx context.Context, tenant, after string, n int) ([]*sessionv1.Webhook, error) {
 	out, err := sqldb.Collect(ctx, t.db.Reader(), func(r sqldb.Row) (*sessionv1.Webhook, error) {
-		w := &backend.Webhook{}
+		w := &plan.Webhook{}
 		err := r.Scan(webhookFields(w)...)
 		return w.Row().Webhook, err
 	}, "select "+webhookColumns+" from webhooks w where tenant = $1 and webhook > $2 order by webhook limit $3", tenant, after, sqldb.Limit(n))
@@ -87,7 +87,7 @@ func (t webhooks) RotateWebhook(ctx context.Context, r store.RotateWebhook) (sto
 	return t.change(ctx, "rotate webhook", r.Tenant, r.Request, r.ID, func(tx Tx, now time.Time) error {
 		return changed(tx.Exec(ctx, `
 			update webhooks set secret = $3, old_secret = case when $4::timestamptz is null then null else secret end, old_until = $4
-			where tenant = $1 and webhook = $2`, r.Tenant, r.ID, r.Secret, backend.OldUntil(r, now)))
+			where tenant = $1 and webhook = $2`, r.Tenant, r.ID, r.Secret, plan.OldUntil(r, now)))
 	})
 }
 
@@ -107,13 +107,13 @@ func (t webhooks) DeleteWebhook(ctx context.Context, tenant, id string, r store.
 
 const deliveryColumns = `d.tenant, d.session, d.delivery, d.webhook, d.turn, d.state, d.last_error, d.attempts, d.last_status, d.create_time, d.next_time`
 
-func deliveryFields(d *backend.Delivery) []any {
+func deliveryFields(d *plan.Delivery) []any {
 	return []any{&d.Tenant, &d.Session, &d.ID, &d.Webhook, &d.TurnID, &d.State, &d.LastError, &d.Attempts, &d.LastStatus, &d.CreateTime, &d.NextTime}
 }
 
 // GetDelivery implements store.Store.
 func (t webhooks) GetDelivery(ctx context.Context, tenant, id string) (*store.DeliveryRow, error) {
-	d, w, now := backend.Delivery{}, backend.Webhook{}, time.Time{}
+	d, w, now := plan.Delivery{}, plan.Webhook{}, time.Time{}
 	err := t.db.Reader().QueryRow(ctx, "select "+deliveryColumns+", "+webhookColumns+`, clock_timestamp()
 		from deliveries d join webhooks w on w.tenant = d.tenant and w.webhook = d.webhook
 		where d.tenant = $1 and d.delivery = $2`, tenant, id).Scan(append(append(deliveryFields(&d), webhookFields(&w)...), &now)...)
@@ -139,7 +139,7 @@ func (t webhooks) ListDeliveries(ctx context.Context, tenant, webhook, after str
 		}
 		var err error
 		out, err = sqldb.Collect(ctx, q, func(r sqldb.Row) (*sessionv1.Delivery, error) {
-			d := backend.Delivery{}
+			d := plan.Delivery{}
 			err := r.Scan(deliveryFields(&d)...)
 			return d.Proto(), err
 		}, "select "+deliveryColumns+` from deliveries d where tenant = $1 and webhook = $2
@@ -158,12 +158,12 @@ func (t webhooks) Delivered(ctx context.Context, d store.Delivered) error {
 		_, err := tx.Send(ctx, sqldb.S(`
 			update deliveries set state = $3, attempts = $4, last_error = $5, last_status = $6, next_time = $7
 			where tenant = $1 and delivery = $2`,
-			d.Tenant, d.ID, d.State, d.Attempts, backend.TextColumn(d.LastError), d.LastStatus, sqldb.Null(d.Next)),
+			d.Tenant, d.ID, d.State, d.Attempts, plan.TextColumn(d.LastError), d.LastStatus, sqldb.Null(d.Next)),
 			sqldb.S(`
 			delete from deliveries where (tenant, delivery) in (
 				select tenant, delivery from deliveries where tenant = $1 and state <> $2 and create_time < clock_timestamp() - $3::interval
 				limit $4 for update skip locked)`,
-				d.Tenant, store.DeliveryPending, store.KeepDeliveries, backend.ForgetBatch))
+				d.Tenant, store.DeliveryPending, store.KeepDeliveries, plan.ForgetBatch))
 		return nil, err
 	})
 }

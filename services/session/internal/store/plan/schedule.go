@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"fmt"
@@ -24,9 +24,9 @@ type Schedule struct {
 	LastError  string
 }
 
-// PlanSchedule returns the row of a new schedule at the time now, without its
+// ForSchedule returns the row of a new schedule at the time now, without its
 // job.
-func PlanSchedule(n store.NewSchedule, now time.Time) (*Schedule, error) {
+func ForSchedule(n store.NewSchedule, now time.Time) (*Schedule, error) {
 	s := n.Schedule
 	body, err := proto.Marshal(&sessionv1.Schedule{
 		Cron: s.GetCron(), TimeZone: s.GetTimeZone(), Text: s.GetText(), OnActive: s.GetOnActive(), Limits: s.GetLimits(),

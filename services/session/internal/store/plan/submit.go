@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"cmp"
@@ -40,9 +40,9 @@ type Submission struct {
 	Value    string          // the answer's value
 }
 
-// PlanSubmit decides what a command changes, or why it is refused. It raises the
+// ForSubmit decides what a command changes, or why it is refused. It raises the
 // numbers in st.Session.
-func PlanSubmit(s store.Submit, st InboxState) (*Submission, error) {
+func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 	switch s.Command.Kind {
 	case store.CommandTurn:
 		return planTurn(s, st)
@@ -116,7 +116,7 @@ func planInterrupt(s store.Submit, st InboxState) *Submission {
 	return out
 }
 
-// NeedsInbox reports whether PlanSubmit must know the inbox. answered says that the
+// NeedsInbox reports whether ForSubmit must know the inbox. answered says that the
 // inbox has an answer to the command's call.
 func NeedsInbox(s store.Submit, answered bool) bool {
 	return answered || s.Command.Kind == store.CommandInterrupt || s.InterruptActive || s.RollbackActive

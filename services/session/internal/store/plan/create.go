@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ type Created struct {
 	Messages []Message
 }
 
-// PlanCreate returns the rows of a new session at the time now.
-func PlanCreate(s store.NewSession, now time.Time) (*Created, error) {
+// ForCreate returns the rows of a new session at the time now.
+func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 	if s.Event == nil {
 		return nil, errors.New("a new session needs its first event")
 	}

@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"context"

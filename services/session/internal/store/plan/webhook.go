@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"time"
@@ -18,9 +18,9 @@ type Webhook struct {
 	OldUntil                 *time.Time // nil: no old secret
 }
 
-// PlanWebhook returns the row of a new webhook at the time now. session is the
+// ForWebhook returns the row of a new webhook at the time now. session is the
 // one that it is for, if any.
-func PlanWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
+func ForWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
 	return &Webhook{Tenant: n.Tenant, ID: n.ID, Session: session, URL: n.Webhook.GetUrl(), Secret: n.Secret, CreateTime: now}
 }
 

@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"errors"
@@ -26,8 +26,8 @@ type Imported struct {
 	Jobs     []store.Job
 }
 
-// PlanImport begins an import at the time now.
-func PlanImport(i store.Import, now time.Time) (*Importing, error) {
+// ForImport begins an import at the time now.
+func ForImport(i store.Import, now time.Time) (*Importing, error) {
 	body, err := proto.Marshal(&sessionv1.Session{Title: i.Title, Labels: i.Labels, Budget: i.Budget, Mounts: i.Mounts})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)

@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ type Needs struct {
 // Facts is the database's answer to Needs, under the sessions' locks.
 type Facts struct {
 	Now      time.Time
-	Sessions map[store.Key]*Session // changed by PlanCommit
+	Sessions map[store.Key]*Session // changed by ForCommit
 	Turns    map[ID]struct{}        // the existing ones
 	Messages map[ID]int64           // the depth of the existing ones
 	Budgets  BudgetFacts
@@ -126,9 +126,9 @@ type planner struct {
 	ledger  *ledger
 }
 
-// PlanCommit decides what the writes change. The error at an index belongs to
+// ForCommit decides what the writes change. The error at an index belongs to
 // that write, which then has no part in the plan.
-func PlanCommit(writes []store.Write, f Facts) (*Commit, []error) {
+func ForCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	p := &planner{
 		facts: f, changed: map[store.Key]bool{}, turns: map[ID]int{},
 		waiting: map[ID]store.PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},

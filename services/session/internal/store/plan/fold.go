@@ -1,4 +1,4 @@
-package backend
+package plan
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-// PlanFold returns the rows of events that are to cover first..last.
-func PlanFold(k store.Key, first, last int64, events []*sessionv1.Event) ([]Event, error) {
+// ForFold returns the rows of events that are to cover first..last.
+func ForFold(k store.Key, first, last int64, events []*sessionv1.Event) ([]Event, error) {
 	rows := make([]Event, 0, len(events))
 	for _, e := range events {
 		row, err := eventRow(k, e)
