@@ -2,48 +2,102 @@ package warm
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 )
 
-// Written implements box.Process. It reads what the kernel counts for each process, with the credentials of
-// the owner of the sandbox's namespaces. Processes of another machine do not count.
+// chunk is how many files of counts are open at once.
+const chunk = 64
+
+// Written implements box.Process. It reads what the kernel counts for each process. Processes of another
+// machine do not count.
 func (p *process) Written() (bytes int64) {
 	s := p.sb
 	holder := s.holder()
 	if holder == 0 {
 		return 0
 	}
-	_ = s.as(func() error {
-		for _, pid := range Namespace(holder) {
-			if pid != holder {
-				bytes += writtenBy(pid)
-			}
-		}
-		return nil
-	})
-	return bytes + max(s.writtenByFirst(holder)-s.reaped.Load(), 0)
+	for some := range slices.Chunk(s.below(holder), chunk) {
+		bytes += s.writtenBy(some...)
+	}
+	return bytes + max(s.writtenBy(holder)-s.reaped.Load(), 0)
 }
 
 // rememberReaped remembers what the sandbox's first process has written while no command runs. The kernel
 // counts reaped processes for the one that reaps them: that is init for orphans and for ended commands.
 func (s *sandbox) rememberReaped() {
 	if holder := s.holder(); holder != 0 {
-		s.reaped.Store(s.writtenByFirst(holder))
+		s.reaped.Store(s.writtenBy(holder))
 	}
 }
 
-// writtenByFirst is writtenBy of the sandbox's first process. Its files in /proc belong to root, because it
-// hides its memory. So the service opens its file itself; without root it cannot, and the result is zero.
-func (s *sandbox) writtenByFirst(holder int) (bytes int64) {
-	f, err := os.Open(ioFile(holder))
-	if err != nil {
-		return 0
+// below returns the other processes of a sandbox: those that descend from its first one, or on a kernel that
+// does not list children, those in its process namespace.
+func (s *sandbox) below(holder int) (all []int) {
+	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err == nil {
+		return descendants(holder)
 	}
-	defer func() { _ = f.Close() }()
 	_ = s.as(func() error {
-		bytes = writtenIn(f)
+		all = slices.DeleteFunc(Namespace(holder), func(pid int) bool { return pid == holder })
+		return nil
+	})
+	return all
+}
+
+// descendants returns the processes that descend from a process. Processes that start meanwhile may be missing.
+func descendants(of int) (all []int) {
+	seen := map[int]bool{of: true}
+	for next := []int{of}; len(next) > 0; next = next[1:] {
+		threads, _ := filepath.Glob("/proc/" + strconv.Itoa(next[0]) + "/task/*/children")
+		for _, thread := range threads {
+			children, _ := os.ReadFile(thread)
+			for child := range bytes.FieldsSeq(children) {
+				if pid, err := strconv.Atoi(string(child)); err == nil && !seen[pid] {
+					seen[pid] = true
+					next, all = append(next, pid), append(all, pid)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// writtenBy returns how many bytes processes and their reaped children have written to disks. Those that may
+// not be read do not count. The file of a process that hides its memory, like init, belongs to root; others
+// belong to the owner. To read either one needs power over the sandbox's namespaces, which the owner has.
+func (s *sandbox) writtenBy(pids ...int) (bytes int64) {
+	denied := map[int]*os.File{} // nil for one that could not be opened
+	for _, pid := range pids {
+		f, err := os.Open(ioFile(pid))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			n, err := writtenIn(f)
+			bytes += n
+			if err == nil {
+				_ = f.Close()
+				continue
+			}
+		}
+		denied[pid] = f
+	}
+	if len(denied) == 0 {
+		return bytes
+	}
+	_ = s.as(func() error {
+		for pid, f := range denied {
+			if f == nil {
+				f, _ = os.Open(ioFile(pid))
+			}
+			n, _ := writtenIn(f) // an error means that it has ended, or stays hidden
+			bytes += n
+			_ = f.Close()
+		}
 		return nil
 	})
 	return bytes
@@ -98,28 +152,16 @@ func spaceOf(process string) (string, error) { return os.Readlink("/proc/" + pro
 
 func ioFile(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/io" }
 
-// writtenBy returns how many bytes a process and its reaped children have written to disks; zero if that
-// may not be read.
-func writtenBy(pid int) int64 {
-	f, err := os.Open(ioFile(pid))
-	if err != nil {
-		return 0
-	}
-	defer func() { _ = f.Close() }()
-	return writtenIn(f)
-}
-
-// writtenIn is writtenBy for a process's open file of counts.
-func writtenIn(f *os.File) int64 {
+// writtenIn reads the number of written bytes from a process's file of counts.
+func writtenIn(f *os.File) (int64, error) {
 	text, err := io.ReadAll(f)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	for line := range bytes.Lines(text) {
 		if v, ok := bytes.CutPrefix(line, []byte("write_bytes: ")); ok {
-			n, _ := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
-			return n
+			return strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
 		}
 	}
-	return 0
+	return 0, nil
 }
