@@ -53,7 +53,7 @@ FAIRLEAD := $(PREFIX)/services/allinone/cmd/fairlead
 PROGRAMS := $(FAIRLEAD) $(foreach s,session tools sandbox gateway,$(PREFIX)/services/$(s)/cmd/$(s)) $(PREFIX)/services/sandbox/kubernetes/cmd/sandbox-kubernetes
 
 # The first process of every sandbox, which the programs carry. It is small and static.
-INIT := services/sandbox/internal/runner/warm/bin/init
+INIT := services/sandbox/internal/runner/pool/bin/init
 $(INIT): $(wildcard $(addprefix services/sandbox/internal/,initd/*.go initd/*.s initd/wire/*.go initd/stream/*.go terminal/*.go seccomp/*.go)) services/sandbox/go.mod
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ $(PREFIX)/services/sandbox/internal/initd
 

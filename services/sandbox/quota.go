@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/quota"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // openQuota tests whether the file system limits the size of workspaces; nil if it does not. If it is
@@ -24,7 +24,7 @@ func (s *Service) openQuota(c Config, level, data string, owners box.Owners) (bo
 	}
 	o := box.Owner{UID: owners.Base, GID: owners.Base}
 	p, err := quota.Open(data, uint32(c.UIDBase), quota.As{
-		UID: o.UID, GID: o.GID, Do: func(f func() error) error { return warm.As(o, f) },
+		UID: o.UID, GID: o.GID, Do: func(f func() error) error { return pool.As(o, f) },
 	})
 	switch {
 	case err == nil:

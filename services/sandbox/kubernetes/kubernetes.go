@@ -1,5 +1,5 @@
 // Package kubernetes runs commands in pods, one long-lived pod to a workspace. Init runs in the pod through
-// the API server and carries all data over that one connection. Package warm does the rest.
+// the API server and carries all data over that one connection. Package pool does the rest.
 //
 // The pod mounts the workspace and the home directory from the volume of the service's data, so it runs on
 // the service's node. Init is on the same volume, read-only, and the operator chooses the image.
@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // APIs that make pods.
@@ -82,8 +82,8 @@ type Options struct {
 	// Unreachable are live addresses (IP:port) that no sandbox may reach. If empty, it is the address of
 	// the API server.
 	Unreachable []string
-	// Network serves the way out of sandboxes, as in warm.Options; nil: no sandbox may have one. Trust is
-	// the file of the certificates that these sandboxes trust, shown at warm.TrustPath; empty shows none.
+	// Network serves the way out of sandboxes, as in pool.Options; nil: no sandbox may have one. Trust is
+	// the file of the certificates that these sandboxes trust, shown at pool.TrustPath; empty shows none.
 	Network func(s box.Sandbox, l net.Listener) (io.Closer, error)
 	Trust   string
 	// Max is the largest number of sandboxes; zero means no limit.
@@ -93,7 +93,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// maker is a warm.Maker.
+// maker is a pool.Maker.
 type maker struct {
 	o           Options
 	client      *client
@@ -111,7 +111,7 @@ type maker struct {
 
 // Runner is a box.Runner.
 type Runner struct {
-	*warm.Runner
+	*pool.Runner
 	m *maker
 }
 
@@ -124,7 +124,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	}
 	o.Log.WarnContext(ctx, "THE DRIVER KUBERNETES IS EXPERIMENTAL: it was tested against an API server of its tests alone, and never in a cluster. "+
 		"Test it as docs/sandbox-drivers.md describes before you rely on it", "driver", "kubernetes", "namespace", o.Namespace, "api", o.API, "node", m.node)
-	r, err := warm.New(warm.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, MakeTimeout: o.StartTimeout, Log: o.Log})
+	r, err := pool.New(pool.Options{Maker: m, Path: o.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, MakeTimeout: o.StartTimeout, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func addresses(ctx context.Context, o Options) (all []netip.AddrPort, err error)
 	return []netip.AddrPort{at}, nil
 }
 
-// Close implements warm.Maker.
+// Close implements pool.Maker.
 func (m *maker) Close() error {
 	m.work.Wait()
 	return nil

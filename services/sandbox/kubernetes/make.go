@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/klog/v2"
 
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // endTimeout limits how long the cluster may take to end a pod.
 const endTimeout = 60 * time.Second
 
-// body is a warm.Body: one pod.
+// body is a pool.Body: one pod.
 type body struct {
 	m         *maker
 	name      string // of all objects of the sandbox
@@ -39,8 +39,8 @@ type body struct {
 	fate      string // the report about a pod that ended by itself; only remove uses it
 }
 
-// Make implements warm.Maker.
-func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+// Make implements pool.Maker.
+func (m *maker) Make(ctx context.Context, b pool.Build) (_ pool.Body, err error) {
 	at, err := m.place(b.Spec)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func state(p *corev1.Pod) string {
 }
 
 // connect runs init in the pod and joins the socket to it.
-func (b *body) connect(ctx context.Context, build warm.Build, pod string, words []string) error {
+func (b *body) connect(ctx context.Context, build pool.Build, pod string, words []string) error {
 	run, err := remotecommand.NewWebSocketExecutor(b.m.client.config, http.MethodGet, b.m.client.execURL(pod, container, words).String())
 	if err != nil {
 		return fmt.Errorf("prepare the connection to init: %w", err)
@@ -197,30 +197,30 @@ func again(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// Init implements warm.Body: it is no process of this machine.
+// Init implements pool.Body: it is no process of this machine.
 func (b *body) Init() int { return 0 }
 
-// Release implements warm.Body: init already runs.
+// Release implements pool.Body: init already runs.
 func (b *body) Release() error { return nil }
 
-// Complete implements warm.Body.
+// Complete implements pool.Body.
 func (b *body) Complete() error { return nil }
 
-// Kill implements warm.Body. Init ends all processes when its stream ends. In any case Wait removes the
+// Kill implements pool.Body. Init ends all processes when its stream ends. In any case Wait removes the
 // pod, which ends them too.
 func (b *body) Kill() {
 	b.killed.Store(true)
 	b.cancel()
 }
 
-// Wait implements warm.Body.
+// Wait implements pool.Body.
 func (b *body) Wait() error {
 	<-b.ended
 	return b.remove(context.Background())
 }
 
-// Listener implements warm.Elsewhere.
+// Listener implements pool.Elsewhere.
 func (b *body) Listener() net.Listener { return b.link.Listener() }
 
-// OutOfMemory implements warm.Told.
+// OutOfMemory implements pool.Told.
 func (b *body) OutOfMemory() bool { return b.starved.Load() }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // Labels of the driver's objects.
@@ -143,7 +143,7 @@ func (m *maker) container(s box.Sandbox, p place) corev1.Container {
 		{Name: "shm", MountPath: "/dev/shm"},
 	}
 	if m.o.Trust != "" {
-		mounts = append(mounts, corev1.VolumeMount{Name: volume, MountPath: filepath.Dir(warm.TrustPath), SubPath: filepath.Join(m.o.ClaimPath, trustFolder), ReadOnly: true})
+		mounts = append(mounts, corev1.VolumeMount{Name: volume, MountPath: filepath.Dir(pool.TrustPath), SubPath: filepath.Join(m.o.ClaimPath, trustFolder), ReadOnly: true})
 	}
 	return corev1.Container{
 		Name: container, Image: m.o.Image, Command: []string{initFile, "pause", "filter"}, WorkingDir: "/",
@@ -179,7 +179,7 @@ func memory(name string, bytes int64) corev1.Volume {
 // field, or enforce nothing.
 func (m *maker) words(l box.Limits, mounts []shown) []string {
 	all := []string{initFile, "stream"}
-	for _, r := range warm.Resources(l) {
+	for _, r := range pool.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
 	all = append(all, "filter", "rights", fmt.Sprintf("size:/tmp=%d", l.TmpBytes), fmt.Sprintf("size:/dev/shm=%d", l.ShmBytes))

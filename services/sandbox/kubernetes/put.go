@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // putFiles puts the files that all pods are shown on the volume: init and the trusted certificates.
 func (m *maker) putFiles() error {
-	raw, err := warm.LoadInit(m.o.Init)
+	raw, err := pool.LoadInit(m.o.Init)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (m *maker) putTrust() error {
 	if m.o.Trust == "" {
 		return nil
 	}
-	name := filepath.Join(trustFolder, filepath.Base(warm.TrustPath))
+	name := filepath.Join(trustFolder, filepath.Base(pool.TrustPath))
 	raw, err := os.ReadFile(m.o.Trust)
 	if err == nil {
 		if there, bad := os.ReadFile(filepath.Join(m.data, name)); bad == nil && bytes.Equal(there, raw) {

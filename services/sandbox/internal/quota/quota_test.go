@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // TestTheFileSystemIsBelievedOnlyWhatItShows opens the real file system: one that
@@ -42,7 +42,7 @@ func nobody() As {
 		return As{UID: os.Getuid(), GID: os.Getgid(), Do: func(f func() error) error { return f() }}
 	}
 	o := box.Owner{UID: 65534, GID: 65534}
-	return As{UID: o.UID, GID: o.GID, Do: func(f func() error) error { return warm.As(o, f) }}
+	return As{UID: o.UID, GID: o.GID, Do: func(f func() error) error { return pool.As(o, f) }}
 }
 
 // TestAKernelThatTakesEveryCallAndKeepsNothingIsRefused is what a file system

@@ -4,7 +4,7 @@
 //
 // The order of the steps avoids races. Bubblewrap builds the sandbox and waits. The service learns the
 // first process, moves it into its control group and lowers its limits. Only then that process is released.
-// Package warm does the rest.
+// Package pool does the rest.
 package bubblewrap
 
 import (
@@ -22,8 +22,8 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // monitorSlack is how late the runtime's monitor in init may wake up. Otherwise it would wake every 0.1 ms
@@ -62,7 +62,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// maker is a warm.Maker.
+// maker is a pool.Maker.
 type maker struct {
 	path     string
 	image    *os.File // init
@@ -76,7 +76,7 @@ type maker struct {
 
 // Runner runs commands in sandboxes that bubblewrap made.
 type Runner struct {
-	*warm.Runner
+	*pool.Runner
 	name string
 }
 
@@ -86,7 +86,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := warm.New(warm.Options{Maker: m, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	r, err := pool.New(pool.Options{Maker: m, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func newMaker(ctx context.Context, o Options) (*maker, error) {
 		return nil, err
 	}
 	if o.Trust != "" {
-		l.Extra = append(l.Extra, rootfs.Bind{Path: warm.TrustPath, Source: o.Trust})
+		l.Extra = append(l.Extra, rootfs.Bind{Path: pool.TrustPath, Source: o.Trust})
 	}
-	image, err := warm.OpenInit(o.Init)
+	image, err := pool.OpenInit(o.Init)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (m *maker) setUpStage() (err error) {
 	return m.stage.Keep(keep)
 }
 
-// Close implements warm.Maker.
+// Close implements pool.Maker.
 func (m *maker) Close() error {
 	m.thread.Close()
 	return m.image.Close()

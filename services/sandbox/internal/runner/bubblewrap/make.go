@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
-// body is a warm.Body: one call of bubblewrap.
+// body is a pool.Body: one call of bubblewrap.
 type body struct {
 	spec    box.Sandbox
 	cmd     *exec.Cmd
@@ -29,8 +29,8 @@ type body struct {
 	letGo   func() error        // closes the descriptor of init that furnish uses
 }
 
-// Make implements warm.Maker.
-func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+// Make implements pool.Maker.
+func (m *maker) Make(ctx context.Context, b pool.Build) (_ pool.Body, err error) {
 	f, err := m.folders(b.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("show the workspace to the sandbox: %w", err)
@@ -117,19 +117,19 @@ func later(f func() error) func() <-chan error {
 	})
 }
 
-// Init implements warm.Body.
+// Init implements pool.Body.
 func (b *body) Init() int { return b.init }
 
 // Release lowers the limits and lets init run.
 func (b *body) Release() error {
-	if err := warm.Limit(b.init, b.spec.Owner, warm.Resources(b.spec.Limits)); err != nil {
+	if err := pool.Limit(b.init, b.spec.Owner, pool.Resources(b.spec.Limits)); err != nil {
 		return err
 	}
 	_, err := b.unblock.Write([]byte{1})
 	return err
 }
 
-// Complete implements warm.Body. Bubblewrap would now only wait for init's end, and take as much memory as
+// Complete implements pool.Body. Bubblewrap would now only wait for init's end, and take as much memory as
 // a third of init.
 func (b *body) Complete() error {
 	b.clear() // Wait waits for both
@@ -144,10 +144,10 @@ func end(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Kill implements warm.Body: a bubblewrap that waits to be released takes init with it.
+// Kill implements pool.Body: a bubblewrap that waits to be released takes init with it.
 func (b *body) Kill() { _ = b.cmd.Process.Kill() }
 
-// Wait implements warm.Body.
+// Wait implements pool.Body.
 func (b *body) Wait() error {
 	return errors.Join(<-b.part(), <-b.clear(), b.letGo(), b.unblock.Close())
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // initPath is the path of init in a container with its own kernel, which cannot get it as a descriptor.
@@ -36,7 +36,7 @@ const (
 	kernelProcesses = 1024
 )
 
-// guest is a warm.Body: a container with its own kernel (gVisor's runsc), which is a few processes of this
+// guest is a pool.Body: a container with its own kernel (gVisor's runsc), which is a few processes of this
 // machine. None of them is a command or init, and it gets no file later: init carries all data over its
 // standard input and output.
 type guest struct {
@@ -54,7 +54,7 @@ type guest struct {
 }
 
 // makeGuest is Make for such a runtime.
-func (m *maker) makeGuest(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+func (m *maker) makeGuest(ctx context.Context, b pool.Build) (_ pool.Body, err error) {
 	g := &guest{m: m, name: b.Name, kernel: -1, ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -132,7 +132,7 @@ func (g *guest) confine(pidFile string, l box.Limits) error {
 	if err != nil {
 		return fmt.Errorf("take hold of the container's kernel: %w", err)
 	}
-	inside := warm.Namespace(g.pid) // those that run commands
+	inside := pool.Namespace(g.pid) // those that run commands
 	all := g.m.processes(g.name)    // and those that open files for it
 	if !slices.Contains(all, g.pid) || len(inside) == 0 || slices.Contains(inside, os.Getpid()) {
 		return errors.Join(fmt.Errorf("process %d is not a container's kernel in a process namespace of its own", g.pid), unix.Close(kernel))
@@ -189,10 +189,10 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*rootfs.Frame, []s
 }
 
 // writeGuest writes the description for the runtime.
-func (m *maker) writeGuest(b warm.Build, originals []string, mounts []specs.Mount) error {
+func (m *maker) writeGuest(b pool.Build, originals []string, mounts []specs.Mount) error {
 	return m.writeBundle(m.bundle(b.Name), b, originals, func(spec *specs.Spec) error {
 		spec.Process.Args = []string{initPath, "stream", "filter", "rights"}
-		for _, r := range warm.Resources(b.Spec.Limits) { // some cannot be lowered from inside
+		for _, r := range pool.Resources(b.Spec.Limits) { // some cannot be lowered from inside
 			spec.Process.Rlimits = append(spec.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_" + strings.ToUpper(r.Name), Hard: r.Value, Soft: r.Value})
 		}
 		spec.Process.Env = []string{"PATH=" + m.layout.Path, "GOMAXPROCS=3"}
@@ -201,16 +201,16 @@ func (m *maker) writeGuest(b warm.Build, originals []string, mounts []specs.Moun
 	})
 }
 
-// Init implements warm.Body: it is no process of this machine.
+// Init implements pool.Body: it is no process of this machine.
 func (g *guest) Init() int { return 0 }
 
-// Release implements warm.Body.
+// Release implements pool.Body.
 func (g *guest) Release() error { return g.m.start(g.name) }
 
-// Complete implements warm.Body.
+// Complete implements pool.Body.
 func (g *guest) Complete() error { return g.hide() }
 
-// Kill implements warm.Body.
+// Kill implements pool.Body.
 func (g *guest) Kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,7 +219,7 @@ func (g *guest) Kill() {
 	}
 }
 
-// Wait implements warm.Body. The pipes stay open while any process holds them: one that the kernel does not
+// Wait implements pool.Body. The pipes stay open while any process holds them: one that the kernel does not
 // end, or a foreign one.
 func (g *guest) Wait() error {
 	late := time.AfterFunc(g.m.patience, g.hangUp)
@@ -257,13 +257,13 @@ func (g *guest) discard(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// Holder implements warm.Holder: the kernel holds all files that commands have open.
+// Holder implements pool.Holder: the kernel holds all files that commands have open.
 func (g *guest) Holder() int { return g.pid }
 
-// Listener implements warm.Elsewhere.
+// Listener implements pool.Elsewhere.
 func (g *guest) Listener() net.Listener { return g.link.Listener() }
 
-// Counts implements warm.Counting.
+// Counts implements pool.Counting.
 func (g *guest) Counts() cgroup.Counts {
 	if g.group == nil {
 		return cgroup.Counts{}

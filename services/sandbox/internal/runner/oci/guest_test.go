@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // openMaker makes a maker as New does. It must be closed.
@@ -54,7 +54,7 @@ func pretend(t *testing.T, script string) Options {
 }
 
 // make1 is Make of a small sandbox.
-func (m *maker) make1(ctx context.Context, t *testing.T) (warm.Body, error) {
+func (m *maker) make1(ctx context.Context, t *testing.T) (pool.Body, error) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *maker) make1(ctx context.Context, t *testing.T) (warm.Body, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
 	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
-	return m.Make(ctx, warm.Build{Name: "one", Socket: theirs, Errors: os.Stderr, Spec: box.Sandbox{
+	return m.Make(ctx, pool.Build{Name: "one", Socket: theirs, Errors: os.Stderr, Spec: box.Sandbox{
 		ID: "one", Owner: box.Owner{UID: 200777, GID: 200777}, Workspace: t.TempDir(), Home: t.TempDir(),
 		Limits: box.Limits{MemoryBytes: 1 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20},
 	}})

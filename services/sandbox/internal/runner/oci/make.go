@@ -15,21 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 // startTimeout limits how long the runtime may take to release init.
 const startTimeout = 20 * time.Second
 
-// body is a warm.Body: one container.
+// body is a pool.Body: one container.
 type body struct {
 	m    *maker
 	name string
 	init int
 }
 
-// Make implements warm.Maker.
-func (m *maker) Make(ctx context.Context, b warm.Build) (_ warm.Body, err error) {
+// Make implements pool.Maker.
+func (m *maker) Make(ctx context.Context, b pool.Build) (_ pool.Body, err error) {
 	if b.Spec.Owner == box.Self {
 		return nil, errors.New("commands would run as root: give the workspace a user of its own")
 	}
@@ -87,7 +87,7 @@ func ended() (*os.File, error) {
 
 // writeBundle writes the description for the runtime. A sandbox with mounts outside of its workspace has
 // its own root with their places, which other sandboxes must not see. change modifies the description.
-func (m *maker) writeBundle(bundle string, b warm.Build, originals []string, change func(*specs.Spec) error) error {
+func (m *maker) writeBundle(bundle string, b pool.Build, originals []string, change func(*specs.Spec) error) error {
 	if err := os.MkdirAll(bundle, 0o711); err != nil { // the container's root user passes through
 		return err
 	}
@@ -121,10 +121,10 @@ func (b *body) show(spec *specs.Spec, s box.Sandbox, mounts []box.Mount) error {
 	return showMounts(s, mounts, held)
 }
 
-// Init implements warm.Body.
+// Init implements pool.Body.
 func (b *body) Init() int { return b.init }
 
-// Release implements warm.Body.
+// Release implements pool.Body.
 func (b *body) Release() error { return b.m.start(b.name) }
 
 // start releases a container's init.
@@ -137,11 +137,11 @@ func (m *maker) start(name string) error {
 	return nil
 }
 
-// Complete implements warm.Body: nothing from the making is left to release.
+// Complete implements pool.Body: nothing from the making is left to release.
 func (b *body) Complete() error { return nil }
 
-// Kill implements warm.Body: the end of init ends all processes.
+// Kill implements pool.Body: the end of init ends all processes.
 func (b *body) Kill() {}
 
-// Wait implements warm.Body.
+// Wait implements pool.Body.
 func (b *body) Wait() error { return b.m.remove(context.Background(), b.name) }

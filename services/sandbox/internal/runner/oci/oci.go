@@ -1,5 +1,5 @@
 // Package oci runs commands in sandboxes that an OCI runtime makes (runc, crun, runsc): one long-lived
-// container to a workspace, whose first process is our init. Package warm does the rest.
+// container to a workspace, whose first process is our init. Package pool does the rest.
 //
 // The runtime makes namespaces and mounts, sets the user and drops capabilities. Before init starts
 // anything, it lowers its own limits and installs the common system call filter, so neither depends on the
@@ -25,8 +25,8 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // Runtimes are the names of runtimes to search for, in this order.
@@ -73,7 +73,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// maker is a warm.Maker.
+// maker is a pool.Maker.
 type maker struct {
 	runtime string
 	state   string
@@ -94,7 +94,7 @@ type maker struct {
 
 // Runner runs commands in containers of an OCI runtime.
 type Runner struct {
-	*warm.Runner
+	*pool.Runner
 	// OwnKernel means that each container has its own kernel.
 	OwnKernel bool
 	maker     *maker
@@ -113,7 +113,7 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 	if m.own {
 		m.groups, o.Groups = o.Groups, nil
 	}
-	r, err := warm.New(warm.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
+	r, err := pool.New(pool.Options{Maker: m, Own: true, Path: m.layout.Path, Groups: o.Groups, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +155,9 @@ func (m *maker) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if o.Trust != "" {
-		m.layout.Extra = append(m.layout.Extra, rootfs.Bind{Path: warm.TrustPath, Source: o.Trust})
+		m.layout.Extra = append(m.layout.Extra, rootfs.Bind{Path: pool.TrustPath, Source: o.Trust})
 	}
-	if m.image, err = warm.OpenInit(o.Init); err != nil {
+	if m.image, err = pool.OpenInit(o.Init); err != nil {
 		return err
 	}
 	// A container's root user passes through here.
@@ -313,7 +313,7 @@ func (m *maker) remove(ctx context.Context, name string) error {
 	return os.RemoveAll(m.bundle(name))
 }
 
-// Close implements warm.Maker.
+// Close implements pool.Maker.
 func (m *maker) Close() error {
 	m.work.Wait()
 	if m.thread != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -274,7 +274,7 @@ func TestNobodyElseIsWaitedFor(t *testing.T) {
 }
 
 // makeOne makes a container that is not let go.
-func makeOne(t *testing.T, m *maker) warm.Body {
+func makeOne(t *testing.T, m *maker) pool.Body {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -284,7 +284,7 @@ func makeOne(t *testing.T, m *maker) warm.Body {
 	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b, err := m.Make(ctx, warm.Build{Name: "left", Socket: theirs, Errors: os.Stderr, Spec: box.Sandbox{
+	b, err := m.Make(ctx, pool.Build{Name: "left", Socket: theirs, Errors: os.Stderr, Spec: box.Sandbox{
 		ID: "left", Owner: box.Owner{UID: 200777, GID: 200777}, Workspace: t.TempDir(), Home: t.TempDir(),
 		Limits: box.Limits{MemoryBytes: 1 << 30, Processes: 64, FileBytes: 1 << 20, OpenFiles: 128, TmpBytes: 1 << 20, ShmBytes: 1 << 20},
 	}})

@@ -8,8 +8,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 // insideID is the user and group id of commands inside.
@@ -54,7 +54,7 @@ func (m *maker) spec(s box.Sandbox, name string) *specs.Spec {
 // words makes init confine itself, see its confine, and check whether the runtime did its part.
 func words(l box.Limits) []string {
 	all := []string{"/proc/self/fd/" + strconv.Itoa(imageFD)}
-	for _, r := range warm.Resources(l) {
+	for _, r := range pool.Resources(l) {
 		all = append(all, fmt.Sprintf("limit:%d=%d", r.ID, r.Value))
 	}
 	return append(all, "filter", "rights", "user-namespace")

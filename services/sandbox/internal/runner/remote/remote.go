@@ -1,4 +1,4 @@
-// Package remote connects the socket of package warm to a remote init over a pair of byte streams. It
+// Package remote connects the socket of package pool to a remote init over a pair of byte streams. It
 // carries the contents of files that the messages pass.
 package remote
 

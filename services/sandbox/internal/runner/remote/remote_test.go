@@ -13,10 +13,10 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/remote"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/rootfs"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/runnertest"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +30,7 @@ type maker struct {
 
 func (m *maker) Close() error { return m.image.Close() }
 
-func (m *maker) Make(_ context.Context, b warm.Build) (warm.Body, error) {
+func (m *maker) Make(_ context.Context, b pool.Build) (pool.Body, error) {
 	args := []string{"--unshare-all", "--as-pid-1", "--new-session", "--uid", "1000", "--gid", "1000", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"}
 	for _, x := range m.layout.Binds {
 		args = append(args, "--ro-bind", x.Source, x.Path)
@@ -92,11 +92,11 @@ func TestConformsOverPlainPipes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			image, err := warm.OpenInit("")
+			image, err := pool.OpenInit("")
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := warm.New(warm.Options{
+			r, err := pool.New(pool.Options{
 				Maker: &maker{layout, image}, Path: layout.Path, Max: o.Max, Idle: o.Idle, Network: o.Network, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 			})
 			if err != nil {

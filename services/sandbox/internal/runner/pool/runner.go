@@ -1,4 +1,4 @@
-// Package warm runs commands in long-lived sandboxes, one to a workspace. A Maker makes the sandboxes; only
+// Package pool runs commands in long-lived sandboxes, one to a workspace. A Maker makes the sandboxes; only
 // the Maker differs between drivers.
 //
 // A sandbox's first process is our init (see initd), which starts commands at the service's request. So a
@@ -10,7 +10,7 @@
 // is held before its first instruction. It continues once it is in a control group below the sandbox's, and
 // is killed with that group. Without control groups, concurrent commands each have their own sandbox, so
 // that the end of each is exact there too.
-package warm
+package pool
 
 import (
 	"cmp"
@@ -132,12 +132,12 @@ type Runner struct {
 	network func(box.Sandbox, net.Listener) (io.Closer, error)
 	work    sync.WaitGroup // goroutines of the runner's own
 
-	mu     sync.Mutex            // guards what follows
-	warm   map[string][]*sandbox // by workspace
-	count  int                   // places of sandboxes that exist or are being made or ended
-	ending []*sandbox            // no longer found by commands, but their places are still taken
-	next   int64                 // distinguishes control groups of one workspace
-	closed bool
+	mu        sync.Mutex            // guards what follows
+	sandboxes map[string][]*sandbox // by workspace
+	count     int                   // places of sandboxes that exist or are being made or ended
+	ending    []*sandbox            // no longer found by commands, but their places are still taken
+	next      int64                 // distinguishes control groups of one workspace
+	closed    bool
 }
 
 // openNull opens /dev/null, which commands without input read. The file is the machine's own, so the mount
@@ -173,6 +173,6 @@ func New(o Options) (*Runner, error) {
 	return &Runner{
 		maker: o.Maker, own: o.Own, path: o.Path, null: null, groups: o.Groups, max: o.Max, idle: o.Idle, log: o.Log,
 		within:  cmp.Or(o.MakeTimeout, startTimeout),
-		network: o.Network, warm: map[string][]*sandbox{},
+		network: o.Network, sandboxes: map[string][]*sandbox{},
 	}, nil
 }

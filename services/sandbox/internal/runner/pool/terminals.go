@@ -1,4 +1,4 @@
-package warm
+package pool
 
 import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"

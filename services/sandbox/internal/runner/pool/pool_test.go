@@ -1,4 +1,4 @@
-package warm_test
+package pool_test
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/runner/bubblewrap"
-	"github.com/fairlead/fairlead/services/sandbox/internal/runner/warm"
+	"github.com/fairlead/fairlead/services/sandbox/internal/runner/pool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newRunner makes a runner, and a command that runs until it is killed.
-func newRunner(t *testing.T) (*warm.Runner, box.Command) {
+func newRunner(t *testing.T) (*pool.Runner, box.Command) {
 	t.Helper()
 	r, err := bubblewrap.New(t.Context(), bubblewrap.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {

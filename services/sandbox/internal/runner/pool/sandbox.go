@@ -1,4 +1,4 @@
-package warm
+package pool
 
 import (
 	"context"
@@ -42,9 +42,9 @@ type sandbox struct {
 	// command.
 	reaped atomic.Int64
 
-	// turn is held while a command starts, or while the remains of one are killed, so that the new command
+	// starting is held while a command starts, or while the remains of one are killed, so that the new command
 	// is not mistaken for remains.
-	turn sync.Mutex
+	starting sync.Mutex
 
 	// Guarded by the runner's mu.
 	users    int         // commands, and other reasons to keep it

@@ -1,4 +1,4 @@
-package warm
+package pool
 
 import (
 	"context"
@@ -208,8 +208,8 @@ func (s *sandbox) countsAfter(swept bool) cgroup.Counts {
 // sweep kills the remains of a command that ran in the sandbox's own group beside others. Init's sweep
 // would kill those too.
 func (s *sandbox) sweep() {
-	s.turn.Lock() // a command that is being started is briefly in that group
-	defer s.turn.Unlock()
+	s.starting.Lock() // a command that is being started is briefly in that group
+	defer s.starting.Unlock()
 	if s.group == nil || len(s.strays()) == 0 {
 		return
 	}

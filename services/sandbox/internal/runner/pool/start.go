@@ -1,4 +1,4 @@
-package warm
+package pool
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 // start starts a command in the sandbox, where it has a reserved place. It releases the place at the
 // command's end, or on an error. errGone means that the sandbox had ended before.
 func (s *sandbox) start(c box.Command) (*process, error) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.starting.Lock()
+	defer s.starting.Unlock()
 	if c.Enter != nil {
 		c.Enter(s.out)
 	}

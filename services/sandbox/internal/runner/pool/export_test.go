@@ -1,11 +1,11 @@
-package warm
+package pool
 
 import "github.com/fairlead/fairlead/services/sandbox/internal/initd/wire"
 
 // Hear has a workspace's sandbox hear a packet of its init.
 func (r *Runner) Hear(workspace string, packet []byte) error {
 	r.mu.Lock()
-	s := r.warm[workspace][0]
+	s := r.sandboxes[workspace][0]
 	r.mu.Unlock()
 	reply, err := wire.DecodeReply(packet)
 	if err != nil {

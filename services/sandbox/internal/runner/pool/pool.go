@@ -1,4 +1,4 @@
-package warm
+package pool
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		r.mu.Unlock()
 		return nil, box.ErrClosed
 	}
-	for _, s := range slices.Clone(r.warm[spec.Workspace]) {
+	for _, s := range slices.Clone(r.sandboxes[spec.Workspace]) {
 		if s.spec != spec && s.users == 0 { // it was made for an earlier configuration of the workspace
 			r.evict(s)
 			continue
@@ -80,7 +80,7 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 	s.reserve(command)
 	r.next++
 	group := spec.ID + "." + strconv.FormatInt(r.next, 10)
-	r.warm[spec.Workspace] = append(r.warm[spec.Workspace], s)
+	r.sandboxes[spec.Workspace] = append(r.sandboxes[spec.Workspace], s)
 	r.work.Add(1)
 	r.mu.Unlock()
 	go func() {
@@ -152,7 +152,7 @@ func (r *Runner) acquireSlot(spare bool) (before *sandbox, err error) {
 
 // longestIdle returns nil if no sandbox is idle. mu is held.
 func (r *Runner) longestIdle() (idle *sandbox) {
-	for _, all := range r.warm {
+	for _, all := range r.sandboxes {
 		for _, s := range all {
 			if s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
 				idle = s
@@ -170,13 +170,13 @@ func (r *Runner) leave(s *sandbox, command bool) {
 	if command {
 		s.reserved--
 	}
-	at := slices.Index(r.warm[s.spec.Workspace], s)
+	at := slices.Index(r.sandboxes[s.spec.Workspace], s)
 	if s.users > 0 || at < 0 || s.spec.Spare {
 		return
 	}
 	s.since = time.Now()
 	same := func(other *sandbox) bool { return other.spec == s.spec }
-	if slices.ContainsFunc(r.warm[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
+	if slices.ContainsFunc(r.sandboxes[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
 		r.evict(s)
 		return
 	}
@@ -205,7 +205,7 @@ func (s *sandbox) stopIdleTimer() {
 func (r *Runner) retire(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.warm[s.spec.Workspace], s) {
+	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.sandboxes[s.spec.Workspace], s) {
 		return
 	}
 	r.evict(s)
@@ -225,9 +225,9 @@ func (r *Runner) markEnding(s *sandbox) { r.ending = append(r.ending, s) }
 func (r *Runner) remove(s *sandbox) {
 	s.stopIdleTimer()
 	w := s.spec.Workspace
-	r.warm[w] = slices.DeleteFunc(r.warm[w], func(x *sandbox) bool { return x == s })
-	if len(r.warm[w]) == 0 {
-		delete(r.warm, w)
+	r.sandboxes[w] = slices.DeleteFunc(r.sandboxes[w], func(x *sandbox) bool { return x == s })
+	if len(r.sandboxes[w]) == 0 {
+		delete(r.sandboxes, w)
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *Runner) remove(s *sandbox) {
 func (r *Runner) drop(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.Contains(r.warm[s.spec.Workspace], s) {
+	if slices.Contains(r.sandboxes[s.spec.Workspace], s) {
 		r.remove(s)
 		r.markEnding(s)
 	}
@@ -255,8 +255,8 @@ func (r *Runner) ended(s *sandbox) {
 func (r *Runner) Move(from string, to box.Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range slices.Clone(r.warm[from]) {
-		if len(r.warm[to.Workspace]) > 0 {
+	for _, s := range slices.Clone(r.sandboxes[from]) {
+		if len(r.sandboxes[to.Workspace]) > 0 {
 			r.evict(s)
 			continue
 		}
@@ -268,7 +268,7 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 			continue
 		}
 		s.since = time.Now()
-		r.warm[to.Workspace] = []*sandbox{s}
+		r.sandboxes[to.Workspace] = []*sandbox{s}
 		r.startIdleTimer(s)
 	}
 }
@@ -276,7 +276,7 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 // Stop implements box.Runner.
 func (r *Runner) Stop(workspace string) {
 	r.mu.Lock()
-	all := slices.Clone(r.warm[workspace])
+	all := slices.Clone(r.sandboxes[workspace])
 	for _, s := range all {
 		r.remove(s)
 		r.markEnding(s)
@@ -304,7 +304,7 @@ func (r *Runner) Close() error {
 	}
 	r.closed = true
 	var all []*sandbox
-	for _, of := range r.warm {
+	for _, of := range r.sandboxes {
 		all = append(all, of...)
 	}
 	for _, s := range all {
@@ -322,7 +322,7 @@ func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), er
 	r.mu.Lock()
 	var all []*sandbox // more than one while commands with another network run
 	if r.groups != nil {
-		all = slices.Clone(r.warm[workspace])
+		all = slices.Clone(r.sandboxes[workspace])
 	}
 	for _, s := range all {
 		s.reserve(false)
@@ -356,15 +356,15 @@ func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err er
 	if err := r.await(ctx, s, false); err != nil {
 		return nil, nil //nolint:nilerr,nilnil // it was never made, so nothing runs in it
 	}
-	s.turn.Lock()
+	s.starting.Lock()
 	if err := s.freeze(ctx); err != nil {
-		s.turn.Unlock()
+		s.starting.Unlock()
 		r.leave(s, false)
 		return nil, s.awaitGone(ctx, err)
 	}
 	return func() {
 		s.thaw()
-		s.turn.Unlock()
+		s.starting.Unlock()
 		r.leave(s, false)
 	}, nil
 }
