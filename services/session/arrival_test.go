@@ -271,7 +271,7 @@ turns:
     steps: [{tools: [{name: Bash, input: {}}]}, {text: [done]}]
   - when: long
     steps: [{text: [one], stop_reason: max_tokens}]
-  - when: Go on
+  - when: Continue where
     steps: [{text: [two]}]
   - when: fail
     steps: [{error: {status: 400, times: 1}, text: [worked]}]

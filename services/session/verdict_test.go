@@ -83,12 +83,12 @@ turns:
       - tools: [{name: finish, input: {request_status: COMPLETE, summary: mended, output: {n: 1}}}]
   - when: forget
     steps: [{text: [Here you are.]}]
-  - when: handing over the output
+  - when: without the requested output
     turn: 2
     steps: [{tools: [{name: finish, input: {request_status: COMPLETE, summary: x, output: {n: 7}}}]}]
   - when: never
     steps: [{text: [No.]}]
-  - when: handing over the output
+  - when: without the requested output
     steps: [{text: [Still no.]}]
 `, withSpec(schemaSpec))
 	ctx := t.Context()
