@@ -24,11 +24,11 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/cgroup"
+	"github.com/fairlead/fairlead/services/sandbox/internal/diskspace"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
-	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/server"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
@@ -44,14 +44,14 @@ type Deps struct {
 
 // Service is the sandbox service, an rpc.Component without public RPCs.
 type Service struct {
-	node    *box.Node
-	server  *server.Server
-	runner  Runner
-	groups  cgroup.Hierarchy // nil except at level `full`
-	network *egress.Network
-	room    *room.Watch
-	mounts  *mount.Set
-	log     *slog.Logger
+	node      *box.Node
+	server    *server.Server
+	runner    Runner
+	groups    cgroup.Hierarchy // nil except at level `full`
+	network   *egress.Network
+	diskSpace *diskspace.Watch
+	mounts    *mount.Set
+	log       *slog.Logger
 }
 
 // Supported returns nil: this system can run sandboxes.
@@ -108,8 +108,8 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {
 		return nil, err
 	}
-	folder := room.Folder{Name: "data directory", Path: data}
-	if s.room, err = c.watch(folder); err != nil {
+	folder := diskspace.Folder{Name: "data directory", Path: data}
+	if s.diskSpace, err = c.watch(folder); err != nil {
 		return nil, err
 	}
 	keep, err := s.openQuota(c, level, data, owners)
@@ -120,7 +120,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, DiskSpace: s.room, DataSpace: room.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder), Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
+		Mounts: s.mounts, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder), Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {
@@ -161,17 +161,17 @@ func realPath(dir string) (string, error) {
 }
 
 // watch returns a watch of the disks that the node writes to.
-func (c Config) watch(data room.Folder) (*room.Watch, error) {
-	folders := []room.Folder{data}
+func (c Config) watch(data diskspace.Folder) (*diskspace.Watch, error) {
+	folders := []diskspace.Folder{data}
 	if path := c.ObjectStore.folder(); path != "" && path != data.Path {
-		folders = append(folders, room.Folder{Name: "object store", Path: path})
+		folders = append(folders, diskspace.Folder{Name: "object store", Path: path})
 	}
 	for _, f := range folders {
 		if err := os.MkdirAll(f.Path, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder %s: %w", f.Path, err)
 		}
 	}
-	w := room.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folders...)
+	w := diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folders...)
 	return w, w.Observe(otel.Meter("github.com/fairlead/fairlead/services/sandbox"))
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/diskspace"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
-	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -55,7 +55,7 @@ var rules = []rule{
 	{box.ErrTooManyExecs, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_EXECS},
 	{box.ErrTooManySandboxes, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TOO_MANY_SANDBOXES},
 	{box.ErrLimitUnavailable, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_LIMIT_UNAVAILABLE},
-	{room.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL},
+	{diskspace.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL},
 	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
 	{box.ErrNoMount, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND},
 	{box.ErrMountPoint, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_POINT},

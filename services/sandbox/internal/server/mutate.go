@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
+	"github.com/fairlead/fairlead/services/sandbox/internal/diskspace"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
-	"github.com/fairlead/fairlead/services/sandbox/internal/room"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
 )
 
@@ -278,7 +278,7 @@ func (s *fileServer) MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest)
 
 // failure encodes the error of a change if it is about the change itself: then the call ends with it.
 func failure(err error) []byte {
-	if errors.Is(err, room.ErrFull) || errors.Is(err, box.ErrMountsInUse) || errors.Is(err, snapshot.ErrChanged) {
+	if errors.Is(err, diskspace.ErrFull) || errors.Is(err, box.ErrMountsInUse) || errors.Is(err, snapshot.ErrChanged) {
 		return nil // a retry may succeed
 	}
 	told := status(err)

@@ -1,6 +1,6 @@
-// Package room watches the free space of the file systems that a node writes to, so that the node refuses
+// Package diskspace watches the free space of the file systems that a node writes to, so that the node refuses
 // new work before one is full: a full disk would harm all sessions and their records.
-package room
+package diskspace
 
 import (
 	"context"

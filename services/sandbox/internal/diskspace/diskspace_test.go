@@ -1,4 +1,4 @@
-package room
+package diskspace
 
 import (
 	"context"
@@ -54,6 +54,16 @@ func TestTheKernelIsAskedEachTime(t *testing.T) {
 	}
 	if err := New(1, 1, Folder{"data directory", "/does/not/exist"}).Check(); err == nil || errors.Is(err, ErrFull) {
 		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestTheLeastOfAllFoldersIsFree(t *testing.T) {
+	t.Parallel()
+	free := map[string]Free{"a": {Bytes: 7, Inodes: 70}, "b": {Bytes: 9, Inodes: 50}}
+	w := New(100, 10, Folder{"first", "a"}, Folder{"second", "b"})
+	w.look = func(f string) (Free, error) { return free[f], nil }
+	if bytes, inodes := w.Free(); bytes != 7 || inodes != 50 {
+		t.Errorf("%d bytes and %d inodes", bytes, inodes)
 	}
 }
 
