@@ -71,7 +71,7 @@ func TestAServerThatOthersCannotReachDoesNotStart(t *testing.T) {
 		{"another one has the port of the other now", store.Member{Name: "other", Address: "127.0.0.1:4", Instance: "j"}, "set peer on both servers"},
 		{"the other is on another machine, and this one on loopback", store.Member{Name: "other", Address: "192.0.2.1:3", Instance: "j"}, "Set peer to an address"},
 		{"the other cannot be reached now", store.Member{Name: "other", Address: "192.0.2.1:4", Instance: "j"}, ""},
-		{"one of this name runs", store.Member{Name: "self", Address: "127.0.0.1:5", Instance: "j"}, "runs already"},
+		{"one of this name runs", store.Member{Name: "self", Address: "127.0.0.1:5", Instance: "j"}, "is already running"},
 		{"one of this name has died", store.Member{Name: "self", Address: "127.0.0.1:6", Instance: "j"}, ""},
 		{"one of this name had this address", store.Member{Name: "self", Address: "127.0.0.1:1", Instance: "j"}, ""},
 	} {
