@@ -26,22 +26,22 @@ func (p *pattern) find(ctx context.Context, text []byte) int {
 		}
 		return -1
 	}
-	m := p.re.FindReaderIndex(&patient{ctx: ctx, text: text})
+	m := p.re.FindReaderIndex(&cancellableText{ctx: ctx, text: text})
 	if m == nil || ctx.Err() != nil {
 		return -1
 	}
 	return m[0]
 }
 
-// patient reads a text until a search is over.
-type patient struct {
+// cancellableText reads a text until a search is over.
+type cancellableText struct {
 	ctx  context.Context //nolint:containedctx // lives as long as one look at a text
 	text []byte
 	read int
 }
 
 // ReadRune implements io.RuneReader.
-func (p *patient) ReadRune() (rune, int, error) {
+func (p *cancellableText) ReadRune() (rune, int, error) {
 	if p.read++; p.read%1024 == 0 && p.ctx.Err() != nil {
 		p.text = nil
 	}

@@ -123,10 +123,10 @@ func classWithin(re *syntax.Regexp) *syntax.Regexp {
 
 // needle is a text to search for.
 type needle struct {
-	text string // not empty; in lower case if fold is set
-	fold bool   // match either case of ASCII letters
-	rare int    // index of the byte that is searched first: the one that is rarest in source code
-	twin twin   // of that byte and the second rarest one
+	text string   // not empty; in lower case if fold is set
+	fold bool     // match either case of ASCII letters
+	rare int      // index of the byte that is searched first: the one that is rarest in source code
+	pair bytePair // of that byte and the second rarest one
 }
 
 // findNeedle returns the longest text that every match is known to contain.
@@ -178,7 +178,7 @@ const frequent = " etnairoslcdupmfg\n\t.(),hb\"v=y_w-0:/x1{}k2;*[]'345678>9<jqz"
 func newNeedle(text string, fold bool) *needle {
 	n := &needle{text: text, fold: fold}
 	n.rare = n.rarest(-1)
-	n.twin = newTwin(text, n.rare, n.rarest(n.rare))
+	n.pair = newBytePair(text, n.rare, n.rarest(n.rare))
 	return n
 }
 
@@ -217,7 +217,7 @@ func (n *needle) index(text []byte) int {
 		}
 		at += i + 1
 		if tries >= 8 && tries*commonByte > at {
-			if i := n.twin.index(text[start+1:], n.text); i >= 0 {
+			if i := n.pair.index(text[start+1:], n.text); i >= 0 {
 				return start + 1 + i
 			}
 			return -1

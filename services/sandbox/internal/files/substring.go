@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// twin finds a text by two of its bytes at once, eight places at a time. Even if none of a text's bytes is
+// bytePair finds a text by two of its bytes at once, eight places at a time. Even if none of a text's bytes is
 // rare, the pair is. Without it the bench row "Grep in 10,000 files" takes 1.7 instead of 1.1 to 1.4 times
 // ripgrep's time.
-type twin struct {
+type bytePair struct {
 	first, second int    // their places in the text, in order
 	a, b          uint64 // each byte, eight times
 }
@@ -19,14 +19,14 @@ const (
 	highs = 0x8080808080808080
 )
 
-// newTwin makes a twin of the bytes at two different places of a text.
-func newTwin(text string, i, j int) twin {
+// newBytePair makes the pair of the bytes at two different places of a text.
+func newBytePair(text string, i, j int) bytePair {
 	i, j = min(i, j), max(i, j)
-	return twin{first: i, second: j, a: ones * uint64(text[i]), b: ones * uint64(text[j])}
+	return bytePair{first: i, second: j, a: ones * uint64(text[i]), b: ones * uint64(text[j])}
 }
 
 // skip returns the first place from at on, in steps of eight, where there may be a match.
-func (t *twin) skip(behind, ahead []byte, at int) int {
+func (t *bytePair) skip(behind, ahead []byte, at int) int {
 	a, b := t.a, t.b
 	for ; at+32 <= len(ahead) && at+32 <= len(behind); at += 32 {
 		p, q := (*[32]byte)(behind[at:]), (*[32]byte)(ahead[at:])
@@ -42,7 +42,7 @@ func (t *twin) skip(behind, ahead []byte, at int) int {
 }
 
 // index returns where what, which contains the two bytes, first occurs in a text, or -1.
-func (t *twin) index(text []byte, what string) int {
+func (t *bytePair) index(text []byte, what string) int {
 	if len(text) < len(what) {
 		return -1
 	}

@@ -139,12 +139,12 @@ func importRequest(open *sessionv1.ImportOpen, sum []byte) store.Request {
 
 // makeImported checks the file, copies the files and writes the session.
 func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, in store.Import, upload *os.File, sum []byte) error {
-	parcel, err := s.unpackUpload(ctx, upload)
+	unpacked, err := s.unpackUpload(ctx, upload)
 	if err != nil {
 		return err
 	}
-	defer parcel.close()
-	file, err := checkTranscript(parcel.transcript)
+	defer unpacked.close()
+	file, err := checkTranscript(unpacked.transcript)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *imports) makeImported(ctx context.Context, open *sessionv1.ImportOpen, 
 		return err
 	}
 	made := false
-	if parcel.files {
+	if unpacked.files {
 		if made, err = s.unpackFiles(ctx, upload, in.Key, sum); err != nil {
 			return err
 		}

@@ -24,14 +24,14 @@ import (
 // import-max-bytes.
 const unpackFactor = 16
 
-// parcel is an unpacked upload.
-type parcel struct {
+// unpackedUpload is a transcript, and whether a workspace came with it.
+type unpackedUpload struct {
 	transcript *os.File
 	files      bool // it has a workspace
 	own        bool // transcript is a file of its own
 }
 
-func (p *parcel) close() {
+func (p *unpackedUpload) close() {
 	if p.own {
 		_ = p.transcript.Close()
 	}
@@ -40,7 +40,7 @@ func (p *parcel) close() {
 // unpackUpload recognizes a transcript or an archive, and extracts the
 // transcript of an archive. It reads the whole archive, so that damage is found
 // before anything is made.
-func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*parcel, error) {
+func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*unpackedUpload, error) {
 	from, err := rewind(upload)
 	if err != nil {
 		return nil, err
@@ -50,9 +50,9 @@ func (s *imports) unpackUpload(ctx context.Context, upload *os.File) (*parcel, e
 		return nil, fmt.Errorf("read a temporary file: %w", err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return &parcel{transcript: upload}, nil
+		return &unpackedUpload{transcript: upload}, nil
 	}
-	p := &parcel{own: true}
+	p := &unpackedUpload{own: true}
 	if p.transcript, err = spool(); err != nil {
 		return nil, err
 	}
