@@ -140,9 +140,9 @@ func TestFaultyRulesAreExplained(t *testing.T) {
 		want string
 	}{
 		{"no host", Rule{}, "there is no host"},
-		{"a star inside", Rule{Host: "a*.example.com"}, "a star stands alone"},
-		{"a star in the middle", Rule{Host: "a.*.com"}, "a star stands alone"},
-		{"two stars", Rule{Host: "*.*.com"}, "a star stands alone"},
+		{"a star inside", Rule{Host: "a*.example.com"}, "a star is allowed alone"},
+		{"a star in the middle", Rule{Host: "a.*.com"}, "a star is allowed alone"},
+		{"two stars", Rule{Host: "*.*.com"}, "a star is allowed alone"},
 		{"a star before an address", Rule{Host: "*.1.2.3.4"}, "range of addresses"},
 		{"a range with bits beyond", Rule{Host: "10.0.0.1/8"}, "10.0.0.0/8 is the range"},
 		{"a range of IPv4 in IPv6", Rule{Host: "::ffff:0:0/96"}, "write them as such"},
