@@ -1737,7 +1737,7 @@ var File_fairlead_sandbox_v1_exec_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/sandbox/v1/exec.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x02\n" +
+	"\x1efairlead/sandbox/v1/exec.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x02\n" +
 	"\vExecRequest\x126\n" +
 	"\x05start\x18\x01 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStartH\x00R\x05start\x129\n" +
 	"\x06attach\x18\x02 \x01(\v2\x1f.fairlead.sandbox.v1.ExecAttachH\x00R\x06attach\x126\n" +
@@ -1884,13 +1884,17 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x10EXIT_REASON_LOST\x10\t\x12\x1a\n" +
 	"\x16EXIT_REASON_FILE_LIMIT\x10\n" +
 	"\x12\x1e\n" +
-	"\x1aEXIT_REASON_TERMINAL_LIMIT\x10\v2\x87\x03\n" +
-	"\vExecService\x12O\n" +
-	"\x04Exec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x010\x01\x12Z\n" +
-	"\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n" +
-	"\x0fAcknowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\x12]\n" +
+	"\x1aEXIT_REASON_TERMINAL_LIMIT\x10\v2\xa7\x03\n" +
+	"\vExecService\x12W\n" +
+	"\x04Exec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"(\x010\x01\x12b\n" +
+	"\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fAcknowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12e\n" +
 	"\n" +
-	"CancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a'.fairlead.sandbox.v1.CancelExecResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"CancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a'.fairlead.sandbox.v1.CancelExecResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_exec_proto_rawDescOnce sync.Once

@@ -2445,7 +2445,7 @@ var File_fairlead_sandbox_v1_file_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/sandbox/v1/file.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x01\n" +
+	"\x1efairlead/sandbox/v1/file.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x01\n" +
 	"\bFileInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x121\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1d.fairlead.sandbox.v1.FileTypeR\x04type\x12\x12\n" +
@@ -2622,21 +2622,32 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x15GREP_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fGREP_MODE_LINES\x10\x01\x12\x13\n" +
 	"\x0fGREP_MODE_FILES\x10\x02\x12\x13\n" +
-	"\x0fGREP_MODE_COUNT\x10\x032\x89\b\n" +
-	"\vFileService\x12W\n" +
-	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\x12`\n" +
-	"\vResolvePath\x12'.fairlead.sandbox.v1.ResolvePathRequest\x1a(.fairlead.sandbox.v1.ResolvePathResponse\x12Z\n" +
-	"\tListFiles\x12%.fairlead.sandbox.v1.ListFilesRequest\x1a&.fairlead.sandbox.v1.ListFilesResponse\x12Y\n" +
-	"\bReadFile\x12$.fairlead.sandbox.v1.ReadFileRequest\x1a%.fairlead.sandbox.v1.ReadFileResponse0\x01\x12\\\n" +
-	"\tWriteFile\x12%.fairlead.sandbox.v1.WriteFileRequest\x1a&.fairlead.sandbox.v1.WriteFileResponse(\x01\x12W\n" +
-	"\bEditFile\x12$.fairlead.sandbox.v1.EditFileRequest\x1a%.fairlead.sandbox.v1.EditFileResponse\x12]\n" +
+	"\x0fGREP_MODE_COUNT\x10\x032\xe1\b\n" +
+	"\vFileService\x12_\n" +
+	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12h\n" +
+	"\vResolvePath\x12'.fairlead.sandbox.v1.ResolvePathRequest\x1a(.fairlead.sandbox.v1.ResolvePathResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12b\n" +
+	"\tListFiles\x12%.fairlead.sandbox.v1.ListFilesRequest\x1a&.fairlead.sandbox.v1.ListFilesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12a\n" +
+	"\bReadFile\x12$.fairlead.sandbox.v1.ReadFileRequest\x1a%.fairlead.sandbox.v1.ReadFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12d\n" +
+	"\tWriteFile\x12%.fairlead.sandbox.v1.WriteFileRequest\x1a&.fairlead.sandbox.v1.WriteFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"(\x01\x12_\n" +
+	"\bEditFile\x12$.fairlead.sandbox.v1.EditFileRequest\x1a%.fairlead.sandbox.v1.EditFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12e\n" +
 	"\n" +
-	"DeleteFile\x12&.fairlead.sandbox.v1.DeleteFileRequest\x1a'.fairlead.sandbox.v1.DeleteFileResponse\x12W\n" +
-	"\bMoveFile\x12$.fairlead.sandbox.v1.MoveFileRequest\x1a%.fairlead.sandbox.v1.MoveFileResponse\x12_\n" +
+	"DeleteFile\x12&.fairlead.sandbox.v1.DeleteFileRequest\x1a'.fairlead.sandbox.v1.DeleteFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12_\n" +
+	"\bMoveFile\x12$.fairlead.sandbox.v1.MoveFileRequest\x1a%.fairlead.sandbox.v1.MoveFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12g\n" +
 	"\n" +
-	"WatchFiles\x12&.fairlead.sandbox.v1.WatchFilesRequest\x1a'.fairlead.sandbox.v1.WatchFilesResponse0\x01\x12Z\n" +
-	"\tGlobFiles\x12%.fairlead.sandbox.v1.GlobFilesRequest\x1a&.fairlead.sandbox.v1.GlobFilesResponse\x12\\\n" +
-	"\tGrepFiles\x12%.fairlead.sandbox.v1.GrepFilesRequest\x1a&.fairlead.sandbox.v1.GrepFilesResponse0\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"WatchFiles\x12&.fairlead.sandbox.v1.WatchFilesRequest\x1a'.fairlead.sandbox.v1.WatchFilesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12b\n" +
+	"\tGlobFiles\x12%.fairlead.sandbox.v1.GlobFilesRequest\x1a&.fairlead.sandbox.v1.GlobFilesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12d\n" +
+	"\tGrepFiles\x12%.fairlead.sandbox.v1.GrepFilesRequest\x1a&.fairlead.sandbox.v1.GrepFilesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_file_proto_rawDescOnce sync.Once

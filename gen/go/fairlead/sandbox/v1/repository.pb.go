@@ -1155,7 +1155,7 @@ var File_fairlead_sandbox_v1_repository_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/sandbox/v1/repository.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\"l\n" +
+	"$fairlead/sandbox/v1/repository.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\"l\n" +
 	"\n" +
 	"Repository\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x16\n" +
@@ -1239,15 +1239,22 @@ const file_fairlead_sandbox_v1_repository_proto_rawDesc = "" +
 	"\n" +
 	"new_commit\x18\x03 \x01(\tR\tnewCommit\x12\x1c\n" +
 	"\n" +
-	"up_to_date\x18\x04 \x01(\bR\bupToDate2\x97\x06\n" +
-	"\x11RepositoryService\x12n\n" +
-	"\x0fCloneRepository\x12+.fairlead.sandbox.v1.CloneRepositoryRequest\x1a,.fairlead.sandbox.v1.CloneRepositoryResponse0\x01\x12f\n" +
-	"\rAddRepository\x12).fairlead.sandbox.v1.AddRepositoryRequest\x1a*.fairlead.sandbox.v1.AddRepositoryResponse\x12o\n" +
-	"\x10RemoveRepository\x12,.fairlead.sandbox.v1.RemoveRepositoryRequest\x1a-.fairlead.sandbox.v1.RemoveRepositoryResponse\x12o\n" +
-	"\x10ListRepositories\x12,.fairlead.sandbox.v1.ListRepositoriesRequest\x1a-.fairlead.sandbox.v1.ListRepositoriesResponse\x12x\n" +
-	"\x13GetRepositoryStatus\x12/.fairlead.sandbox.v1.GetRepositoryStatusRequest\x1a0.fairlead.sandbox.v1.GetRepositoryStatusResponse\x12c\n" +
-	"\fCreateBranch\x12(.fairlead.sandbox.v1.CreateBranchRequest\x1a).fairlead.sandbox.v1.CreateBranchResponse\x12i\n" +
-	"\x0ePushRepository\x12*.fairlead.sandbox.v1.PushRepositoryRequest\x1a+.fairlead.sandbox.v1.PushRepositoryResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"up_to_date\x18\x04 \x01(\bR\bupToDate2\xd0\x06\n" +
+	"\x11RepositoryService\x12v\n" +
+	"\x0fCloneRepository\x12+.fairlead.sandbox.v1.CloneRepositoryRequest\x1a,.fairlead.sandbox.v1.CloneRepositoryResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12n\n" +
+	"\rAddRepository\x12).fairlead.sandbox.v1.AddRepositoryRequest\x1a*.fairlead.sandbox.v1.AddRepositoryResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12w\n" +
+	"\x10RemoveRepository\x12,.fairlead.sandbox.v1.RemoveRepositoryRequest\x1a-.fairlead.sandbox.v1.RemoveRepositoryResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12w\n" +
+	"\x10ListRepositories\x12,.fairlead.sandbox.v1.ListRepositoriesRequest\x1a-.fairlead.sandbox.v1.ListRepositoriesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12\x80\x01\n" +
+	"\x13GetRepositoryStatus\x12/.fairlead.sandbox.v1.GetRepositoryStatusRequest\x1a0.fairlead.sandbox.v1.GetRepositoryStatusResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12k\n" +
+	"\fCreateBranch\x12(.fairlead.sandbox.v1.CreateBranchRequest\x1a).fairlead.sandbox.v1.CreateBranchResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12q\n" +
+	"\x0ePushRepository\x12*.fairlead.sandbox.v1.PushRepositoryRequest\x1a+.fairlead.sandbox.v1.PushRepositoryResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_repository_proto_rawDescOnce sync.Once

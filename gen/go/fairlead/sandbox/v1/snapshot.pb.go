@@ -1558,7 +1558,7 @@ var File_fairlead_sandbox_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
-	"\"fairlead/sandbox/v1/snapshot.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1efairlead/sandbox/v1/file.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x02\n" +
+	"\"fairlead/sandbox/v1/snapshot.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1efairlead/sandbox/v1/file.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x02\n" +
 	"\bSnapshot\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
@@ -1666,17 +1666,26 @@ const file_fairlead_sandbox_v1_snapshot_proto_rawDesc = "" +
 	"\x15CHANGE_STATUS_DELETED\x10\x02\x12\x1a\n" +
 	"\x16CHANGE_STATUS_MODIFIED\x10\x03\x12\x1e\n" +
 	"\x1aCHANGE_STATUS_MODE_CHANGED\x10\x04\x12\x1e\n" +
-	"\x1aCHANGE_STATUS_TYPE_CHANGED\x10\x052\xcb\a\n" +
-	"\x0fSnapshotService\x12i\n" +
-	"\x0eCreateSnapshot\x12*.fairlead.sandbox.v1.CreateSnapshotRequest\x1a+.fairlead.sandbox.v1.CreateSnapshotResponse\x12`\n" +
-	"\vGetSnapshot\x12'.fairlead.sandbox.v1.GetSnapshotRequest\x1a(.fairlead.sandbox.v1.GetSnapshotResponse\x12f\n" +
-	"\rListSnapshots\x12).fairlead.sandbox.v1.ListSnapshotsRequest\x1a*.fairlead.sandbox.v1.ListSnapshotsResponse\x12f\n" +
-	"\rDiffSnapshots\x12).fairlead.sandbox.v1.DiffSnapshotsRequest\x1a*.fairlead.sandbox.v1.DiffSnapshotsResponse\x12l\n" +
-	"\x0fRestoreSnapshot\x12+.fairlead.sandbox.v1.RestoreSnapshotRequest\x1a,.fairlead.sandbox.v1.RestoreSnapshotResponse\x12l\n" +
-	"\x0fDeleteSnapshots\x12+.fairlead.sandbox.v1.DeleteSnapshotsRequest\x1a,.fairlead.sandbox.v1.DeleteSnapshotsResponse\x12c\n" +
-	"\fForkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponse\x12l\n" +
-	"\x0fExportSnapshots\x12+.fairlead.sandbox.v1.ExportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ExportSnapshotsResponse\x12l\n" +
-	"\x0fImportSnapshots\x12+.fairlead.sandbox.v1.ImportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ImportSnapshotsResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x1aCHANGE_STATUS_TYPE_CHANGED\x10\x052\x93\b\n" +
+	"\x0fSnapshotService\x12q\n" +
+	"\x0eCreateSnapshot\x12*.fairlead.sandbox.v1.CreateSnapshotRequest\x1a+.fairlead.sandbox.v1.CreateSnapshotResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12h\n" +
+	"\vGetSnapshot\x12'.fairlead.sandbox.v1.GetSnapshotRequest\x1a(.fairlead.sandbox.v1.GetSnapshotResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12n\n" +
+	"\rListSnapshots\x12).fairlead.sandbox.v1.ListSnapshotsRequest\x1a*.fairlead.sandbox.v1.ListSnapshotsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12n\n" +
+	"\rDiffSnapshots\x12).fairlead.sandbox.v1.DiffSnapshotsRequest\x1a*.fairlead.sandbox.v1.DiffSnapshotsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fRestoreSnapshot\x12+.fairlead.sandbox.v1.RestoreSnapshotRequest\x1a,.fairlead.sandbox.v1.RestoreSnapshotResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fDeleteSnapshots\x12+.fairlead.sandbox.v1.DeleteSnapshotsRequest\x1a,.fairlead.sandbox.v1.DeleteSnapshotsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12k\n" +
+	"\fForkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fExportSnapshots\x12+.fairlead.sandbox.v1.ExportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ExportSnapshotsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fImportSnapshots\x12+.fairlead.sandbox.v1.ImportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ImportSnapshotsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_snapshot_proto_rawDescOnce sync.Once

@@ -1661,7 +1661,7 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
@@ -1776,17 +1776,26 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
-	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xf1\a\n" +
-	"\x10WorkspaceService\x12l\n" +
-	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\x12i\n" +
-	"\x0eFenceWorkspace\x12*.fairlead.sandbox.v1.FenceWorkspaceRequest\x1a+.fairlead.sandbox.v1.FenceWorkspaceResponse\x12f\n" +
-	"\rSealWorkspace\x12).fairlead.sandbox.v1.SealWorkspaceRequest\x1a*.fairlead.sandbox.v1.SealWorkspaceResponse\x12l\n" +
-	"\x0fUnsealWorkspace\x12+.fairlead.sandbox.v1.UnsealWorkspaceRequest\x1a,.fairlead.sandbox.v1.UnsealWorkspaceResponse\x12l\n" +
-	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\x12n\n" +
-	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse0\x01\x12n\n" +
-	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse(\x01\x12r\n" +
-	"\x11DeleteUserStorage\x12-.fairlead.sandbox.v1.DeleteUserStorageRequest\x1a..fairlead.sandbox.v1.DeleteUserStorageResponse\x12l\n" +
-	"\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xb9\b\n" +
+	"\x10WorkspaceService\x12t\n" +
+	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12q\n" +
+	"\x0eFenceWorkspace\x12*.fairlead.sandbox.v1.FenceWorkspaceRequest\x1a+.fairlead.sandbox.v1.FenceWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12n\n" +
+	"\rSealWorkspace\x12).fairlead.sandbox.v1.SealWorkspaceRequest\x1a*.fairlead.sandbox.v1.SealWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fUnsealWorkspace\x12+.fairlead.sandbox.v1.UnsealWorkspaceRequest\x1a,.fairlead.sandbox.v1.UnsealWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fDeleteWorkspace\x12+.fairlead.sandbox.v1.DeleteWorkspaceRequest\x1a,.fairlead.sandbox.v1.DeleteWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12v\n" +
+	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12v\n" +
+	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"(\x01\x12z\n" +
+	"\x11DeleteUserStorage\x12-.fairlead.sandbox.v1.DeleteUserStorageRequest\x1a..fairlead.sandbox.v1.DeleteUserStorageResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12t\n" +
+	"\x0fGetCapabilities\x12+.fairlead.sandbox.v1.GetCapabilitiesRequest\x1a,.fairlead.sandbox.v1.GetCapabilitiesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_workspace_proto_rawDescOnce sync.Once

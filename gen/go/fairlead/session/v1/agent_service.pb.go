@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -436,7 +437,7 @@ var File_fairlead_session_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"'fairlead/session/v1/agent_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"K\n" +
+	"'fairlead/session/v1/agent_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"K\n" +
 	"\x0fGetAgentRequest\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\"D\n" +
 	"\x10GetAgentResponse\x120\n" +
@@ -460,13 +461,13 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
 	"\bincludes\x18\x03 \x03(\tR\bincludes\x12\x18\n" +
 	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
-	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota2\x87\x03\n" +
-	"\fAgentService\x12{\n" +
-	"\bGetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"\"\x82\xd3\xe4\x93\x02\x1cb\x05agent\x12\x13/v1/{name=agents/*}\x12q\n" +
+	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota2\xc2\x03\n" +
+	"\fAgentService\x12\x8e\x01\n" +
+	"\bGetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\x1cb\x05agent\x12\x13/v1/{name=agents/*}\x12\x84\x01\n" +
 	"\n" +
-	"ListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a'.fairlead.session.v1.ListAgentsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
-	"/v1/agents\x12\x86\x01\n" +
-	"\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"ListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\f\x12\n" +
+	"/v1/agents\x12\x99\x01\n" +
+	"\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_agent_service_proto_rawDescOnce sync.Once

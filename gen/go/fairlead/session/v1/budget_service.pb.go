@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -249,7 +250,7 @@ var File_fairlead_session_v1_budget_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
 	"\n" +
-	"(fairlead/session/v1/budget_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\\\n" +
+	"(fairlead/session/v1/budget_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\\\n" +
 	"\x12ListBudgetsRequest\x12F\n" +
 	"\asession\x18\x01 \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\"R\n" +
 	"\x13ListBudgetsResponse\x12;\n" +
@@ -267,9 +268,9 @@ const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
 	"\n" +
 	"window_end\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\twindowEnd\x12G\n" +
 	"\x12reserved_wall_time\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\x10reservedWallTime2\x86\x01\n" +
-	"\rBudgetService\x12u\n" +
-	"\vListBudgets\x12'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	" \x01(\v2\x19.google.protobuf.DurationR\x10reservedWallTime2\x9b\x01\n" +
+	"\rBudgetService\x12\x89\x01\n" +
+	"\vListBudgets\x12'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"'\xc2\xd5\x18\x10\b\x01\x12\fbudgets.read\x82\xd3\xe4\x93\x02\r\x12\v/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_budget_service_proto_rawDescOnce sync.Once

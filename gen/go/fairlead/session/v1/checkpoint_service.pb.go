@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -608,7 +609,7 @@ var File_fairlead_session_v1_checkpoint_service_proto protoreflect.FileDescripto
 
 const file_fairlead_session_v1_checkpoint_service_proto_rawDesc = "" +
 	"\n" +
-	",fairlead/session/v1/checkpoint_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x03\n" +
+	",fairlead/session/v1/checkpoint_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x03\n" +
 	"\n" +
 	"Checkpoint\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12*\n" +
@@ -663,15 +664,15 @@ const file_fairlead_session_v1_checkpoint_service_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x02 \x01(\tR\n" +
-	"checkpoint2\x9a\x05\n" +
-	"\x11CheckpointService\x12\xb4\x01\n" +
-	"\x10CreateCheckpoint\x12,.fairlead.session.v1.CreateCheckpointRequest\x1a-.fairlead.session.v1.CreateCheckpointResponse\"C\x82\xd3\xe4\x93\x02=:\n" +
+	"checkpoint2\x8c\x06\n" +
+	"\x11CheckpointService\x12\xd2\x01\n" +
+	"\x10CreateCheckpoint\x12,.fairlead.session.v1.CreateCheckpointRequest\x1a-.fairlead.session.v1.CreateCheckpointResponse\"a\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02=:\n" +
 	"checkpointb\n" +
-	"checkpoint\"#/v1/{parent=sessions/*}/checkpoints\x12\x9f\x01\n" +
-	"\rGetCheckpoint\x12).fairlead.session.v1.GetCheckpointRequest\x1a*.fairlead.session.v1.GetCheckpointResponse\"7\x82\xd3\xe4\x93\x021b\n" +
-	"checkpoint\x12#/v1/{name=sessions/*/checkpoints/*}\x12\x99\x01\n" +
-	"\x0fListCheckpoints\x12+.fairlead.session.v1.ListCheckpointsRequest\x1a,.fairlead.session.v1.ListCheckpointsResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/{parent=sessions/*}/checkpoints\x12\x8f\x01\n" +
-	"\rRewindSession\x12).fairlead.session.v1.RewindSessionRequest\x1a*.fairlead.session.v1.RewindSessionResponse\"'\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/{name=sessions/*}:rewindBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"checkpoint\"#/v1/{parent=sessions/*}/checkpoints\x12\xba\x01\n" +
+	"\rGetCheckpoint\x12).fairlead.session.v1.GetCheckpointRequest\x1a*.fairlead.session.v1.GetCheckpointResponse\"R\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x021b\n" +
+	"checkpoint\x12#/v1/{name=sessions/*/checkpoints/*}\x12\xb6\x01\n" +
+	"\x0fListCheckpoints\x12+.fairlead.session.v1.ListCheckpointsRequest\x1a,.fairlead.session.v1.ListCheckpointsResponse\"H\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02%\x12#/v1/{parent=sessions/*}/checkpoints\x12\xab\x01\n" +
+	"\rRewindSession\x12).fairlead.session.v1.RewindSessionRequest\x1a*.fairlead.session.v1.RewindSessionResponse\"C\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/{name=sessions/*}:rewindBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_checkpoint_service_proto_rawDescOnce sync.Once

@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -333,7 +334,7 @@ var File_fairlead_session_v1_node_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_node_service_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/node_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\"\x12\n" +
+	"&fairlead/session/v1/node_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\"\x12\n" +
 	"\x10ListNodesRequest\"D\n" +
 	"\x11ListNodesResponse\x12/\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x19.fairlead.session.v1.NodeR\x05nodes\"\x8c\x01\n" +
@@ -353,10 +354,12 @@ const file_fairlead_session_v1_node_service_proto_rawDesc = "" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10NODE_STATE_READY\x10\x01\x12\x15\n" +
 	"\x11NODE_STATE_SILENT\x10\x02\x12\x13\n" +
-	"\x0fNODE_STATE_LOST\x10\x032\xc5\x01\n" +
-	"\vNodeService\x12Z\n" +
-	"\tListNodes\x12%.fairlead.session.v1.ListNodesRequest\x1a&.fairlead.session.v1.ListNodesResponse\x12Z\n" +
-	"\tDrainNode\x12%.fairlead.session.v1.DrainNodeRequest\x1a&.fairlead.session.v1.DrainNodeResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x0fNODE_STATE_LOST\x10\x032\xd5\x01\n" +
+	"\vNodeService\x12b\n" +
+	"\tListNodes\x12%.fairlead.session.v1.ListNodesRequest\x1a&.fairlead.session.v1.ListNodesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12b\n" +
+	"\tDrainNode\x12%.fairlead.session.v1.DrainNodeRequest\x1a&.fairlead.session.v1.DrainNodeResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_node_service_proto_rawDescOnce sync.Once

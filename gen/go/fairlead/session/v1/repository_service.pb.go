@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -801,7 +802,7 @@ var File_fairlead_session_v1_repository_service_proto protoreflect.FileDescripto
 
 const file_fairlead_session_v1_repository_service_proto_rawDesc = "" +
 	"\n" +
-	",fairlead/session/v1/repository_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\"\xcd\x01\n" +
+	",fairlead/session/v1/repository_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\"\xcd\x01\n" +
 	"\n" +
 	"Repository\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12\x16\n" +
@@ -863,13 +864,13 @@ const file_fairlead_session_v1_repository_service_proto_rawDesc = "" +
 	"\n" +
 	"new_commit\x18\x03 \x01(\tR\tnewCommit\x12\x1c\n" +
 	"\n" +
-	"up_to_date\x18\x04 \x01(\bR\bupToDate2\xb8\x06\n" +
-	"\x11RepositoryService\x12\x9d\x01\n" +
-	"\x10ListRepositories\x12,.fairlead.session.v1.ListRepositoriesRequest\x1a-.fairlead.session.v1.ListRepositoriesResponse\",\x82\xd3\xe4\x93\x02&\x12$/v1/{parent=sessions/*}/repositories\x12\x97\x01\n" +
-	"\rAddRepository\x12).fairlead.session.v1.AddRepositoryRequest\x1a*.fairlead.session.v1.AddRepositoryResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/v1/{parent=sessions/*}/repositories\x12\xa6\x01\n" +
-	"\x13GetRepositoryStatus\x12/.fairlead.session.v1.GetRepositoryStatusRequest\x1a0.fairlead.session.v1.GetRepositoryStatusResponse\",\x82\xd3\xe4\x93\x02&\x12$/v1/{name=sessions/*/repositories/*}\x12\x9d\x01\n" +
-	"\x10RemoveRepository\x12,.fairlead.session.v1.RemoveRepositoryRequest\x1a-.fairlead.session.v1.RemoveRepositoryResponse\",\x82\xd3\xe4\x93\x02&*$/v1/{name=sessions/*/repositories/*}\x12\x9f\x01\n" +
-	"\x0ePushRepository\x12*.fairlead.session.v1.PushRepositoryRequest\x1a+.fairlead.session.v1.PushRepositoryResponse\"4\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{name=sessions/*/repositories/*}:pushBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"up_to_date\x18\x04 \x01(\bR\bupToDate2\xc6\a\n" +
+	"\x11RepositoryService\x12\xba\x01\n" +
+	"\x10ListRepositories\x12,.fairlead.session.v1.ListRepositoriesRequest\x1a-.fairlead.session.v1.ListRepositoriesResponse\"I\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02&\x12$/v1/{parent=sessions/*}/repositories\x12\xb5\x01\n" +
+	"\rAddRepository\x12).fairlead.session.v1.AddRepositoryRequest\x1a*.fairlead.session.v1.AddRepositoryResponse\"M\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02):\x01*\"$/v1/{parent=sessions/*}/repositories\x12\xc1\x01\n" +
+	"\x13GetRepositoryStatus\x12/.fairlead.session.v1.GetRepositoryStatusRequest\x1a0.fairlead.session.v1.GetRepositoryStatusResponse\"G\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02&\x12$/v1/{name=sessions/*/repositories/*}\x12\xb9\x01\n" +
+	"\x10RemoveRepository\x12,.fairlead.session.v1.RemoveRepositoryRequest\x1a-.fairlead.session.v1.RemoveRepositoryResponse\"H\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02&*$/v1/{name=sessions/*/repositories/*}\x12\xbb\x01\n" +
+	"\x0ePushRepository\x12*.fairlead.session.v1.PushRepositoryRequest\x1a+.fairlead.session.v1.PushRepositoryResponse\"P\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{name=sessions/*/repositories/*}:pushBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_repository_service_proto_rawDescOnce sync.Once

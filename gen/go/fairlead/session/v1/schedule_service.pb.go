@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -703,7 +704,7 @@ var File_fairlead_session_v1_schedule_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_schedule_service_proto_rawDesc = "" +
 	"\n" +
-	"*fairlead/session/v1/schedule_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a)fairlead/session/v1/session_service.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\x04\n" +
+	"*fairlead/session/v1/schedule_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a)fairlead/session/v1/session_service.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\x04\n" +
 	"\bSchedule\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12!\n" +
 	"\x04cron\x18\x02 \x01(\tB\r\xe0A\x05\xbaH\ar\x05\x10\x01\x18\x80\x02R\x04cron\x12'\n" +
@@ -753,13 +754,13 @@ const file_fairlead_session_v1_schedule_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x18\n" +
-	"\x16DeleteScheduleResponse2\xa6\x06\n" +
-	"\x0fScheduleService\x12\xa8\x01\n" +
-	"\x0eCreateSchedule\x12*.fairlead.session.v1.CreateScheduleRequest\x1a+.fairlead.session.v1.CreateScheduleResponse\"=\x82\xd3\xe4\x93\x027:\bscheduleb\bschedule\"!/v1/{parent=sessions/*}/schedules\x12\x95\x01\n" +
-	"\vGetSchedule\x12'.fairlead.session.v1.GetScheduleRequest\x1a(.fairlead.session.v1.GetScheduleResponse\"3\x82\xd3\xe4\x93\x02-b\bschedule\x12!/v1/{name=sessions/*/schedules/*}\x12\x91\x01\n" +
-	"\rListSchedules\x12).fairlead.session.v1.ListSchedulesRequest\x1a*.fairlead.session.v1.ListSchedulesResponse\")\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/schedules\x12\xa4\x01\n" +
-	"\rPauseSchedule\x12).fairlead.session.v1.PauseScheduleRequest\x1a*.fairlead.session.v1.PauseScheduleResponse\"<\x82\xd3\xe4\x93\x026:\x01*b\bschedule\"'/v1/{name=sessions/*/schedules/*}:pause\x12\x94\x01\n" +
-	"\x0eDeleteSchedule\x12*.fairlead.session.v1.DeleteScheduleRequest\x1a+.fairlead.session.v1.DeleteScheduleResponse\")\x82\xd3\xe4\x93\x02#*!/v1/{name=sessions/*/schedules/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x16DeleteScheduleResponse2\xb4\a\n" +
+	"\x0fScheduleService\x12\xc6\x01\n" +
+	"\x0eCreateSchedule\x12*.fairlead.session.v1.CreateScheduleRequest\x1a+.fairlead.session.v1.CreateScheduleResponse\"[\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x027:\bscheduleb\bschedule\"!/v1/{parent=sessions/*}/schedules\x12\xb0\x01\n" +
+	"\vGetSchedule\x12'.fairlead.session.v1.GetScheduleRequest\x1a(.fairlead.session.v1.GetScheduleResponse\"N\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02-b\bschedule\x12!/v1/{name=sessions/*/schedules/*}\x12\xae\x01\n" +
+	"\rListSchedules\x12).fairlead.session.v1.ListSchedulesRequest\x1a*.fairlead.session.v1.ListSchedulesResponse\"F\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/schedules\x12\xc0\x01\n" +
+	"\rPauseSchedule\x12).fairlead.session.v1.PauseScheduleRequest\x1a*.fairlead.session.v1.PauseScheduleResponse\"X\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x026:\x01*b\bschedule\"'/v1/{name=sessions/*/schedules/*}:pause\x12\xb0\x01\n" +
+	"\x0eDeleteSchedule\x12*.fairlead.session.v1.DeleteScheduleRequest\x1a+.fairlead.session.v1.DeleteScheduleResponse\"E\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02#*!/v1/{name=sessions/*/schedules/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_schedule_service_proto_rawDescOnce sync.Once

@@ -3186,7 +3186,7 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
@@ -3395,31 +3395,31 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xe7\x15\n" +
-	"\x0eSessionService\x12\x8e\x01\n" +
-	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"&\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\x85\x01\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\x96\x1a\n" +
+	"\x0eSessionService\x12\xa4\x01\n" +
+	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
-	"GetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a'.fairlead.session.v1.GetSessionResponse\"&\x82\xd3\xe4\x93\x02 b\asession\x12\x15/v1/{name=sessions/*}\x12y\n" +
-	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\x85\x01\n" +
-	"\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"\x1d\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\x8d\x01\n" +
+	"GetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a'.fairlead.session.v1.GetSessionResponse\"A\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02 b\asession\x12\x15/v1/{name=sessions/*}\x12\x8e\x01\n" +
+	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\")\xc2\xd5\x18\x11\b\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\xa1\x01\n" +
+	"\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"9\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\xab\x01\n" +
 	"\n" +
-	"CreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a'.fairlead.session.v1.CreateTurnResponse\".\x82\xd3\xe4\x93\x02(:\x01*b\x04turn\"\x1d/v1/{parent=sessions/*}/turns\x12\x87\x01\n" +
-	"\aRunTurn\x12#.fairlead.session.v1.RunTurnRequest\x1a$.fairlead.session.v1.RunTurnResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/v1/{parent=sessions/*}/turns:stream0\x01\x12\x81\x01\n" +
-	"\aGetTurn\x12#.fairlead.session.v1.GetTurnRequest\x1a$.fairlead.session.v1.GetTurnResponse\"+\x82\xd3\xe4\x93\x02%b\x04turn\x12\x1d/v1/{name=sessions/*/turns/*}\x12\x81\x01\n" +
-	"\tListTurns\x12%.fairlead.session.v1.ListTurnsRequest\x1a&.fairlead.session.v1.ListTurnsResponse\"%\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/turns\x12\x85\x01\n" +
+	"CreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a'.fairlead.session.v1.CreateTurnResponse\"L\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(:\x01*b\x04turn\"\x1d/v1/{parent=sessions/*}/turns\x12\xa5\x01\n" +
+	"\aRunTurn\x12#.fairlead.session.v1.RunTurnRequest\x1a$.fairlead.session.v1.RunTurnResponse\"M\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02):\x01*\"$/v1/{parent=sessions/*}/turns:stream0\x01\x12\x9c\x01\n" +
+	"\aGetTurn\x12#.fairlead.session.v1.GetTurnRequest\x1a$.fairlead.session.v1.GetTurnResponse\"F\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02%b\x04turn\x12\x1d/v1/{name=sessions/*/turns/*}\x12\x9e\x01\n" +
+	"\tListTurns\x12%.fairlead.session.v1.ListTurnsRequest\x1a&.fairlead.session.v1.ListTurnsResponse\"B\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/turns\x12\xa2\x01\n" +
 	"\n" +
-	"ListEvents\x12&.fairlead.session.v1.ListEventsRequest\x1a'.fairlead.session.v1.ListEventsResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=sessions/*}/events\x12\x94\x01\n" +
-	"\fStreamEvents\x12(.fairlead.session.v1.StreamEventsRequest\x1a).fairlead.session.v1.StreamEventsResponse\"-\x82\xd3\xe4\x93\x02'\x12%/v1/{parent=sessions/*}/events:stream0\x01\x12\x8d\x01\n" +
-	"\fListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"(\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\x9b\x01\n" +
-	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xa2\x01\n" +
-	"\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"4\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{parent=sessions/*}/approvals:resolve\x12\x9f\x01\n" +
-	"\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\".\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/{parent=sessions/*}/toolResults\x12\x90\x01\n" +
-	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\".\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\x93\x01\n" +
-	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12h\n" +
-	"\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse0\x01\x12h\n" +
-	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse(\x01\x12\x86\x01\n" +
-	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12}\n" +
-	"\bConverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\" \x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions:converse(\x010\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"ListEvents\x12&.fairlead.session.v1.ListEventsRequest\x1a'.fairlead.session.v1.ListEventsResponse\"C\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=sessions/*}/events\x12\xb1\x01\n" +
+	"\fStreamEvents\x12(.fairlead.session.v1.StreamEventsRequest\x1a).fairlead.session.v1.StreamEventsResponse\"J\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02'\x12%/v1/{parent=sessions/*}/events:stream0\x01\x12\xaa\x01\n" +
+	"\fListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"E\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\xb7\x01\n" +
+	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"F\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xc0\x01\n" +
+	"\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"R\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{parent=sessions/*}/approvals:resolve\x12\xbd\x01\n" +
+	"\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\"L\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/{parent=sessions/*}/toolResults\x12\xac\x01\n" +
+	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\"J\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\xaf\x01\n" +
+	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"D\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12\x85\x01\n" +
+	"\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse\"\x1b\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name0\x01\x12\x80\x01\n" +
+	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write(\x01\x12\x9b\x01\n" +
+	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"0\xc2\xd5\x18\x11\b\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n" +
+	"\bConverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\"D\xc2\xd5\x18 \b\x02\x12\x0esessions.write\x1a\fopen.session\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions:converse(\x010\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_session_service_proto_rawDescOnce sync.Once

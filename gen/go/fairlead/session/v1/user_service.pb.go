@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -502,7 +503,7 @@ var File_fairlead_session_v1_user_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_user_service_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/user_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n" +
+	"&fairlead/session/v1/user_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n" +
 	"\fUserVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -532,12 +533,13 @@ const file_fairlead_session_v1_user_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d2\x1b^users/[^/]{1,256}/storage$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1b\n" +
-	"\x19DeleteUserStorageResponse2\x87\x05\n" +
-	"\vUserService\x12\x96\x01\n" +
-	"\x11DeleteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\"\"\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}\x12\xa1\x01\n" +
-	"\x0fSetUserVariable\x12+.fairlead.session.v1.SetUserVariableRequest\x1a,.fairlead.session.v1.SetUserVariableResponse\"3\x82\xd3\xe4\x93\x02-:\x01*b\bvariable\x1a\x1e/v1/{name=users/*/variables/*}\x12\x9a\x01\n" +
-	"\x11ListUserVariables\x12-.fairlead.session.v1.ListUserVariablesRequest\x1a..fairlead.session.v1.ListUserVariablesResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=users/*}/variables\x12\x9d\x01\n" +
-	"\x12DeleteUserVariable\x12..fairlead.session.v1.DeleteUserVariableRequest\x1a/.fairlead.session.v1.DeleteUserVariableResponse\"&\x82\xd3\xe4\x93\x02 *\x1e/v1/{name=users/*/variables/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x19DeleteUserStorageResponse2\xec\x05\n" +
+	"\vUserService\x12\xaf\x01\n" +
+	"\x11DeleteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\";\xc2\xd5\x18\x15\b\x02\x12\vusers.write\"\x04name\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}\x12\xba\x01\n" +
+	"\x0fSetUserVariable\x12+.fairlead.session.v1.SetUserVariableRequest\x1a,.fairlead.session.v1.SetUserVariableResponse\"L\xc2\xd5\x18\x15\b\x02\x12\vusers.write\"\x04name\x82\xd3\xe4\x93\x02-:\x01*b\bvariable\x1a\x1e/v1/{name=users/*/variables/*}\x12\xb4\x01\n" +
+	"\x11ListUserVariables\x12-.fairlead.session.v1.ListUserVariablesRequest\x1a..fairlead.session.v1.ListUserVariablesResponse\"@\xc2\xd5\x18\x16\b\x01\x12\n" +
+	"users.read\"\x06parent\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=users/*}/variables\x12\xb6\x01\n" +
+	"\x12DeleteUserVariable\x12..fairlead.session.v1.DeleteUserVariableRequest\x1a/.fairlead.session.v1.DeleteUserVariableResponse\"?\xc2\xd5\x18\x15\b\x02\x12\vusers.write\"\x04name\x82\xd3\xe4\x93\x02 *\x1e/v1/{name=users/*/variables/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_user_service_proto_rawDescOnce sync.Once

@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -878,7 +879,7 @@ var File_fairlead_session_v1_webhook_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_webhook_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/webhook_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x02\n" +
+	")fairlead/session/v1/webhook_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x02\n" +
 	"\aWebhook\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12\"\n" +
 	"\x03url\x18\x02 \x01(\tB\x10\xe0A\x05\xbaH\n" +
@@ -943,15 +944,15 @@ const file_fairlead_session_v1_webhook_service_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18\x01 \x03(\v2\x1d.fairlead.session.v1.DeliveryR\n" +
 	"deliveries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xe5\x06\n" +
-	"\x0eWebhookService\x12\x85\x01\n" +
-	"\rCreateWebhook\x12).fairlead.session.v1.CreateWebhookRequest\x1a*.fairlead.session.v1.CreateWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\awebhook\"\f/v1/webhooks\x12\x85\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xe7\a\n" +
+	"\x0eWebhookService\x12\x9b\x01\n" +
+	"\rCreateWebhook\x12).fairlead.session.v1.CreateWebhookRequest\x1a*.fairlead.session.v1.CreateWebhookResponse\"3\xc2\xd5\x18\x12\b\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02\x17:\awebhook\"\f/v1/webhooks\x12\x9a\x01\n" +
 	"\n" +
-	"GetWebhook\x12&.fairlead.session.v1.GetWebhookRequest\x1a'.fairlead.session.v1.GetWebhookResponse\"&\x82\xd3\xe4\x93\x02 b\awebhook\x12\x15/v1/{name=webhooks/*}\x12y\n" +
-	"\fListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\xa7\x01\n" +
-	"\x13RotateWebhookSecret\x12/.fairlead.session.v1.RotateWebhookSecretRequest\x1a0.fairlead.session.v1.RotateWebhookSecretResponse\"-\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/{name=webhooks/*}:rotateSecret\x12\x85\x01\n" +
-	"\rDeleteWebhook\x12).fairlead.session.v1.DeleteWebhookRequest\x1a*.fairlead.session.v1.DeleteWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=webhooks/*}\x12\x95\x01\n" +
-	"\x0eListDeliveries\x12*.fairlead.session.v1.ListDeliveriesRequest\x1a+.fairlead.session.v1.ListDeliveriesResponse\"*\x82\xd3\xe4\x93\x02$\x12\"/v1/{parent=webhooks/*}/deliveriesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"GetWebhook\x12&.fairlead.session.v1.GetWebhookRequest\x1a'.fairlead.session.v1.GetWebhookResponse\";\xc2\xd5\x18\x11\b\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02 b\awebhook\x12\x15/v1/{name=webhooks/*}\x12\x8e\x01\n" +
+	"\fListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\")\xc2\xd5\x18\x11\b\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\xbd\x01\n" +
+	"\x13RotateWebhookSecret\x12/.fairlead.session.v1.RotateWebhookSecretRequest\x1a0.fairlead.session.v1.RotateWebhookSecretResponse\"C\xc2\xd5\x18\x12\b\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/{name=webhooks/*}:rotateSecret\x12\x9b\x01\n" +
+	"\rDeleteWebhook\x12).fairlead.session.v1.DeleteWebhookRequest\x1a*.fairlead.session.v1.DeleteWebhookResponse\"3\xc2\xd5\x18\x12\b\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=webhooks/*}\x12\xaa\x01\n" +
+	"\x0eListDeliveries\x12*.fairlead.session.v1.ListDeliveriesRequest\x1a+.fairlead.session.v1.ListDeliveriesResponse\"?\xc2\xd5\x18\x11\b\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02$\x12\"/v1/{parent=webhooks/*}/deliveriesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_webhook_service_proto_rawDescOnce sync.Once

@@ -1472,7 +1472,7 @@ var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xda\x02\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xda\x02\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1d\n" +
 	"\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04tool\x121\n" +
@@ -1563,15 +1563,21 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xd2\x04\n" +
-	"\vCallService\x12U\n" +
-	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse0\x01\x12_\n" +
-	"\fReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a'.fairlead.tools.v1.ReportResultResponse\x12Y\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\x82\x05\n" +
+	"\vCallService\x12]\n" +
+	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12g\n" +
+	"\fReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12a\n" +
 	"\n" +
-	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\x12_\n" +
-	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\x12\\\n" +
-	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\x12q\n" +
-	"\x12DeleteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponseB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12g\n" +
+	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12d\n" +
+	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12y\n" +
+	"\x12DeleteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_call_service_proto_rawDescOnce sync.Once

@@ -8,6 +8,7 @@ package toolsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -343,7 +344,7 @@ var File_fairlead_tools_v1_operation_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_operation_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/tools/v1/operation_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1cgoogle/api/annotations.proto\"_\n" +
+	")fairlead/tools/v1/operation_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1cgoogle/api/annotations.proto\"_\n" +
 	"\x13GetOperationRequest\x12H\n" +
 	"\x04name\x18\x01 \x01(\tB4\xbaH1r/2-^operations/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x04name\"R\n" +
 	"\x14GetOperationResponse\x12:\n" +
@@ -363,11 +364,11 @@ const file_fairlead_tools_v1_operation_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"U\n" +
 	"\x17CancelOperationResponse\x12:\n" +
-	"\toperation\x18\x01 \x01(\v2\x1c.fairlead.tools.v1.OperationR\toperation2\xc0\x03\n" +
-	"\x10OperationService\x12\x8b\x01\n" +
-	"\fGetOperation\x12&.fairlead.tools.v1.GetOperationRequest\x1a'.fairlead.tools.v1.GetOperationResponse\"*\x82\xd3\xe4\x93\x02$b\toperation\x12\x17/v1/{name=operations/*}\x12}\n" +
-	"\x0eListOperations\x12(.fairlead.tools.v1.ListOperationsRequest\x1a).fairlead.tools.v1.ListOperationsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/operations\x12\x9e\x01\n" +
-	"\x0fCancelOperation\x12).fairlead.tools.v1.CancelOperationRequest\x1a*.fairlead.tools.v1.CancelOperationResponse\"4\x82\xd3\xe4\x93\x02.:\x01*b\toperation\"\x1e/v1/{name=operations/*}:cancelB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\toperation\x18\x01 \x01(\v2\x1c.fairlead.tools.v1.OperationR\toperation2\x87\x04\n" +
+	"\x10OperationService\x12\xa2\x01\n" +
+	"\fGetOperation\x12&.fairlead.tools.v1.GetOperationRequest\x1a'.fairlead.tools.v1.GetOperationResponse\"A\xc2\xd5\x18\x13\b\x01\x12\x0foperations.read\x82\xd3\xe4\x93\x02$b\toperation\x12\x17/v1/{name=operations/*}\x12\x94\x01\n" +
+	"\x0eListOperations\x12(.fairlead.tools.v1.ListOperationsRequest\x1a).fairlead.tools.v1.ListOperationsResponse\"-\xc2\xd5\x18\x13\b\x01\x12\x0foperations.read\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/operations\x12\xb6\x01\n" +
+	"\x0fCancelOperation\x12).fairlead.tools.v1.CancelOperationRequest\x1a*.fairlead.tools.v1.CancelOperationResponse\"L\xc2\xd5\x18\x14\b\x02\x12\x10operations.write\x82\xd3\xe4\x93\x02.:\x01*b\toperation\"\x1e/v1/{name=operations/*}:cancelB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_operation_service_proto_rawDescOnce sync.Once

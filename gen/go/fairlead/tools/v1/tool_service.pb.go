@@ -8,6 +8,7 @@ package toolsv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -230,7 +231,7 @@ var File_fairlead_tools_v1_tool_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_tool_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/tool_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/tools/v1/tool.proto\x1a\x1cgoogle/api/annotations.proto\"Q\n" +
+	"$fairlead/tools/v1/tool_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cfairlead/tools/v1/tool.proto\x1a\x1cgoogle/api/annotations.proto\"Q\n" +
 	"\x0eGetToolRequest\x12?\n" +
 	"\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^tools/[A-Za-z][A-Za-z0-9_-]{0,127}$R\x04name\">\n" +
 	"\x0fGetToolResponse\x12+\n" +
@@ -241,10 +242,12 @@ const file_fairlead_tools_v1_tool_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"j\n" +
 	"\x11ListToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.fairlead.tools.v1.ToolR\x05tools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xec\x01\n" +
-	"\vToolService\x12r\n" +
-	"\aGetTool\x12!.fairlead.tools.v1.GetToolRequest\x1a\".fairlead.tools.v1.GetToolResponse\" \x82\xd3\xe4\x93\x02\x1ab\x04tool\x12\x12/v1/{name=tools/*}\x12i\n" +
-	"\tListTools\x12#.fairlead.tools.v1.ListToolsRequest\x1a$.fairlead.tools.v1.ListToolsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/toolsB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x91\x02\n" +
+	"\vToolService\x12\x84\x01\n" +
+	"\aGetTool\x12!.fairlead.tools.v1.GetToolRequest\x1a\".fairlead.tools.v1.GetToolResponse\"2\xc2\xd5\x18\x0e\b\x01\x12\n" +
+	"tools.read\x82\xd3\xe4\x93\x02\x1ab\x04tool\x12\x12/v1/{name=tools/*}\x12{\n" +
+	"\tListTools\x12#.fairlead.tools.v1.ListToolsRequest\x1a$.fairlead.tools.v1.ListToolsResponse\"#\xc2\xd5\x18\x0e\b\x01\x12\n" +
+	"tools.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/toolsB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_tool_service_proto_rawDescOnce sync.Once

@@ -23,12 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/sandbox/v1/exec.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n\x0b\x45xecRequest\x12/\n\x05start\x18\x01 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStartH\x00\x12\x31\n\x06\x61ttach\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecAttachH\x00\x12/\n\x05stdin\x18\x03 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStdinH\x00\x12\x31\n\x06signal\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecSignalH\x00\x12\x33\n\x06resize\x18\x05 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSizeH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xef\x03\n\tExecStart\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x19\n\x04\x61rgv\x18\x02 \x03(\tB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80 \x12k\n\x03\x65nv\x18\x03 \x03(\x0b\x32\'.fairlead.sandbox.v1.ExecStart.EnvEntryB5\xbaH2\x9a\x01/\x10\x80\x02\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x08\x12\x15\n\x03\x63wd\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x34\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecLimits\x12\x33\n\x08terminal\x18\x07 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSize\x12\r\n\x05stdin\x18\x08 \x01(\x08\x12\x17\n\x0fshorten_timeout\x18\n \x01(\x08\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01J\x04\x08\t\x10\nJ\x04\x08\x0b\x10\x0cR\x14workspace_generation\"\xa0\x02\n\nExecLimits\x12\x1d\n\x0cmemory_bytes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tprocesses\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1d\n\x0coutput_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\ncpu_millis\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nfile_bytes\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nopen_files\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12 \n\x0fworkspace_bytes\x18\x08 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12!\n\x10workspace_inodes\x18\t \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x92\x01\n\nExecAttach\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1e\n\rstdout_offset\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1e\n\rstderr_offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x11\n\toperation\x18\x04 \x01(\x08\"3\n\tExecStdin\x12\x17\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\r\n\x05\x63lose\x18\x02 \x01(\x08\"\'\n\nExecSignal\x12\x19\n\x06signal\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18@(\x01\"E\n\x0cTerminalSize\x12\x18\n\x04rows\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\x12\x1b\n\x07\x63olumns\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\"\xe4\x01\n\x0c\x45xecResponse\x12\x33\n\x07started\x18\x01 \x01(\x0b\x32 .fairlead.sandbox.v1.ExecStartedH\x00\x12\x31\n\x06stdout\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06stderr\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06\x65xited\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExitedH\x00\x42\x06\n\x04kind\"\x1f\n\x0b\x45xecStarted\x12\x10\n\x08\x61ttached\x18\x01 \x01(\x08\"*\n\nExecOutput\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x9c\x03\n\nExecExited\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.fairlead.sandbox.v1.ExitReason\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12,\n\twall_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08\x63pu_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_memory_bytes\x18\x07 \x01(\x03\x12\x18\n\x10output_truncated\x18\x08 \x01(\x08\x12\x30\n\x07network\x18\t \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\x12\x35\n\x12\x63pu_throttled_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\nlimits_hit\x18\x0b \x03(\x0b\x32\x1d.fairlead.sandbox.v1.LimitHit\"*\n\x08LimitHit\x12\r\n\x05limit\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xaf\x02\n\nNetworkUse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\x12\n\ncredential\x18\x04 \x01(\t\x12\x34\n\x07outcome\x18\x05 \x01(\x0e\x32#.fairlead.sandbox.v1.NetworkOutcome\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x13\n\x0b\x63onnections\x18\x07 \x01(\x03\x12\x12\n\nsent_bytes\x18\x08 \x01(\x03\x12\x16\n\x0ereceived_bytes\x18\t \x01(\x03\x12+\n\x08\x64uration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x88\x01\n\x10ListExecsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Z\n\x11ListExecsResponse\x12,\n\x05\x65xecs\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.ExecInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Z\n\x08\x45xecInfo\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgv\x18\x02 \x03(\t\x12/\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited\"^\n\x16\x41\x63knowledgeExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"\x19\n\x17\x41\x63knowledgeExecResponse\"Y\n\x11\x43\x61ncelExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"E\n\x12\x43\x61ncelExecResponse\x12/\n\x06\x65xited\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited*\x83\x02\n\x0eNetworkOutcome\x12\x1f\n\x1bNETWORK_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14NETWORK_OUTCOME_DONE\x10\x01\x12\x1a\n\x16NETWORK_OUTCOME_DENIED\x10\x02\x12#\n\x1fNETWORK_OUTCOME_REFUSED_ADDRESS\x10\x03\x12\x1f\n\x1bNETWORK_OUTCOME_BAD_REQUEST\x10\x04\x12\x1a\n\x16NETWORK_OUTCOME_FAILED\x10\x05\x12\x1b\n\x17NETWORK_OUTCOME_LIMITED\x10\x06\x12\x1b\n\x17NETWORK_OUTCOME_ABORTED\x10\x07*\xde\x02\n\nExitReason\x12\x1b\n\x17\x45XIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XIT_REASON_EXITED\x10\x01\x12\x18\n\x14\x45XIT_REASON_SIGNALED\x10\x02\x12\x19\n\x15\x45XIT_REASON_TIMED_OUT\x10\x03\x12\x1d\n\x19\x45XIT_REASON_OUT_OF_MEMORY\x10\x04\x12\x19\n\x15\x45XIT_REASON_CANCELLED\x10\x05\x12\x1c\n\x18\x45XIT_REASON_OUTPUT_LIMIT\x10\x06\x12\x1f\n\x1b\x45XIT_REASON_WORKSPACE_LIMIT\x10\x07\x12\x1b\n\x17\x45XIT_REASON_NOT_STARTED\x10\x08\x12\x14\n\x10\x45XIT_REASON_LOST\x10\t\x12\x1a\n\x16\x45XIT_REASON_FILE_LIMIT\x10\n\x12\x1e\n\x1a\x45XIT_REASON_TERMINAL_LIMIT\x10\x0b\x32\x87\x03\n\x0b\x45xecService\x12O\n\x04\x45xec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse(\x01\x30\x01\x12Z\n\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\x12l\n\x0f\x41\x63knowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\x12]\n\nCancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a\'.fairlead.sandbox.v1.CancelExecResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/sandbox/v1/exec.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x02\n\x0b\x45xecRequest\x12/\n\x05start\x18\x01 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStartH\x00\x12\x31\n\x06\x61ttach\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecAttachH\x00\x12/\n\x05stdin\x18\x03 \x01(\x0b\x32\x1e.fairlead.sandbox.v1.ExecStdinH\x00\x12\x31\n\x06signal\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecSignalH\x00\x12\x33\n\x06resize\x18\x05 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSizeH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xef\x03\n\tExecStart\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x19\n\x04\x61rgv\x18\x02 \x03(\tB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\x80 \x12k\n\x03\x65nv\x18\x03 \x03(\x0b\x32\'.fairlead.sandbox.v1.ExecStart.EnvEntryB5\xbaH2\x9a\x01/\x10\x80\x02\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x08\x12\x15\n\x03\x63wd\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x34\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12/\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecLimits\x12\x33\n\x08terminal\x18\x07 \x01(\x0b\x32!.fairlead.sandbox.v1.TerminalSize\x12\r\n\x05stdin\x18\x08 \x01(\x08\x12\x17\n\x0fshorten_timeout\x18\n \x01(\x08\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01J\x04\x08\t\x10\nJ\x04\x08\x0b\x10\x0cR\x14workspace_generation\"\xa0\x02\n\nExecLimits\x12\x1d\n\x0cmemory_bytes\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tprocesses\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1d\n\x0coutput_bytes\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\ncpu_millis\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nfile_bytes\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nopen_files\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12 \n\x0fworkspace_bytes\x18\x08 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12!\n\x10workspace_inodes\x18\t \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x92\x01\n\nExecAttach\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1e\n\rstdout_offset\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1e\n\rstderr_offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x11\n\toperation\x18\x04 \x01(\x08\"3\n\tExecStdin\x12\x17\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\r\n\x05\x63lose\x18\x02 \x01(\x08\"\'\n\nExecSignal\x12\x19\n\x06signal\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18@(\x01\"E\n\x0cTerminalSize\x12\x18\n\x04rows\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\x12\x1b\n\x07\x63olumns\x18\x02 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x80 (\x01\"\xe4\x01\n\x0c\x45xecResponse\x12\x33\n\x07started\x18\x01 \x01(\x0b\x32 .fairlead.sandbox.v1.ExecStartedH\x00\x12\x31\n\x06stdout\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06stderr\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecOutputH\x00\x12\x31\n\x06\x65xited\x18\x04 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExitedH\x00\x42\x06\n\x04kind\"\x1f\n\x0b\x45xecStarted\x12\x10\n\x08\x61ttached\x18\x01 \x01(\x08\"*\n\nExecOutput\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\x9c\x03\n\nExecExited\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.fairlead.sandbox.v1.ExitReason\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06signal\x18\x03 \x01(\x05\x12\x0f\n\x07message\x18\x04 \x01(\t\x12,\n\twall_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x08\x63pu_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10max_memory_bytes\x18\x07 \x01(\x03\x12\x18\n\x10output_truncated\x18\x08 \x01(\x08\x12\x30\n\x07network\x18\t \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\x12\x35\n\x12\x63pu_throttled_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\nlimits_hit\x18\x0b \x03(\x0b\x32\x1d.fairlead.sandbox.v1.LimitHit\"*\n\x08LimitHit\x12\r\n\x05limit\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xaf\x02\n\nNetworkUse\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\x05\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\x12\n\ncredential\x18\x04 \x01(\t\x12\x34\n\x07outcome\x18\x05 \x01(\x0e\x32#.fairlead.sandbox.v1.NetworkOutcome\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x13\n\x0b\x63onnections\x18\x07 \x01(\x03\x12\x12\n\nsent_bytes\x18\x08 \x01(\x03\x12\x16\n\x0ereceived_bytes\x18\t \x01(\x03\x12+\n\x08\x64uration\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\nstart_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x88\x01\n\x10ListExecsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Z\n\x11ListExecsResponse\x12,\n\x05\x65xecs\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.ExecInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Z\n\x08\x45xecInfo\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgv\x18\x02 \x03(\t\x12/\n\x06\x65xited\x18\x03 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited\"^\n\x16\x41\x63knowledgeExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"\x19\n\x17\x41\x63knowledgeExecResponse\"Y\n\x11\x43\x61ncelExecRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x11\n\toperation\x18\x02 \x01(\x08\"E\n\x12\x43\x61ncelExecResponse\x12/\n\x06\x65xited\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.ExecExited*\x83\x02\n\x0eNetworkOutcome\x12\x1f\n\x1bNETWORK_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14NETWORK_OUTCOME_DONE\x10\x01\x12\x1a\n\x16NETWORK_OUTCOME_DENIED\x10\x02\x12#\n\x1fNETWORK_OUTCOME_REFUSED_ADDRESS\x10\x03\x12\x1f\n\x1bNETWORK_OUTCOME_BAD_REQUEST\x10\x04\x12\x1a\n\x16NETWORK_OUTCOME_FAILED\x10\x05\x12\x1b\n\x17NETWORK_OUTCOME_LIMITED\x10\x06\x12\x1b\n\x17NETWORK_OUTCOME_ABORTED\x10\x07*\xde\x02\n\nExitReason\x12\x1b\n\x17\x45XIT_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XIT_REASON_EXITED\x10\x01\x12\x18\n\x14\x45XIT_REASON_SIGNALED\x10\x02\x12\x19\n\x15\x45XIT_REASON_TIMED_OUT\x10\x03\x12\x1d\n\x19\x45XIT_REASON_OUT_OF_MEMORY\x10\x04\x12\x19\n\x15\x45XIT_REASON_CANCELLED\x10\x05\x12\x1c\n\x18\x45XIT_REASON_OUTPUT_LIMIT\x10\x06\x12\x1f\n\x1b\x45XIT_REASON_WORKSPACE_LIMIT\x10\x07\x12\x1b\n\x17\x45XIT_REASON_NOT_STARTED\x10\x08\x12\x14\n\x10\x45XIT_REASON_LOST\x10\t\x12\x1a\n\x16\x45XIT_REASON_FILE_LIMIT\x10\n\x12\x1e\n\x1a\x45XIT_REASON_TERMINAL_LIMIT\x10\x0b\x32\xa7\x03\n\x0b\x45xecService\x12W\n\x04\x45xec\x12 .fairlead.sandbox.v1.ExecRequest\x1a!.fairlead.sandbox.v1.ExecResponse\"\x06\xc2\xd5\x18\x02\x08\n(\x01\x30\x01\x12\x62\n\tListExecs\x12%.fairlead.sandbox.v1.ListExecsRequest\x1a&.fairlead.sandbox.v1.ListExecsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12t\n\x0f\x41\x63knowledgeExec\x12+.fairlead.sandbox.v1.AcknowledgeExecRequest\x1a,.fairlead.sandbox.v1.AcknowledgeExecResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x65\n\nCancelExec\x12&.fairlead.sandbox.v1.CancelExecRequest\x1a\'.fairlead.sandbox.v1.CancelExecResponse\"\x06\xc2\xd5\x18\x02\x08\nBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -92,52 +93,60 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ACKNOWLEDGEEXECREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_CANCELEXECREQUEST'].fields_by_name['call']._loaded_options = None
   _globals['_CANCELEXECREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
-  _globals['_NETWORKOUTCOME']._serialized_start=3249
-  _globals['_NETWORKOUTCOME']._serialized_end=3508
-  _globals['_EXITREASON']._serialized_start=3511
-  _globals['_EXITREASON']._serialized_end=3861
-  _globals['_EXECREQUEST']._serialized_start=181
-  _globals['_EXECREQUEST']._serialized_end=462
-  _globals['_EXECSTART']._serialized_start=465
-  _globals['_EXECSTART']._serialized_end=960
-  _globals['_EXECSTART_ENVENTRY']._serialized_start=884
-  _globals['_EXECSTART_ENVENTRY']._serialized_end=926
-  _globals['_EXECLIMITS']._serialized_start=963
-  _globals['_EXECLIMITS']._serialized_end=1251
-  _globals['_EXECATTACH']._serialized_start=1254
-  _globals['_EXECATTACH']._serialized_end=1400
-  _globals['_EXECSTDIN']._serialized_start=1402
-  _globals['_EXECSTDIN']._serialized_end=1453
-  _globals['_EXECSIGNAL']._serialized_start=1455
-  _globals['_EXECSIGNAL']._serialized_end=1494
-  _globals['_TERMINALSIZE']._serialized_start=1496
-  _globals['_TERMINALSIZE']._serialized_end=1565
-  _globals['_EXECRESPONSE']._serialized_start=1568
-  _globals['_EXECRESPONSE']._serialized_end=1796
-  _globals['_EXECSTARTED']._serialized_start=1798
-  _globals['_EXECSTARTED']._serialized_end=1829
-  _globals['_EXECOUTPUT']._serialized_start=1831
-  _globals['_EXECOUTPUT']._serialized_end=1873
-  _globals['_EXECEXITED']._serialized_start=1876
-  _globals['_EXECEXITED']._serialized_end=2288
-  _globals['_LIMITHIT']._serialized_start=2290
-  _globals['_LIMITHIT']._serialized_end=2332
-  _globals['_NETWORKUSE']._serialized_start=2335
-  _globals['_NETWORKUSE']._serialized_end=2638
-  _globals['_LISTEXECSREQUEST']._serialized_start=2641
-  _globals['_LISTEXECSREQUEST']._serialized_end=2777
-  _globals['_LISTEXECSRESPONSE']._serialized_start=2779
-  _globals['_LISTEXECSRESPONSE']._serialized_end=2869
-  _globals['_EXECINFO']._serialized_start=2871
-  _globals['_EXECINFO']._serialized_end=2961
-  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_start=2963
-  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_end=3057
-  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_start=3059
-  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_end=3084
-  _globals['_CANCELEXECREQUEST']._serialized_start=3086
-  _globals['_CANCELEXECREQUEST']._serialized_end=3175
-  _globals['_CANCELEXECRESPONSE']._serialized_start=3177
-  _globals['_CANCELEXECRESPONSE']._serialized_end=3246
-  _globals['_EXECSERVICE']._serialized_start=3864
-  _globals['_EXECSERVICE']._serialized_end=4255
+  _globals['_EXECSERVICE'].methods_by_name['Exec']._loaded_options = None
+  _globals['_EXECSERVICE'].methods_by_name['Exec']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_EXECSERVICE'].methods_by_name['ListExecs']._loaded_options = None
+  _globals['_EXECSERVICE'].methods_by_name['ListExecs']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_EXECSERVICE'].methods_by_name['AcknowledgeExec']._loaded_options = None
+  _globals['_EXECSERVICE'].methods_by_name['AcknowledgeExec']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_EXECSERVICE'].methods_by_name['CancelExec']._loaded_options = None
+  _globals['_EXECSERVICE'].methods_by_name['CancelExec']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_NETWORKOUTCOME']._serialized_start=3282
+  _globals['_NETWORKOUTCOME']._serialized_end=3541
+  _globals['_EXITREASON']._serialized_start=3544
+  _globals['_EXITREASON']._serialized_end=3894
+  _globals['_EXECREQUEST']._serialized_start=214
+  _globals['_EXECREQUEST']._serialized_end=495
+  _globals['_EXECSTART']._serialized_start=498
+  _globals['_EXECSTART']._serialized_end=993
+  _globals['_EXECSTART_ENVENTRY']._serialized_start=917
+  _globals['_EXECSTART_ENVENTRY']._serialized_end=959
+  _globals['_EXECLIMITS']._serialized_start=996
+  _globals['_EXECLIMITS']._serialized_end=1284
+  _globals['_EXECATTACH']._serialized_start=1287
+  _globals['_EXECATTACH']._serialized_end=1433
+  _globals['_EXECSTDIN']._serialized_start=1435
+  _globals['_EXECSTDIN']._serialized_end=1486
+  _globals['_EXECSIGNAL']._serialized_start=1488
+  _globals['_EXECSIGNAL']._serialized_end=1527
+  _globals['_TERMINALSIZE']._serialized_start=1529
+  _globals['_TERMINALSIZE']._serialized_end=1598
+  _globals['_EXECRESPONSE']._serialized_start=1601
+  _globals['_EXECRESPONSE']._serialized_end=1829
+  _globals['_EXECSTARTED']._serialized_start=1831
+  _globals['_EXECSTARTED']._serialized_end=1862
+  _globals['_EXECOUTPUT']._serialized_start=1864
+  _globals['_EXECOUTPUT']._serialized_end=1906
+  _globals['_EXECEXITED']._serialized_start=1909
+  _globals['_EXECEXITED']._serialized_end=2321
+  _globals['_LIMITHIT']._serialized_start=2323
+  _globals['_LIMITHIT']._serialized_end=2365
+  _globals['_NETWORKUSE']._serialized_start=2368
+  _globals['_NETWORKUSE']._serialized_end=2671
+  _globals['_LISTEXECSREQUEST']._serialized_start=2674
+  _globals['_LISTEXECSREQUEST']._serialized_end=2810
+  _globals['_LISTEXECSRESPONSE']._serialized_start=2812
+  _globals['_LISTEXECSRESPONSE']._serialized_end=2902
+  _globals['_EXECINFO']._serialized_start=2904
+  _globals['_EXECINFO']._serialized_end=2994
+  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_start=2996
+  _globals['_ACKNOWLEDGEEXECREQUEST']._serialized_end=3090
+  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_start=3092
+  _globals['_ACKNOWLEDGEEXECRESPONSE']._serialized_end=3117
+  _globals['_CANCELEXECREQUEST']._serialized_start=3119
+  _globals['_CANCELEXECREQUEST']._serialized_end=3208
+  _globals['_CANCELEXECRESPONSE']._serialized_start=3210
+  _globals['_CANCELEXECRESPONSE']._serialized_end=3279
+  _globals['_EXECSERVICE']._serialized_start=3897
+  _globals['_EXECSERVICE']._serialized_end=4320
 # @@protoc_insertion_point(module_scope)

@@ -23,10 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/sandbox/v1/repository.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\"L\n\nRepository\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x0e\n\x06\x62ranch\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\"\x89\x02\n\x16\x43loneRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x03url\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x15\n\x03ref\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12>\n\tdirectory\x18\x05 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x16\n\x05\x64\x65pth\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x18\n\x06\x62ranch\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"\x90\x01\n\x17\x43loneRepositoryResponse\x12\x36\n\x08progress\x18\x01 \x01(\x0b\x32\".fairlead.sandbox.v1.CloneProgressH\x00\x12\x35\n\nrepository\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.RepositoryH\x00\x42\x06\n\x04kind\"/\n\rCloneProgress\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\x05\"\xd3\x01\n\x14\x41\x64\x64RepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x15\n\x03url\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\x18\n\x06\x62ranch\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"]\n\x15\x41\x64\x64RepositoryResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xa5\x01\n\x17RemoveRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$J\x04\x08\x02\x10\x03R\x14workspace_generation\"\x1a\n\x18RemoveRepositoryResponse\"s\n\x17ListRepositoriesRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"Q\n\x18ListRepositoriesResponse\x12\x35\n\x0crepositories\x18\x01 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\"\xb3\x01\n\x1aGetRepositoryStatusRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\"\xcc\x01\n\x1bGetRepositoryStatusResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\x12\x10\n\x08upstream\x18\x02 \x01(\t\x12\r\n\x05\x61head\x18\x03 \x01(\x05\x12\x0e\n\x06\x62\x65hind\x18\x04 \x01(\x05\x12\x34\n\x05\x66iles\x18\x05 \x03(\x0b\x32%.fairlead.sandbox.v1.RepositoryChange\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"S\n\x10RepositoryChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08old_path\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x10\n\x08worktree\x18\x04 \x01(\t\"\xbd\x01\n\x13\x43reateBranchRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x1a\n\x06\x62ranch\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"K\n\x14\x43reateBranchResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\"\xe8\x01\n\x15PushRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x17\n\x03url\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x18\n\x06\x62ranch\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x10\n\x08only_new\x18\x06 \x01(\x08J\x04\x08\x02\x10\x03R\x14workspace_generation\"a\n\x16PushRepositoryResponse\x12\x0b\n\x03ref\x18\x01 \x01(\t\x12\x12\n\nold_commit\x18\x02 \x01(\t\x12\x12\n\nnew_commit\x18\x03 \x01(\t\x12\x12\n\nup_to_date\x18\x04 \x01(\x08\x32\x97\x06\n\x11RepositoryService\x12n\n\x0f\x43loneRepository\x12+.fairlead.sandbox.v1.CloneRepositoryRequest\x1a,.fairlead.sandbox.v1.CloneRepositoryResponse0\x01\x12\x66\n\rAddRepository\x12).fairlead.sandbox.v1.AddRepositoryRequest\x1a*.fairlead.sandbox.v1.AddRepositoryResponse\x12o\n\x10RemoveRepository\x12,.fairlead.sandbox.v1.RemoveRepositoryRequest\x1a-.fairlead.sandbox.v1.RemoveRepositoryResponse\x12o\n\x10ListRepositories\x12,.fairlead.sandbox.v1.ListRepositoriesRequest\x1a-.fairlead.sandbox.v1.ListRepositoriesResponse\x12x\n\x13GetRepositoryStatus\x12/.fairlead.sandbox.v1.GetRepositoryStatusRequest\x1a\x30.fairlead.sandbox.v1.GetRepositoryStatusResponse\x12\x63\n\x0c\x43reateBranch\x12(.fairlead.sandbox.v1.CreateBranchRequest\x1a).fairlead.sandbox.v1.CreateBranchResponse\x12i\n\x0ePushRepository\x12*.fairlead.sandbox.v1.PushRepositoryRequest\x1a+.fairlead.sandbox.v1.PushRepositoryResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/sandbox/v1/repository.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\"L\n\nRepository\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x0e\n\x06\x62ranch\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\"\x89\x02\n\x16\x43loneRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x03url\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x15\n\x03ref\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12>\n\tdirectory\x18\x05 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x16\n\x05\x64\x65pth\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x18\n\x06\x62ranch\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"\x90\x01\n\x17\x43loneRepositoryResponse\x12\x36\n\x08progress\x18\x01 \x01(\x0b\x32\".fairlead.sandbox.v1.CloneProgressH\x00\x12\x35\n\nrepository\x18\x02 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.RepositoryH\x00\x42\x06\n\x04kind\"/\n\rCloneProgress\x12\r\n\x05phase\x18\x01 \x01(\t\x12\x0f\n\x07percent\x18\x02 \x01(\x05\"\xd3\x01\n\x14\x41\x64\x64RepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x15\n\x03url\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\x18\n\x06\x62ranch\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"]\n\x15\x41\x64\x64RepositoryResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xa5\x01\n\x17RemoveRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$J\x04\x08\x02\x10\x03R\x14workspace_generation\"\x1a\n\x18RemoveRepositoryResponse\"s\n\x17ListRepositoriesRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\"Q\n\x18ListRepositoriesResponse\x12\x35\n\x0crepositories\x18\x01 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\"\xb3\x01\n\x1aGetRepositoryStatusRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\"\xcc\x01\n\x1bGetRepositoryStatusResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\x12\x10\n\x08upstream\x18\x02 \x01(\t\x12\r\n\x05\x61head\x18\x03 \x01(\x05\x12\x0e\n\x06\x62\x65hind\x18\x04 \x01(\x05\x12\x34\n\x05\x66iles\x18\x05 \x03(\x0b\x32%.fairlead.sandbox.v1.RepositoryChange\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"S\n\x10RepositoryChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08old_path\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x10\n\x08worktree\x18\x04 \x01(\t\"\xbd\x01\n\x13\x43reateBranchRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x1a\n\x06\x62ranch\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\xfa\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"K\n\x14\x43reateBranchResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.sandbox.v1.Repository\"\xe8\x01\n\x15PushRepositoryRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12;\n\tdirectory\x18\x03 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x17\n\x03url\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x18\n\x06\x62ranch\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x10\n\x08only_new\x18\x06 \x01(\x08J\x04\x08\x02\x10\x03R\x14workspace_generation\"a\n\x16PushRepositoryResponse\x12\x0b\n\x03ref\x18\x01 \x01(\t\x12\x12\n\nold_commit\x18\x02 \x01(\t\x12\x12\n\nnew_commit\x18\x03 \x01(\t\x12\x12\n\nup_to_date\x18\x04 \x01(\x08\x32\xd0\x06\n\x11RepositoryService\x12v\n\x0f\x43loneRepository\x12+.fairlead.sandbox.v1.CloneRepositoryRequest\x1a,.fairlead.sandbox.v1.CloneRepositoryResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12n\n\rAddRepository\x12).fairlead.sandbox.v1.AddRepositoryRequest\x1a*.fairlead.sandbox.v1.AddRepositoryResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12w\n\x10RemoveRepository\x12,.fairlead.sandbox.v1.RemoveRepositoryRequest\x1a-.fairlead.sandbox.v1.RemoveRepositoryResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12w\n\x10ListRepositories\x12,.fairlead.sandbox.v1.ListRepositoriesRequest\x1a-.fairlead.sandbox.v1.ListRepositoriesResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x80\x01\n\x13GetRepositoryStatus\x12/.fairlead.sandbox.v1.GetRepositoryStatusRequest\x1a\x30.fairlead.sandbox.v1.GetRepositoryStatusResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12k\n\x0c\x43reateBranch\x12(.fairlead.sandbox.v1.CreateBranchRequest\x1a).fairlead.sandbox.v1.CreateBranchResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12q\n\x0ePushRepository\x12*.fairlead.sandbox.v1.PushRepositoryRequest\x1a+.fairlead.sandbox.v1.PushRepositoryResponse\"\x06\xc2\xd5\x18\x02\x08\nBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -78,40 +79,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUSHREPOSITORYREQUEST'].fields_by_name['url']._serialized_options = b'\272H\007r\005\020\001(\200\020'
   _globals['_PUSHREPOSITORYREQUEST'].fields_by_name['branch']._loaded_options = None
   _globals['_PUSHREPOSITORYREQUEST'].fields_by_name['branch']._serialized_options = b'\272H\005r\003(\372\001'
-  _globals['_REPOSITORY']._serialized_start=121
-  _globals['_REPOSITORY']._serialized_end=197
-  _globals['_CLONEREPOSITORYREQUEST']._serialized_start=200
-  _globals['_CLONEREPOSITORYREQUEST']._serialized_end=465
-  _globals['_CLONEREPOSITORYRESPONSE']._serialized_start=468
-  _globals['_CLONEREPOSITORYRESPONSE']._serialized_end=612
-  _globals['_CLONEPROGRESS']._serialized_start=614
-  _globals['_CLONEPROGRESS']._serialized_end=661
-  _globals['_ADDREPOSITORYREQUEST']._serialized_start=664
-  _globals['_ADDREPOSITORYREQUEST']._serialized_end=875
-  _globals['_ADDREPOSITORYRESPONSE']._serialized_start=877
-  _globals['_ADDREPOSITORYRESPONSE']._serialized_end=970
-  _globals['_REMOVEREPOSITORYREQUEST']._serialized_start=973
-  _globals['_REMOVEREPOSITORYREQUEST']._serialized_end=1138
-  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_start=1140
-  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_end=1166
-  _globals['_LISTREPOSITORIESREQUEST']._serialized_start=1168
-  _globals['_LISTREPOSITORIESREQUEST']._serialized_end=1283
-  _globals['_LISTREPOSITORIESRESPONSE']._serialized_start=1285
-  _globals['_LISTREPOSITORIESRESPONSE']._serialized_end=1366
-  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_start=1369
-  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_end=1548
-  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_start=1551
-  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_end=1755
-  _globals['_REPOSITORYCHANGE']._serialized_start=1757
-  _globals['_REPOSITORYCHANGE']._serialized_end=1840
-  _globals['_CREATEBRANCHREQUEST']._serialized_start=1843
-  _globals['_CREATEBRANCHREQUEST']._serialized_end=2032
-  _globals['_CREATEBRANCHRESPONSE']._serialized_start=2034
-  _globals['_CREATEBRANCHRESPONSE']._serialized_end=2109
-  _globals['_PUSHREPOSITORYREQUEST']._serialized_start=2112
-  _globals['_PUSHREPOSITORYREQUEST']._serialized_end=2344
-  _globals['_PUSHREPOSITORYRESPONSE']._serialized_start=2346
-  _globals['_PUSHREPOSITORYRESPONSE']._serialized_end=2443
-  _globals['_REPOSITORYSERVICE']._serialized_start=2446
-  _globals['_REPOSITORYSERVICE']._serialized_end=3237
+  _globals['_REPOSITORYSERVICE'].methods_by_name['CloneRepository']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['CloneRepository']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['AddRepository']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['AddRepository']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['RemoveRepository']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['RemoveRepository']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['ListRepositories']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['ListRepositories']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['GetRepositoryStatus']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['GetRepositoryStatus']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['CreateBranch']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['CreateBranch']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['PushRepository']._loaded_options = None
+  _globals['_REPOSITORYSERVICE'].methods_by_name['PushRepository']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_REPOSITORY']._serialized_start=154
+  _globals['_REPOSITORY']._serialized_end=230
+  _globals['_CLONEREPOSITORYREQUEST']._serialized_start=233
+  _globals['_CLONEREPOSITORYREQUEST']._serialized_end=498
+  _globals['_CLONEREPOSITORYRESPONSE']._serialized_start=501
+  _globals['_CLONEREPOSITORYRESPONSE']._serialized_end=645
+  _globals['_CLONEPROGRESS']._serialized_start=647
+  _globals['_CLONEPROGRESS']._serialized_end=694
+  _globals['_ADDREPOSITORYREQUEST']._serialized_start=697
+  _globals['_ADDREPOSITORYREQUEST']._serialized_end=908
+  _globals['_ADDREPOSITORYRESPONSE']._serialized_start=910
+  _globals['_ADDREPOSITORYRESPONSE']._serialized_end=1003
+  _globals['_REMOVEREPOSITORYREQUEST']._serialized_start=1006
+  _globals['_REMOVEREPOSITORYREQUEST']._serialized_end=1171
+  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_start=1173
+  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_end=1199
+  _globals['_LISTREPOSITORIESREQUEST']._serialized_start=1201
+  _globals['_LISTREPOSITORIESREQUEST']._serialized_end=1316
+  _globals['_LISTREPOSITORIESRESPONSE']._serialized_start=1318
+  _globals['_LISTREPOSITORIESRESPONSE']._serialized_end=1399
+  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_start=1402
+  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_end=1581
+  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_start=1584
+  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_end=1788
+  _globals['_REPOSITORYCHANGE']._serialized_start=1790
+  _globals['_REPOSITORYCHANGE']._serialized_end=1873
+  _globals['_CREATEBRANCHREQUEST']._serialized_start=1876
+  _globals['_CREATEBRANCHREQUEST']._serialized_end=2065
+  _globals['_CREATEBRANCHRESPONSE']._serialized_start=2067
+  _globals['_CREATEBRANCHRESPONSE']._serialized_end=2142
+  _globals['_PUSHREPOSITORYREQUEST']._serialized_start=2145
+  _globals['_PUSHREPOSITORYREQUEST']._serialized_end=2377
+  _globals['_PUSHREPOSITORYRESPONSE']._serialized_start=2379
+  _globals['_PUSHREPOSITORYRESPONSE']._serialized_end=2476
+  _globals['_REPOSITORYSERVICE']._serialized_start=2479
+  _globals['_REPOSITORYSERVICE']._serialized_end=3327
 # @@protoc_insertion_point(module_scope)

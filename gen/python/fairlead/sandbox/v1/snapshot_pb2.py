@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 from fairlead.sandbox.v1 import file_pb2 as fairlead_dot_sandbox_dot_v1_dot_file__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fairlead/sandbox/v1/snapshot.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1e\x66\x61irlead/sandbox/v1/file.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x08Snapshot\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0e\n\x06parent\x18\x03 \x01(\t\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x66iles\x18\x05 \x01(\x03\x12\x13\n\x0b\x64irectories\x18\x06 \x01(\x03\x12\r\n\x05links\x18\x07 \x01(\x03\x12\r\n\x05\x62ytes\x18\x08 \x01(\x03\x12\x13\n\x0b\x61\x64\x64\x65\x64_bytes\x18\t \x01(\x03\x12.\n\x08left_out\x18\n \x03(\x0b\x32\x1c.fairlead.sandbox.v1.LeftOut\x12\x16\n\x0eleft_out_count\x18\x0b \x01(\x03\"$\n\x07LeftOut\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\"\x9e\x01\n\x15\x43reateSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x0b\x64\x65scription\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x06parent\x18\x04 \x01(\tB\x07\xbaH\x04r\x02(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"t\n\x16\x43reateSnapshotResponse\x12/\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\x12)\n\x06\x66rozen\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x8b\x01\n\x12GetSnapshotRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\x08snapshot\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?\x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\"F\n\x13GetSnapshotResponse\x12/\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\"\xaa\x01\n\x14ListSnapshotsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"b\n\x15ListSnapshotsResponse\x12\x30\n\tsnapshots\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe4\x01\n\nFileChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.fairlead.sandbox.v1.ChangeStatus\x12\x30\n\x06\x62\x65\x66ore\x18\x03 \x01(\x0b\x32 .fairlead.sandbox.v1.ChangedFile\x12/\n\x05\x61\x66ter\x18\x04 \x01(\x0b\x32 .fairlead.sandbox.v1.ChangedFile\x12\x0e\n\x06\x62inary\x18\x05 \x01(\x08\x12\x0f\n\x07unified\x18\x06 \x01(\t\x12\x11\n\ttruncated\x18\x07 \x01(\x08\"V\n\x0b\x43hangedFile\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.fairlead.sandbox.v1.FileType\x12\x0c\n\x04mode\x18\x02 \x01(\r\x12\x0c\n\x04size\x18\x03 \x01(\x03\"\x81\x02\n\x14\x44iffSnapshotsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12\x17\n\x04\x66rom\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?\x12\x13\n\x02to\x18\x04 \x01(\tB\x07\xbaH\x04r\x02(?\x12\x16\n\x04path\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x0f\n\x07unified\x18\x06 \x01(\x08\x12\x1a\n\tpage_size\x18\x07 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"b\n\x15\x44iffSnapshotsResponse\x12\x30\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.FileChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x84\x01\n\x16RestoreSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1b\n\x08snapshot\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"w\n\x17RestoreSnapshotResponse\x12\x0f\n\x07written\x18\x01 \x01(\x03\x12\x0f\n\x07removed\x18\x02 \x01(\x03\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x03\x12)\n\x06\x66rozen\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa9\x01\n\x16\x44\x65leteSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12$\n\tsnapshots\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\xe8\x07\"\x06r\x04\x10\x01(?\x12\x1a\n\tkeep_last\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00J\x04\x08\x02\x10\x03R\x14workspace_generation\"?\n\x17\x44\x65leteSnapshotsResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x03\x12\x13\n\x0b\x66reed_bytes\x18\x02 \x01(\x03\"\xd7\x01\n\x13\x46orkSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x39\n\x06source\x18\x03 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x19\n\x11source_generation\x18\x04 \x01(\x03\x12\x1b\n\x08snapshot\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"\'\n\x14\x46orkSnapshotResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\"g\n\x16\x45xportSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"@\n\x17\x45xportSnapshotsResponse\x12\x11\n\tsnapshots\x18\x01 \x01(\x03\x12\x12\n\nsent_bytes\x18\x02 \x01(\x03\"\x82\x01\n\x16ImportSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x19\n\x08snapshot\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@J\x04\x08\x02\x10\x03R\x14workspace_generation\"[\n\x17ImportSnapshotsResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\x12/\n\x08snapshot\x18\x02 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot*\xbd\x01\n\x0c\x43hangeStatus\x12\x1d\n\x19\x43HANGE_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43HANGE_STATUS_ADDED\x10\x01\x12\x19\n\x15\x43HANGE_STATUS_DELETED\x10\x02\x12\x1a\n\x16\x43HANGE_STATUS_MODIFIED\x10\x03\x12\x1e\n\x1a\x43HANGE_STATUS_MODE_CHANGED\x10\x04\x12\x1e\n\x1a\x43HANGE_STATUS_TYPE_CHANGED\x10\x05\x32\xcb\x07\n\x0fSnapshotService\x12i\n\x0e\x43reateSnapshot\x12*.fairlead.sandbox.v1.CreateSnapshotRequest\x1a+.fairlead.sandbox.v1.CreateSnapshotResponse\x12`\n\x0bGetSnapshot\x12\'.fairlead.sandbox.v1.GetSnapshotRequest\x1a(.fairlead.sandbox.v1.GetSnapshotResponse\x12\x66\n\rListSnapshots\x12).fairlead.sandbox.v1.ListSnapshotsRequest\x1a*.fairlead.sandbox.v1.ListSnapshotsResponse\x12\x66\n\rDiffSnapshots\x12).fairlead.sandbox.v1.DiffSnapshotsRequest\x1a*.fairlead.sandbox.v1.DiffSnapshotsResponse\x12l\n\x0fRestoreSnapshot\x12+.fairlead.sandbox.v1.RestoreSnapshotRequest\x1a,.fairlead.sandbox.v1.RestoreSnapshotResponse\x12l\n\x0f\x44\x65leteSnapshots\x12+.fairlead.sandbox.v1.DeleteSnapshotsRequest\x1a,.fairlead.sandbox.v1.DeleteSnapshotsResponse\x12\x63\n\x0c\x46orkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponse\x12l\n\x0f\x45xportSnapshots\x12+.fairlead.sandbox.v1.ExportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ExportSnapshotsResponse\x12l\n\x0fImportSnapshots\x12+.fairlead.sandbox.v1.ImportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ImportSnapshotsResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fairlead/sandbox/v1/snapshot.proto\x12\x13\x66\x61irlead.sandbox.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a\x1e\x66\x61irlead/sandbox/v1/file.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x08Snapshot\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0e\n\x06parent\x18\x03 \x01(\t\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x66iles\x18\x05 \x01(\x03\x12\x13\n\x0b\x64irectories\x18\x06 \x01(\x03\x12\r\n\x05links\x18\x07 \x01(\x03\x12\r\n\x05\x62ytes\x18\x08 \x01(\x03\x12\x13\n\x0b\x61\x64\x64\x65\x64_bytes\x18\t \x01(\x03\x12.\n\x08left_out\x18\n \x03(\x0b\x32\x1c.fairlead.sandbox.v1.LeftOut\x12\x16\n\x0eleft_out_count\x18\x0b \x01(\x03\"$\n\x07LeftOut\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\"\x9e\x01\n\x15\x43reateSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1d\n\x0b\x64\x65scription\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x06parent\x18\x04 \x01(\tB\x07\xbaH\x04r\x02(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"t\n\x16\x43reateSnapshotResponse\x12/\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\x12)\n\x06\x66rozen\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x8b\x01\n\x12GetSnapshotRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\x08snapshot\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?\x12\x1c\n\x14workspace_generation\x18\x03 \x01(\x03\"F\n\x13GetSnapshotResponse\x12/\n\x08snapshot\x18\x01 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\"\xaa\x01\n\x14ListSnapshotsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"b\n\x15ListSnapshotsResponse\x12\x30\n\tsnapshots\x18\x01 \x03(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe4\x01\n\nFileChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32!.fairlead.sandbox.v1.ChangeStatus\x12\x30\n\x06\x62\x65\x66ore\x18\x03 \x01(\x0b\x32 .fairlead.sandbox.v1.ChangedFile\x12/\n\x05\x61\x66ter\x18\x04 \x01(\x0b\x32 .fairlead.sandbox.v1.ChangedFile\x12\x0e\n\x06\x62inary\x18\x05 \x01(\x08\x12\x0f\n\x07unified\x18\x06 \x01(\t\x12\x11\n\ttruncated\x18\x07 \x01(\x08\"V\n\x0b\x43hangedFile\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.fairlead.sandbox.v1.FileType\x12\x0c\n\x04mode\x18\x02 \x01(\r\x12\x0c\n\x04size\x18\x03 \x01(\x03\"\x81\x02\n\x14\x44iffSnapshotsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1c\n\x14workspace_generation\x18\x02 \x01(\x03\x12\x17\n\x04\x66rom\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?\x12\x13\n\x02to\x18\x04 \x01(\tB\x07\xbaH\x04r\x02(?\x12\x16\n\x04path\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x0f\n\x07unified\x18\x06 \x01(\x08\x12\x1a\n\tpage_size\x18\x07 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"b\n\x15\x44iffSnapshotsResponse\x12\x30\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.FileChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x84\x01\n\x16RestoreSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x1b\n\x08snapshot\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"w\n\x17RestoreSnapshotResponse\x12\x0f\n\x07written\x18\x01 \x01(\x03\x12\x0f\n\x07removed\x18\x02 \x01(\x03\x12\x0f\n\x07\x63hanged\x18\x03 \x01(\x03\x12)\n\x06\x66rozen\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xa9\x01\n\x16\x44\x65leteSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12$\n\tsnapshots\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\xe8\x07\"\x06r\x04\x10\x01(?\x12\x1a\n\tkeep_last\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00J\x04\x08\x02\x10\x03R\x14workspace_generation\"?\n\x17\x44\x65leteSnapshotsResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x03\x12\x13\n\x0b\x66reed_bytes\x18\x02 \x01(\x03\"\xd7\x01\n\x13\x46orkSnapshotRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x39\n\x06source\x18\x03 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x19\n\x11source_generation\x18\x04 \x01(\x03\x12\x1b\n\x08snapshot\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01(?J\x04\x08\x02\x10\x03R\x14workspace_generation\"\'\n\x14\x46orkSnapshotResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\"g\n\x16\x45xportSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01J\x04\x08\x02\x10\x03R\x14workspace_generation\"@\n\x17\x45xportSnapshotsResponse\x12\x11\n\tsnapshots\x18\x01 \x01(\x03\x12\x12\n\nsent_bytes\x18\x02 \x01(\x03\"\x82\x01\n\x16ImportSnapshotsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x19\n\x08snapshot\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@J\x04\x08\x02\x10\x03R\x14workspace_generation\"[\n\x17ImportSnapshotsResponse\x12\x0f\n\x07\x63reated\x18\x01 \x01(\x08\x12/\n\x08snapshot\x18\x02 \x01(\x0b\x32\x1d.fairlead.sandbox.v1.Snapshot*\xbd\x01\n\x0c\x43hangeStatus\x12\x1d\n\x19\x43HANGE_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43HANGE_STATUS_ADDED\x10\x01\x12\x19\n\x15\x43HANGE_STATUS_DELETED\x10\x02\x12\x1a\n\x16\x43HANGE_STATUS_MODIFIED\x10\x03\x12\x1e\n\x1a\x43HANGE_STATUS_MODE_CHANGED\x10\x04\x12\x1e\n\x1a\x43HANGE_STATUS_TYPE_CHANGED\x10\x05\x32\x93\x08\n\x0fSnapshotService\x12q\n\x0e\x43reateSnapshot\x12*.fairlead.sandbox.v1.CreateSnapshotRequest\x1a+.fairlead.sandbox.v1.CreateSnapshotResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12h\n\x0bGetSnapshot\x12\'.fairlead.sandbox.v1.GetSnapshotRequest\x1a(.fairlead.sandbox.v1.GetSnapshotResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12n\n\rListSnapshots\x12).fairlead.sandbox.v1.ListSnapshotsRequest\x1a*.fairlead.sandbox.v1.ListSnapshotsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12n\n\rDiffSnapshots\x12).fairlead.sandbox.v1.DiffSnapshotsRequest\x1a*.fairlead.sandbox.v1.DiffSnapshotsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12t\n\x0fRestoreSnapshot\x12+.fairlead.sandbox.v1.RestoreSnapshotRequest\x1a,.fairlead.sandbox.v1.RestoreSnapshotResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12t\n\x0f\x44\x65leteSnapshots\x12+.fairlead.sandbox.v1.DeleteSnapshotsRequest\x1a,.fairlead.sandbox.v1.DeleteSnapshotsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12k\n\x0c\x46orkSnapshot\x12(.fairlead.sandbox.v1.ForkSnapshotRequest\x1a).fairlead.sandbox.v1.ForkSnapshotResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12t\n\x0f\x45xportSnapshots\x12+.fairlead.sandbox.v1.ExportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ExportSnapshotsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12t\n\x0fImportSnapshots\x12+.fairlead.sandbox.v1.ImportSnapshotsRequest\x1a,.fairlead.sandbox.v1.ImportSnapshotsResponse\"\x06\xc2\xd5\x18\x02\x08\nBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -87,52 +88,70 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTSNAPSHOTSREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_IMPORTSNAPSHOTSREQUEST'].fields_by_name['snapshot']._loaded_options = None
   _globals['_IMPORTSNAPSHOTSREQUEST'].fields_by_name['snapshot']._serialized_options = b'\272H\004r\002\030@'
-  _globals['_CHANGESTATUS']._serialized_start=3119
-  _globals['_CHANGESTATUS']._serialized_end=3308
-  _globals['_SNAPSHOT']._serialized_start=217
-  _globals['_SNAPSHOT']._serialized_end=484
-  _globals['_LEFTOUT']._serialized_start=486
-  _globals['_LEFTOUT']._serialized_end=522
-  _globals['_CREATESNAPSHOTREQUEST']._serialized_start=525
-  _globals['_CREATESNAPSHOTREQUEST']._serialized_end=683
-  _globals['_CREATESNAPSHOTRESPONSE']._serialized_start=685
-  _globals['_CREATESNAPSHOTRESPONSE']._serialized_end=801
-  _globals['_GETSNAPSHOTREQUEST']._serialized_start=804
-  _globals['_GETSNAPSHOTREQUEST']._serialized_end=943
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=945
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=1015
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=1018
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=1188
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=1190
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=1288
-  _globals['_FILECHANGE']._serialized_start=1291
-  _globals['_FILECHANGE']._serialized_end=1519
-  _globals['_CHANGEDFILE']._serialized_start=1521
-  _globals['_CHANGEDFILE']._serialized_end=1607
-  _globals['_DIFFSNAPSHOTSREQUEST']._serialized_start=1610
-  _globals['_DIFFSNAPSHOTSREQUEST']._serialized_end=1867
-  _globals['_DIFFSNAPSHOTSRESPONSE']._serialized_start=1869
-  _globals['_DIFFSNAPSHOTSRESPONSE']._serialized_end=1967
-  _globals['_RESTORESNAPSHOTREQUEST']._serialized_start=1970
-  _globals['_RESTORESNAPSHOTREQUEST']._serialized_end=2102
-  _globals['_RESTORESNAPSHOTRESPONSE']._serialized_start=2104
-  _globals['_RESTORESNAPSHOTRESPONSE']._serialized_end=2223
-  _globals['_DELETESNAPSHOTSREQUEST']._serialized_start=2226
-  _globals['_DELETESNAPSHOTSREQUEST']._serialized_end=2395
-  _globals['_DELETESNAPSHOTSRESPONSE']._serialized_start=2397
-  _globals['_DELETESNAPSHOTSRESPONSE']._serialized_end=2460
-  _globals['_FORKSNAPSHOTREQUEST']._serialized_start=2463
-  _globals['_FORKSNAPSHOTREQUEST']._serialized_end=2678
-  _globals['_FORKSNAPSHOTRESPONSE']._serialized_start=2680
-  _globals['_FORKSNAPSHOTRESPONSE']._serialized_end=2719
-  _globals['_EXPORTSNAPSHOTSREQUEST']._serialized_start=2721
-  _globals['_EXPORTSNAPSHOTSREQUEST']._serialized_end=2824
-  _globals['_EXPORTSNAPSHOTSRESPONSE']._serialized_start=2826
-  _globals['_EXPORTSNAPSHOTSRESPONSE']._serialized_end=2890
-  _globals['_IMPORTSNAPSHOTSREQUEST']._serialized_start=2893
-  _globals['_IMPORTSNAPSHOTSREQUEST']._serialized_end=3023
-  _globals['_IMPORTSNAPSHOTSRESPONSE']._serialized_start=3025
-  _globals['_IMPORTSNAPSHOTSRESPONSE']._serialized_end=3116
-  _globals['_SNAPSHOTSERVICE']._serialized_start=3311
-  _globals['_SNAPSHOTSERVICE']._serialized_end=4282
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['CreateSnapshot']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['CreateSnapshot']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['GetSnapshot']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['GetSnapshot']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ListSnapshots']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ListSnapshots']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['DiffSnapshots']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['DiffSnapshots']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['RestoreSnapshot']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['RestoreSnapshot']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['DeleteSnapshots']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['DeleteSnapshots']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ForkSnapshot']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ForkSnapshot']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ExportSnapshots']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ExportSnapshots']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ImportSnapshots']._loaded_options = None
+  _globals['_SNAPSHOTSERVICE'].methods_by_name['ImportSnapshots']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CHANGESTATUS']._serialized_start=3152
+  _globals['_CHANGESTATUS']._serialized_end=3341
+  _globals['_SNAPSHOT']._serialized_start=250
+  _globals['_SNAPSHOT']._serialized_end=517
+  _globals['_LEFTOUT']._serialized_start=519
+  _globals['_LEFTOUT']._serialized_end=555
+  _globals['_CREATESNAPSHOTREQUEST']._serialized_start=558
+  _globals['_CREATESNAPSHOTREQUEST']._serialized_end=716
+  _globals['_CREATESNAPSHOTRESPONSE']._serialized_start=718
+  _globals['_CREATESNAPSHOTRESPONSE']._serialized_end=834
+  _globals['_GETSNAPSHOTREQUEST']._serialized_start=837
+  _globals['_GETSNAPSHOTREQUEST']._serialized_end=976
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=978
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=1048
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=1051
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=1221
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=1223
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=1321
+  _globals['_FILECHANGE']._serialized_start=1324
+  _globals['_FILECHANGE']._serialized_end=1552
+  _globals['_CHANGEDFILE']._serialized_start=1554
+  _globals['_CHANGEDFILE']._serialized_end=1640
+  _globals['_DIFFSNAPSHOTSREQUEST']._serialized_start=1643
+  _globals['_DIFFSNAPSHOTSREQUEST']._serialized_end=1900
+  _globals['_DIFFSNAPSHOTSRESPONSE']._serialized_start=1902
+  _globals['_DIFFSNAPSHOTSRESPONSE']._serialized_end=2000
+  _globals['_RESTORESNAPSHOTREQUEST']._serialized_start=2003
+  _globals['_RESTORESNAPSHOTREQUEST']._serialized_end=2135
+  _globals['_RESTORESNAPSHOTRESPONSE']._serialized_start=2137
+  _globals['_RESTORESNAPSHOTRESPONSE']._serialized_end=2256
+  _globals['_DELETESNAPSHOTSREQUEST']._serialized_start=2259
+  _globals['_DELETESNAPSHOTSREQUEST']._serialized_end=2428
+  _globals['_DELETESNAPSHOTSRESPONSE']._serialized_start=2430
+  _globals['_DELETESNAPSHOTSRESPONSE']._serialized_end=2493
+  _globals['_FORKSNAPSHOTREQUEST']._serialized_start=2496
+  _globals['_FORKSNAPSHOTREQUEST']._serialized_end=2711
+  _globals['_FORKSNAPSHOTRESPONSE']._serialized_start=2713
+  _globals['_FORKSNAPSHOTRESPONSE']._serialized_end=2752
+  _globals['_EXPORTSNAPSHOTSREQUEST']._serialized_start=2754
+  _globals['_EXPORTSNAPSHOTSREQUEST']._serialized_end=2857
+  _globals['_EXPORTSNAPSHOTSRESPONSE']._serialized_start=2859
+  _globals['_EXPORTSNAPSHOTSRESPONSE']._serialized_end=2923
+  _globals['_IMPORTSNAPSHOTSREQUEST']._serialized_start=2926
+  _globals['_IMPORTSNAPSHOTSREQUEST']._serialized_end=3056
+  _globals['_IMPORTSNAPSHOTSRESPONSE']._serialized_start=3058
+  _globals['_IMPORTSNAPSHOTSRESPONSE']._serialized_end=3149
+  _globals['_SNAPSHOTSERVICE']._serialized_start=3344
+  _globals['_SNAPSHOTSERVICE']._serialized_end=4387
 # @@protoc_insertion_point(module_scope)

@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.session.v1 import agent_pb2 as fairlead_dot_session_dot_v1_dot_agent__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"M\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xa9\x01\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\x87\x03\n\x0c\x41gentService\x12{\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12q\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x86\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"M\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xa9\x01\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\xc2\x03\n\x0c\x41gentService\x12\x8e\x01\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12\x84\x01\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x99\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,25 +43,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAGENTSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTAGENTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
   _globals['_AGENTSERVICE'].methods_by_name['GetAgent']._loaded_options = None
-  _globals['_AGENTSERVICE'].methods_by_name['GetAgent']._serialized_options = b'\202\323\344\223\002\034\022\023/v1/{name=agents/*}b\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['GetAgent']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\034\022\023/v1/{name=agents/*}b\005agent'
   _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._loaded_options = None
-  _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/agents'
+  _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\014\022\n/v1/agents'
   _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._loaded_options = None
-  _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._serialized_options = b'\202\323\344\223\002\022\022\020/v1/capabilities'
-  _globals['_GETAGENTREQUEST']._serialized_start=156
-  _globals['_GETAGENTREQUEST']._serialized_end=225
-  _globals['_GETAGENTRESPONSE']._serialized_start=227
-  _globals['_GETAGENTRESPONSE']._serialized_end=288
-  _globals['_LISTAGENTSREQUEST']._serialized_start=290
-  _globals['_LISTAGENTSREQUEST']._serialized_end=367
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=369
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=458
-  _globals['_GETCAPABILITIESREQUEST']._serialized_start=460
-  _globals['_GETCAPABILITIESREQUEST']._serialized_end=484
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=487
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=656
-  _globals['_SANDBOXCAPABILITIES']._serialized_start=658
-  _globals['_SANDBOXCAPABILITIES']._serialized_end=770
-  _globals['_AGENTSERVICE']._serialized_start=773
-  _globals['_AGENTSERVICE']._serialized_end=1164
+  _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\022\022\020/v1/capabilities'
+  _globals['_GETAGENTREQUEST']._serialized_start=189
+  _globals['_GETAGENTREQUEST']._serialized_end=258
+  _globals['_GETAGENTRESPONSE']._serialized_start=260
+  _globals['_GETAGENTRESPONSE']._serialized_end=321
+  _globals['_LISTAGENTSREQUEST']._serialized_start=323
+  _globals['_LISTAGENTSREQUEST']._serialized_end=400
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=402
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=491
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=493
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=517
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=520
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=689
+  _globals['_SANDBOXCAPABILITIES']._serialized_start=691
+  _globals['_SANDBOXCAPABILITIES']._serialized_end=803
+  _globals['_AGENTSERVICE']._serialized_start=806
+  _globals['_AGENTSERVICE']._serialized_end=1256
 # @@protoc_insertion_point(module_scope)

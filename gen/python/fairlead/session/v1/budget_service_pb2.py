@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.session.v1 import session_pb2 as fairlead_dot_session_dot_v1_dot_session__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairlead/session/v1/budget_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"S\n\x12ListBudgetsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"I\n\x13ListBudgetsResponse\x12\x32\n\x07\x62udgets\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.BudgetStatus\"\xdf\x02\n\x0c\x42udgetStatus\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x1b.fairlead.session.v1.Budget\x12\x13\n\x0bused_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12used_cost_nano_usd\x18\x05 \x01(\x03\x12\x31\n\x0eused_wall_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\x0freserved_tokens\x18\x07 \x01(\x03\x12\x1e\n\x16reserved_cost_nano_usd\x18\x08 \x01(\x03\x12.\n\nwindow_end\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x12reserved_wall_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration2\x86\x01\n\rBudgetService\x12u\n\x0bListBudgets\x12\'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairlead/session/v1/budget_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"S\n\x12ListBudgetsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"I\n\x13ListBudgetsResponse\x12\x32\n\x07\x62udgets\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.BudgetStatus\"\xdf\x02\n\x0c\x42udgetStatus\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x1b.fairlead.session.v1.Budget\x12\x13\n\x0bused_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12used_cost_nano_usd\x18\x05 \x01(\x03\x12\x31\n\x0eused_wall_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\x0freserved_tokens\x18\x07 \x01(\x03\x12\x1e\n\x16reserved_cost_nano_usd\x18\x08 \x01(\x03\x12.\n\nwindow_end\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x12reserved_wall_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration2\x9b\x01\n\rBudgetService\x12\x89\x01\n\x0bListBudgets\x12\'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"\'\xc2\xd5\x18\x10\x08\x01\x12\x0c\x62udgets.read\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,13 +41,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTBUDGETSREQUEST'].fields_by_name['session']._loaded_options = None
   _globals['_LISTBUDGETSREQUEST'].fields_by_name['session']._serialized_options = b'\272H)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._loaded_options = None
-  _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/budgets'
-  _globals['_LISTBUDGETSREQUEST']._serialized_start=224
-  _globals['_LISTBUDGETSREQUEST']._serialized_end=307
-  _globals['_LISTBUDGETSRESPONSE']._serialized_start=309
-  _globals['_LISTBUDGETSRESPONSE']._serialized_end=382
-  _globals['_BUDGETSTATUS']._serialized_start=385
-  _globals['_BUDGETSTATUS']._serialized_end=736
-  _globals['_BUDGETSERVICE']._serialized_start=739
-  _globals['_BUDGETSERVICE']._serialized_end=873
+  _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._serialized_options = b'\302\325\030\020\010\001\022\014budgets.read\202\323\344\223\002\r\022\013/v1/budgets'
+  _globals['_LISTBUDGETSREQUEST']._serialized_start=257
+  _globals['_LISTBUDGETSREQUEST']._serialized_end=340
+  _globals['_LISTBUDGETSRESPONSE']._serialized_start=342
+  _globals['_LISTBUDGETSRESPONSE']._serialized_end=415
+  _globals['_BUDGETSTATUS']._serialized_start=418
+  _globals['_BUDGETSTATUS']._serialized_end=769
+  _globals['_BUDGETSERVICE']._serialized_start=772
+  _globals['_BUDGETSERVICE']._serialized_end=927
 # @@protoc_insertion_point(module_scope)

@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.session.v1 import session_pb2 as fairlead_dot_session_dot_v1_dot_session__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
@@ -30,7 +31,7 @@ from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairlead/session/v1/checkpoint_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x02\n\nCheckpoint\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1d\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x16\n\tautomatic\x18\x03 \x01(\x08\x42\x03\xe0\x41\x03\x12\x11\n\x04turn\x18\x04 \x01(\tB\x03\xe0\x41\x03\x12\x11\n\x04step\x18\x05 \x01(\x05\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\x06 \x01(\tB\x03\xe0\x41\x03\x12\x16\n\tafter_seq\x18\x07 \x01(\x03\x42\x03\xe0\x41\x03\x12\x10\n\x03seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x15\n\x08snapshot\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:b\xea\x41_\n\x17\x66\x61irlead.dev/Checkpoint\x12+sessions/{session}/checkpoints/{checkpoint}*\x0b\x63heckpoints2\ncheckpoint\"\xb4\x01\n\x17\x43reateCheckpointRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x33\n\ncheckpoint\x18\x02 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"O\n\x18\x43reateCheckpointResponse\x12\x33\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\"s\n\x14GetCheckpointRequest\x12[\n\x04name\x18\x01 \x01(\tBM\xbaHJrH2F^sessions/[a-z0-9][a-z0-9-]{0,62}/checkpoints/[a-z0-9][a-z0-9-]{0,62}$\"L\n\x15GetCheckpointResponse\x12\x33\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\"\x8d\x01\n\x16ListCheckpointsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"h\n\x17ListCheckpointsResponse\x12\x34\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf8\x02\n\x14RewindSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x64\n\ncheckpoint\x18\x02 \x01(\tBP\xbaHMrK2I^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/checkpoints/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x0elatest_but_one\x18\x03 \x01(\x08\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:~\xbaH{\x1ay\n\x0ftarget.required\x12\x36name a checkpoint, or set latest_but_one, and not both\x1a.(this.checkpoint != \'\') != this.latest_but_one\"Z\n\x15RewindSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x12\n\ncheckpoint\x18\x02 \x01(\t2\x9a\x05\n\x11\x43heckpointService\x12\xb4\x01\n\x10\x43reateCheckpoint\x12,.fairlead.session.v1.CreateCheckpointRequest\x1a-.fairlead.session.v1.CreateCheckpointResponse\"C\x82\xd3\xe4\x93\x02=\"#/v1/{parent=sessions/*}/checkpoints:\ncheckpointb\ncheckpoint\x12\x9f\x01\n\rGetCheckpoint\x12).fairlead.session.v1.GetCheckpointRequest\x1a*.fairlead.session.v1.GetCheckpointResponse\"7\x82\xd3\xe4\x93\x02\x31\x12#/v1/{name=sessions/*/checkpoints/*}b\ncheckpoint\x12\x99\x01\n\x0fListCheckpoints\x12+.fairlead.session.v1.ListCheckpointsRequest\x1a,.fairlead.session.v1.ListCheckpointsResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/{parent=sessions/*}/checkpoints\x12\x8f\x01\n\rRewindSession\x12).fairlead.session.v1.RewindSessionRequest\x1a*.fairlead.session.v1.RewindSessionResponse\"\'\x82\xd3\xe4\x93\x02!\"\x1c/v1/{name=sessions/*}:rewind:\x01*BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairlead/session/v1/checkpoint_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xea\x02\n\nCheckpoint\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1d\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x16\n\tautomatic\x18\x03 \x01(\x08\x42\x03\xe0\x41\x03\x12\x11\n\x04turn\x18\x04 \x01(\tB\x03\xe0\x41\x03\x12\x11\n\x04step\x18\x05 \x01(\x05\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\x06 \x01(\tB\x03\xe0\x41\x03\x12\x16\n\tafter_seq\x18\x07 \x01(\x03\x42\x03\xe0\x41\x03\x12\x10\n\x03seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x15\n\x08snapshot\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:b\xea\x41_\n\x17\x66\x61irlead.dev/Checkpoint\x12+sessions/{session}/checkpoints/{checkpoint}*\x0b\x63heckpoints2\ncheckpoint\"\xb4\x01\n\x17\x43reateCheckpointRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x33\n\ncheckpoint\x18\x02 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"O\n\x18\x43reateCheckpointResponse\x12\x33\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\"s\n\x14GetCheckpointRequest\x12[\n\x04name\x18\x01 \x01(\tBM\xbaHJrH2F^sessions/[a-z0-9][a-z0-9-]{0,62}/checkpoints/[a-z0-9][a-z0-9-]{0,62}$\"L\n\x15GetCheckpointResponse\x12\x33\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\"\x8d\x01\n\x16ListCheckpointsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"h\n\x17ListCheckpointsResponse\x12\x34\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\x1f.fairlead.session.v1.Checkpoint\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf8\x02\n\x14RewindSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x64\n\ncheckpoint\x18\x02 \x01(\tBP\xbaHMrK2I^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/checkpoints/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x0elatest_but_one\x18\x03 \x01(\x08\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:~\xbaH{\x1ay\n\x0ftarget.required\x12\x36name a checkpoint, or set latest_but_one, and not both\x1a.(this.checkpoint != \'\') != this.latest_but_one\"Z\n\x15RewindSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x12\n\ncheckpoint\x18\x02 \x01(\t2\x8c\x06\n\x11\x43heckpointService\x12\xd2\x01\n\x10\x43reateCheckpoint\x12,.fairlead.session.v1.CreateCheckpointRequest\x1a-.fairlead.session.v1.CreateCheckpointResponse\"a\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02=\"#/v1/{parent=sessions/*}/checkpoints:\ncheckpointb\ncheckpoint\x12\xba\x01\n\rGetCheckpoint\x12).fairlead.session.v1.GetCheckpointRequest\x1a*.fairlead.session.v1.GetCheckpointResponse\"R\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02\x31\x12#/v1/{name=sessions/*/checkpoints/*}b\ncheckpoint\x12\xb6\x01\n\x0fListCheckpoints\x12+.fairlead.session.v1.ListCheckpointsRequest\x1a,.fairlead.session.v1.ListCheckpointsResponse\"H\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02%\x12#/v1/{parent=sessions/*}/checkpoints\x12\xab\x01\n\rRewindSession\x12).fairlead.session.v1.RewindSessionRequest\x1a*.fairlead.session.v1.RewindSessionResponse\"C\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02!\"\x1c/v1/{name=sessions/*}:rewind:\x01*BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -81,31 +82,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REWINDSESSIONREQUEST']._loaded_options = None
   _globals['_REWINDSESSIONREQUEST']._serialized_options = b'\272H{\032y\n\017target.required\0226name a checkpoint, or set latest_but_one, and not both\032.(this.checkpoint != \'\') != this.latest_but_one'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['CreateCheckpoint']._loaded_options = None
-  _globals['_CHECKPOINTSERVICE'].methods_by_name['CreateCheckpoint']._serialized_options = b'\202\323\344\223\002=\"#/v1/{parent=sessions/*}/checkpoints:\ncheckpointb\ncheckpoint'
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['CreateCheckpoint']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002=\"#/v1/{parent=sessions/*}/checkpoints:\ncheckpointb\ncheckpoint'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['GetCheckpoint']._loaded_options = None
-  _globals['_CHECKPOINTSERVICE'].methods_by_name['GetCheckpoint']._serialized_options = b'\202\323\344\223\0021\022#/v1/{name=sessions/*/checkpoints/*}b\ncheckpoint'
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['GetCheckpoint']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\0021\022#/v1/{name=sessions/*/checkpoints/*}b\ncheckpoint'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['ListCheckpoints']._loaded_options = None
-  _globals['_CHECKPOINTSERVICE'].methods_by_name['ListCheckpoints']._serialized_options = b'\202\323\344\223\002%\022#/v1/{parent=sessions/*}/checkpoints'
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['ListCheckpoints']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002%\022#/v1/{parent=sessions/*}/checkpoints'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['RewindSession']._loaded_options = None
-  _globals['_CHECKPOINTSERVICE'].methods_by_name['RewindSession']._serialized_options = b'\202\323\344\223\002!\"\034/v1/{name=sessions/*}:rewind:\001*'
-  _globals['_CHECKPOINT']._serialized_start=257
-  _globals['_CHECKPOINT']._serialized_end=619
-  _globals['_CREATECHECKPOINTREQUEST']._serialized_start=622
-  _globals['_CREATECHECKPOINTREQUEST']._serialized_end=802
-  _globals['_CREATECHECKPOINTRESPONSE']._serialized_start=804
-  _globals['_CREATECHECKPOINTRESPONSE']._serialized_end=883
-  _globals['_GETCHECKPOINTREQUEST']._serialized_start=885
-  _globals['_GETCHECKPOINTREQUEST']._serialized_end=1000
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=1002
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=1078
-  _globals['_LISTCHECKPOINTSREQUEST']._serialized_start=1081
-  _globals['_LISTCHECKPOINTSREQUEST']._serialized_end=1222
-  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_start=1224
-  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_end=1328
-  _globals['_REWINDSESSIONREQUEST']._serialized_start=1331
-  _globals['_REWINDSESSIONREQUEST']._serialized_end=1707
-  _globals['_REWINDSESSIONRESPONSE']._serialized_start=1709
-  _globals['_REWINDSESSIONRESPONSE']._serialized_end=1799
-  _globals['_CHECKPOINTSERVICE']._serialized_start=1802
-  _globals['_CHECKPOINTSERVICE']._serialized_end=2468
+  _globals['_CHECKPOINTSERVICE'].methods_by_name['RewindSession']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002!\"\034/v1/{name=sessions/*}:rewind:\001*'
+  _globals['_CHECKPOINT']._serialized_start=290
+  _globals['_CHECKPOINT']._serialized_end=652
+  _globals['_CREATECHECKPOINTREQUEST']._serialized_start=655
+  _globals['_CREATECHECKPOINTREQUEST']._serialized_end=835
+  _globals['_CREATECHECKPOINTRESPONSE']._serialized_start=837
+  _globals['_CREATECHECKPOINTRESPONSE']._serialized_end=916
+  _globals['_GETCHECKPOINTREQUEST']._serialized_start=918
+  _globals['_GETCHECKPOINTREQUEST']._serialized_end=1033
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=1035
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=1111
+  _globals['_LISTCHECKPOINTSREQUEST']._serialized_start=1114
+  _globals['_LISTCHECKPOINTSREQUEST']._serialized_end=1255
+  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_start=1257
+  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_end=1361
+  _globals['_REWINDSESSIONREQUEST']._serialized_start=1364
+  _globals['_REWINDSESSIONREQUEST']._serialized_end=1740
+  _globals['_REWINDSESSIONRESPONSE']._serialized_start=1742
+  _globals['_REWINDSESSIONRESPONSE']._serialized_end=1832
+  _globals['_CHECKPOINTSERVICE']._serialized_start=1835
+  _globals['_CHECKPOINTSERVICE']._serialized_end=2615
 # @@protoc_insertion_point(module_scope)

@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairlead/session/v1/node_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\"\x12\n\x10ListNodesRequest\"=\n\x11ListNodesResponse\x12(\n\x05nodes\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.Node\"i\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.fairlead.session.v1.NodeState\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\x12\x12\n\nworkspaces\x18\x04 \x01(\x03\">\n\x10\x44rainNodeRequest\x12\x18\n\x04node\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\xfd\x01\x12\x10\n\x08\x64raining\x18\x02 \x01(\x08\"\x13\n\x11\x44rainNodeResponse*i\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10NODE_STATE_READY\x10\x01\x12\x15\n\x11NODE_STATE_SILENT\x10\x02\x12\x13\n\x0fNODE_STATE_LOST\x10\x03\x32\xc5\x01\n\x0bNodeService\x12Z\n\tListNodes\x12%.fairlead.session.v1.ListNodesRequest\x1a&.fairlead.session.v1.ListNodesResponse\x12Z\n\tDrainNode\x12%.fairlead.session.v1.DrainNodeRequest\x1a&.fairlead.session.v1.DrainNodeResponseBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairlead/session/v1/node_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\"\x12\n\x10ListNodesRequest\"=\n\x11ListNodesResponse\x12(\n\x05nodes\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.Node\"i\n\x04Node\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.fairlead.session.v1.NodeState\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\x12\x12\n\nworkspaces\x18\x04 \x01(\x03\">\n\x10\x44rainNodeRequest\x12\x18\n\x04node\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\xfd\x01\x12\x10\n\x08\x64raining\x18\x02 \x01(\x08\"\x13\n\x11\x44rainNodeResponse*i\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10NODE_STATE_READY\x10\x01\x12\x15\n\x11NODE_STATE_SILENT\x10\x02\x12\x13\n\x0fNODE_STATE_LOST\x10\x03\x32\xd5\x01\n\x0bNodeService\x12\x62\n\tListNodes\x12%.fairlead.session.v1.ListNodesRequest\x1a&.fairlead.session.v1.ListNodesResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x62\n\tDrainNode\x12%.fairlead.session.v1.DrainNodeRequest\x1a&.fairlead.session.v1.DrainNodeResponse\"\x06\xc2\xd5\x18\x02\x08\nBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +36,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
   _globals['_DRAINNODEREQUEST'].fields_by_name['node']._loaded_options = None
   _globals['_DRAINNODEREQUEST'].fields_by_name['node']._serialized_options = b'\272H\007r\005\020\001(\375\001'
-  _globals['_NODESTATE']._serialized_start=367
-  _globals['_NODESTATE']._serialized_end=472
-  _globals['_LISTNODESREQUEST']._serialized_start=92
-  _globals['_LISTNODESREQUEST']._serialized_end=110
-  _globals['_LISTNODESRESPONSE']._serialized_start=112
-  _globals['_LISTNODESRESPONSE']._serialized_end=173
-  _globals['_NODE']._serialized_start=175
-  _globals['_NODE']._serialized_end=280
-  _globals['_DRAINNODEREQUEST']._serialized_start=282
-  _globals['_DRAINNODEREQUEST']._serialized_end=344
-  _globals['_DRAINNODERESPONSE']._serialized_start=346
-  _globals['_DRAINNODERESPONSE']._serialized_end=365
-  _globals['_NODESERVICE']._serialized_start=475
-  _globals['_NODESERVICE']._serialized_end=672
+  _globals['_NODESERVICE'].methods_by_name['ListNodes']._loaded_options = None
+  _globals['_NODESERVICE'].methods_by_name['ListNodes']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_NODESERVICE'].methods_by_name['DrainNode']._loaded_options = None
+  _globals['_NODESERVICE'].methods_by_name['DrainNode']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_NODESTATE']._serialized_start=400
+  _globals['_NODESTATE']._serialized_end=505
+  _globals['_LISTNODESREQUEST']._serialized_start=125
+  _globals['_LISTNODESREQUEST']._serialized_end=143
+  _globals['_LISTNODESRESPONSE']._serialized_start=145
+  _globals['_LISTNODESRESPONSE']._serialized_end=206
+  _globals['_NODE']._serialized_start=208
+  _globals['_NODE']._serialized_end=313
+  _globals['_DRAINNODEREQUEST']._serialized_start=315
+  _globals['_DRAINNODEREQUEST']._serialized_end=377
+  _globals['_DRAINNODERESPONSE']._serialized_start=379
+  _globals['_DRAINNODERESPONSE']._serialized_end=398
+  _globals['_NODESERVICE']._serialized_start=508
+  _globals['_NODESERVICE']._serialized_end=721
 # @@protoc_insertion_point(module_scope)

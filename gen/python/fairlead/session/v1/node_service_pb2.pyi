@@ -1,4 +1,5 @@
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import access_pb2 as _access_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor

@@ -23,12 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairlead/session/v1/repository_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\"\xb2\x01\n\nRepository\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x0e\n\x06\x62ranch\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t:d\xea\x41\x61\n\x17\x66\x61irlead.dev/Repository\x12,sessions/{session}/repositories/{repository}*\x0crepositories2\nrepository\"T\n\x17ListRepositoriesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"Q\n\x18ListRepositoriesResponse\x12\x35\n\x0crepositories\x18\x01 \x03(\x0b\x32\x1f.fairlead.session.v1.Repository\"\xb8\x02\n\x14\x41\x64\x64RepositoryRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x42\n\rrepository_id\x18\x02 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x15\n\x03url\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\x15\n\x03ref\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x16\n\x05\x64\x65pth\x18\x05 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x18\n\x06\x62ranch\x18\x06 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x16\n\x0esession_branch\x18\x07 \x01(\x08\x12)\n\nrequest_id\x18\x08 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"L\n\x15\x41\x64\x64RepositoryResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Repository\"\x82\x01\n\x1aGetRepositoryStatusRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\"\xcc\x01\n\x1bGetRepositoryStatusResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Repository\x12\x10\n\x08upstream\x18\x02 \x01(\t\x12\r\n\x05\x61head\x18\x03 \x01(\x05\x12\x0e\n\x06\x62\x65hind\x18\x04 \x01(\x05\x12\x34\n\x05\x66iles\x18\x05 \x03(\x0b\x32%.fairlead.session.v1.RepositoryChange\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"S\n\x10RepositoryChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08old_path\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x10\n\x08worktree\x18\x04 \x01(\t\"\xaa\x01\n\x17RemoveRepositoryRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1a\n\x18RemoveRepositoryResponse\"\xdb\x01\n\x15PushRepositoryRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x17\n\x03url\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x18\n\x06\x62ranch\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"a\n\x16PushRepositoryResponse\x12\x0b\n\x03ref\x18\x01 \x01(\t\x12\x12\n\nold_commit\x18\x02 \x01(\t\x12\x12\n\nnew_commit\x18\x03 \x01(\t\x12\x12\n\nup_to_date\x18\x04 \x01(\x08\x32\xb8\x06\n\x11RepositoryService\x12\x9d\x01\n\x10ListRepositories\x12,.fairlead.session.v1.ListRepositoriesRequest\x1a-.fairlead.session.v1.ListRepositoriesResponse\",\x82\xd3\xe4\x93\x02&\x12$/v1/{parent=sessions/*}/repositories\x12\x97\x01\n\rAddRepository\x12).fairlead.session.v1.AddRepositoryRequest\x1a*.fairlead.session.v1.AddRepositoryResponse\"/\x82\xd3\xe4\x93\x02)\"$/v1/{parent=sessions/*}/repositories:\x01*\x12\xa6\x01\n\x13GetRepositoryStatus\x12/.fairlead.session.v1.GetRepositoryStatusRequest\x1a\x30.fairlead.session.v1.GetRepositoryStatusResponse\",\x82\xd3\xe4\x93\x02&\x12$/v1/{name=sessions/*/repositories/*}\x12\x9d\x01\n\x10RemoveRepository\x12,.fairlead.session.v1.RemoveRepositoryRequest\x1a-.fairlead.session.v1.RemoveRepositoryResponse\",\x82\xd3\xe4\x93\x02&*$/v1/{name=sessions/*/repositories/*}\x12\x9f\x01\n\x0ePushRepository\x12*.fairlead.session.v1.PushRepositoryRequest\x1a+.fairlead.session.v1.PushRepositoryResponse\"4\x82\xd3\xe4\x93\x02.\")/v1/{name=sessions/*/repositories/*}:push:\x01*BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairlead/session/v1/repository_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\"\xb2\x01\n\nRepository\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x0e\n\x06\x62ranch\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t:d\xea\x41\x61\n\x17\x66\x61irlead.dev/Repository\x12,sessions/{session}/repositories/{repository}*\x0crepositories2\nrepository\"T\n\x17ListRepositoriesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"Q\n\x18ListRepositoriesResponse\x12\x35\n\x0crepositories\x18\x01 \x03(\x0b\x32\x1f.fairlead.session.v1.Repository\"\xb8\x02\n\x14\x41\x64\x64RepositoryRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x42\n\rrepository_id\x18\x02 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x15\n\x03url\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\x15\n\x03ref\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x16\n\x05\x64\x65pth\x18\x05 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x18\n\x06\x62ranch\x18\x06 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12\x16\n\x0esession_branch\x18\x07 \x01(\x08\x12)\n\nrequest_id\x18\x08 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"L\n\x15\x41\x64\x64RepositoryResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Repository\"\x82\x01\n\x1aGetRepositoryStatusRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\"\xcc\x01\n\x1bGetRepositoryStatusResponse\x12\x33\n\nrepository\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.Repository\x12\x10\n\x08upstream\x18\x02 \x01(\t\x12\r\n\x05\x61head\x18\x03 \x01(\x05\x12\x0e\n\x06\x62\x65hind\x18\x04 \x01(\x05\x12\x34\n\x05\x66iles\x18\x05 \x03(\x0b\x32%.fairlead.session.v1.RepositoryChange\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"S\n\x10RepositoryChange\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08old_path\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x10\n\x08worktree\x18\x04 \x01(\t\"\xaa\x01\n\x17RemoveRepositoryRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1a\n\x18RemoveRepositoryResponse\"\xdb\x01\n\x15PushRepositoryRequest\x12\x64\n\x04name\x18\x01 \x01(\tBV\xbaHSrQ2O^sessions/[a-z0-9][a-z0-9-]{0,62}/repositories/[A-Za-z0-9][A-Za-z0-9._-]{0,99}$\x12\x17\n\x03url\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x10\x12\x18\n\x06\x62ranch\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\xfa\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"a\n\x16PushRepositoryResponse\x12\x0b\n\x03ref\x18\x01 \x01(\t\x12\x12\n\nold_commit\x18\x02 \x01(\t\x12\x12\n\nnew_commit\x18\x03 \x01(\t\x12\x12\n\nup_to_date\x18\x04 \x01(\x08\x32\xc6\x07\n\x11RepositoryService\x12\xba\x01\n\x10ListRepositories\x12,.fairlead.session.v1.ListRepositoriesRequest\x1a-.fairlead.session.v1.ListRepositoriesResponse\"I\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02&\x12$/v1/{parent=sessions/*}/repositories\x12\xb5\x01\n\rAddRepository\x12).fairlead.session.v1.AddRepositoryRequest\x1a*.fairlead.session.v1.AddRepositoryResponse\"M\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02)\"$/v1/{parent=sessions/*}/repositories:\x01*\x12\xc1\x01\n\x13GetRepositoryStatus\x12/.fairlead.session.v1.GetRepositoryStatusRequest\x1a\x30.fairlead.session.v1.GetRepositoryStatusResponse\"G\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02&\x12$/v1/{name=sessions/*/repositories/*}\x12\xb9\x01\n\x10RemoveRepository\x12,.fairlead.session.v1.RemoveRepositoryRequest\x1a-.fairlead.session.v1.RemoveRepositoryResponse\"H\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02&*$/v1/{name=sessions/*/repositories/*}\x12\xbb\x01\n\x0ePushRepository\x12*.fairlead.session.v1.PushRepositoryRequest\x1a+.fairlead.session.v1.PushRepositoryResponse\"P\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02.\")/v1/{name=sessions/*/repositories/*}:push:\x01*BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -71,39 +72,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PUSHREPOSITORYREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_PUSHREPOSITORYREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_REPOSITORYSERVICE'].methods_by_name['ListRepositories']._loaded_options = None
-  _globals['_REPOSITORYSERVICE'].methods_by_name['ListRepositories']._serialized_options = b'\202\323\344\223\002&\022$/v1/{parent=sessions/*}/repositories'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['ListRepositories']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002&\022$/v1/{parent=sessions/*}/repositories'
   _globals['_REPOSITORYSERVICE'].methods_by_name['AddRepository']._loaded_options = None
-  _globals['_REPOSITORYSERVICE'].methods_by_name['AddRepository']._serialized_options = b'\202\323\344\223\002)\"$/v1/{parent=sessions/*}/repositories:\001*'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['AddRepository']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002)\"$/v1/{parent=sessions/*}/repositories:\001*'
   _globals['_REPOSITORYSERVICE'].methods_by_name['GetRepositoryStatus']._loaded_options = None
-  _globals['_REPOSITORYSERVICE'].methods_by_name['GetRepositoryStatus']._serialized_options = b'\202\323\344\223\002&\022$/v1/{name=sessions/*/repositories/*}'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['GetRepositoryStatus']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\002&\022$/v1/{name=sessions/*/repositories/*}'
   _globals['_REPOSITORYSERVICE'].methods_by_name['RemoveRepository']._loaded_options = None
-  _globals['_REPOSITORYSERVICE'].methods_by_name['RemoveRepository']._serialized_options = b'\202\323\344\223\002&*$/v1/{name=sessions/*/repositories/*}'
+  _globals['_REPOSITORYSERVICE'].methods_by_name['RemoveRepository']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002&*$/v1/{name=sessions/*/repositories/*}'
   _globals['_REPOSITORYSERVICE'].methods_by_name['PushRepository']._loaded_options = None
-  _globals['_REPOSITORYSERVICE'].methods_by_name['PushRepository']._serialized_options = b'\202\323\344\223\002.\")/v1/{name=sessions/*/repositories/*}:push:\001*'
-  _globals['_REPOSITORY']._serialized_start=189
-  _globals['_REPOSITORY']._serialized_end=367
-  _globals['_LISTREPOSITORIESREQUEST']._serialized_start=369
-  _globals['_LISTREPOSITORIESREQUEST']._serialized_end=453
-  _globals['_LISTREPOSITORIESRESPONSE']._serialized_start=455
-  _globals['_LISTREPOSITORIESRESPONSE']._serialized_end=536
-  _globals['_ADDREPOSITORYREQUEST']._serialized_start=539
-  _globals['_ADDREPOSITORYREQUEST']._serialized_end=851
-  _globals['_ADDREPOSITORYRESPONSE']._serialized_start=853
-  _globals['_ADDREPOSITORYRESPONSE']._serialized_end=929
-  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_start=932
-  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_end=1062
-  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_start=1065
-  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_end=1269
-  _globals['_REPOSITORYCHANGE']._serialized_start=1271
-  _globals['_REPOSITORYCHANGE']._serialized_end=1354
-  _globals['_REMOVEREPOSITORYREQUEST']._serialized_start=1357
-  _globals['_REMOVEREPOSITORYREQUEST']._serialized_end=1527
-  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_start=1529
-  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_end=1555
-  _globals['_PUSHREPOSITORYREQUEST']._serialized_start=1558
-  _globals['_PUSHREPOSITORYREQUEST']._serialized_end=1777
-  _globals['_PUSHREPOSITORYRESPONSE']._serialized_start=1779
-  _globals['_PUSHREPOSITORYRESPONSE']._serialized_end=1876
-  _globals['_REPOSITORYSERVICE']._serialized_start=1879
-  _globals['_REPOSITORYSERVICE']._serialized_end=2703
+  _globals['_REPOSITORYSERVICE'].methods_by_name['PushRepository']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002.\")/v1/{name=sessions/*/repositories/*}:push:\001*'
+  _globals['_REPOSITORY']._serialized_start=222
+  _globals['_REPOSITORY']._serialized_end=400
+  _globals['_LISTREPOSITORIESREQUEST']._serialized_start=402
+  _globals['_LISTREPOSITORIESREQUEST']._serialized_end=486
+  _globals['_LISTREPOSITORIESRESPONSE']._serialized_start=488
+  _globals['_LISTREPOSITORIESRESPONSE']._serialized_end=569
+  _globals['_ADDREPOSITORYREQUEST']._serialized_start=572
+  _globals['_ADDREPOSITORYREQUEST']._serialized_end=884
+  _globals['_ADDREPOSITORYRESPONSE']._serialized_start=886
+  _globals['_ADDREPOSITORYRESPONSE']._serialized_end=962
+  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_start=965
+  _globals['_GETREPOSITORYSTATUSREQUEST']._serialized_end=1095
+  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_start=1098
+  _globals['_GETREPOSITORYSTATUSRESPONSE']._serialized_end=1302
+  _globals['_REPOSITORYCHANGE']._serialized_start=1304
+  _globals['_REPOSITORYCHANGE']._serialized_end=1387
+  _globals['_REMOVEREPOSITORYREQUEST']._serialized_start=1390
+  _globals['_REMOVEREPOSITORYREQUEST']._serialized_end=1560
+  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_start=1562
+  _globals['_REMOVEREPOSITORYRESPONSE']._serialized_end=1588
+  _globals['_PUSHREPOSITORYREQUEST']._serialized_start=1591
+  _globals['_PUSHREPOSITORYREQUEST']._serialized_end=1810
+  _globals['_PUSHREPOSITORYRESPONSE']._serialized_start=1812
+  _globals['_PUSHREPOSITORYRESPONSE']._serialized_end=1909
+  _globals['_REPOSITORYSERVICE']._serialized_start=1912
+  _globals['_REPOSITORYSERVICE']._serialized_end=2878
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import access_pb2 as _access_pb2
 from google.api import annotations_pb2 as _annotations_pb2
 from google.api import field_behavior_pb2 as _field_behavior_pb2
 from google.api import resource_pb2 as _resource_pb2

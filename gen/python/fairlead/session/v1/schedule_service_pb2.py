@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.session.v1 import session_service_pb2 as fairlead_dot_session_dot_v1_dot_session__service__pb2
 from fairlead.session.v1 import turn_pb2 as fairlead_dot_session_dot_v1_dot_turn__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
@@ -31,7 +32,7 @@ from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairlead/session/v1/schedule_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a)fairlead/session/v1/session_service.proto\x1a\x1e\x66\x61irlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x03\n\x08Schedule\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1b\n\x04\x63ron\x18\x02 \x01(\tB\r\xe0\x41\x05\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12\x1d\n\ttime_zone\x18\x03 \x01(\tB\n\xe0\x41\x05\xbaH\x04r\x02\x18@\x12!\n\x04text\x18\x04 \x01(\tB\x13\xe0\x41\x05\xbaH\rr\x0b(\x80\x80@2\x05[^\\s]\x12=\n\ton_active\x18\x05 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x0b\xe0\x41\x05\xbaH\x05\x82\x01\x02\x10\x01\x12\x34\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimitsB\x03\xe0\x41\x05\x12\x13\n\x06paused\x18\x07 \x01(\x08\x42\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x32\n\tnext_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x16\n\tlast_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12\x17\n\nlast_error\x18\x0b \x01(\tB\x03\xe0\x41\x03:X\xea\x41U\n\x15\x66\x61irlead.dev/Schedule\x12\'sessions/{session}/schedules/{schedule}*\tschedules2\x08schedule\"\xf0\x01\n\x15\x43reateScheduleRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x37\n\x08schedule\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ScheduleB\x06\xbaH\x03\xc8\x01\x01\x12\x38\n\x0bschedule_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"I\n\x16\x43reateScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"o\n\x12GetScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\"F\n\x13GetScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"\x8b\x01\n\x14ListSchedulesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"b\n\x15ListSchedulesResponse\x12\x30\n\tschedules\x18\x01 \x03(\x0b\x32\x1d.fairlead.session.v1.Schedule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xac\x01\n\x14PauseScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\x12\x0e\n\x06paused\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"H\n\x15PauseScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"\x9d\x01\n\x15\x44\x65leteScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x18\n\x16\x44\x65leteScheduleResponse2\xa6\x06\n\x0fScheduleService\x12\xa8\x01\n\x0e\x43reateSchedule\x12*.fairlead.session.v1.CreateScheduleRequest\x1a+.fairlead.session.v1.CreateScheduleResponse\"=\x82\xd3\xe4\x93\x02\x37\"!/v1/{parent=sessions/*}/schedules:\x08scheduleb\x08schedule\x12\x95\x01\n\x0bGetSchedule\x12\'.fairlead.session.v1.GetScheduleRequest\x1a(.fairlead.session.v1.GetScheduleResponse\"3\x82\xd3\xe4\x93\x02-\x12!/v1/{name=sessions/*/schedules/*}b\x08schedule\x12\x91\x01\n\rListSchedules\x12).fairlead.session.v1.ListSchedulesRequest\x1a*.fairlead.session.v1.ListSchedulesResponse\")\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/schedules\x12\xa4\x01\n\rPauseSchedule\x12).fairlead.session.v1.PauseScheduleRequest\x1a*.fairlead.session.v1.PauseScheduleResponse\"<\x82\xd3\xe4\x93\x02\x36\"\'/v1/{name=sessions/*/schedules/*}:pause:\x01*b\x08schedule\x12\x94\x01\n\x0e\x44\x65leteSchedule\x12*.fairlead.session.v1.DeleteScheduleRequest\x1a+.fairlead.session.v1.DeleteScheduleResponse\")\x82\xd3\xe4\x93\x02#*!/v1/{name=sessions/*/schedules/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairlead/session/v1/schedule_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a)fairlead/session/v1/session_service.proto\x1a\x1e\x66\x61irlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x03\n\x08Schedule\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1b\n\x04\x63ron\x18\x02 \x01(\tB\r\xe0\x41\x05\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12\x1d\n\ttime_zone\x18\x03 \x01(\tB\n\xe0\x41\x05\xbaH\x04r\x02\x18@\x12!\n\x04text\x18\x04 \x01(\tB\x13\xe0\x41\x05\xbaH\rr\x0b(\x80\x80@2\x05[^\\s]\x12=\n\ton_active\x18\x05 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x0b\xe0\x41\x05\xbaH\x05\x82\x01\x02\x10\x01\x12\x34\n\x06limits\x18\x06 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimitsB\x03\xe0\x41\x05\x12\x13\n\x06paused\x18\x07 \x01(\x08\x42\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x32\n\tnext_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x16\n\tlast_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12\x17\n\nlast_error\x18\x0b \x01(\tB\x03\xe0\x41\x03:X\xea\x41U\n\x15\x66\x61irlead.dev/Schedule\x12\'sessions/{session}/schedules/{schedule}*\tschedules2\x08schedule\"\xf0\x01\n\x15\x43reateScheduleRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x37\n\x08schedule\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ScheduleB\x06\xbaH\x03\xc8\x01\x01\x12\x38\n\x0bschedule_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"I\n\x16\x43reateScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"o\n\x12GetScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\"F\n\x13GetScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"\x8b\x01\n\x14ListSchedulesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"b\n\x15ListSchedulesResponse\x12\x30\n\tschedules\x18\x01 \x03(\x0b\x32\x1d.fairlead.session.v1.Schedule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xac\x01\n\x14PauseScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\x12\x0e\n\x06paused\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"H\n\x15PauseScheduleResponse\x12/\n\x08schedule\x18\x01 \x01(\x0b\x32\x1d.fairlead.session.v1.Schedule\"\x9d\x01\n\x15\x44\x65leteScheduleRequest\x12Y\n\x04name\x18\x01 \x01(\tBK\xbaHHrF2D^sessions/[a-z0-9][a-z0-9-]{0,62}/schedules/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x18\n\x16\x44\x65leteScheduleResponse2\xb4\x07\n\x0fScheduleService\x12\xc6\x01\n\x0e\x43reateSchedule\x12*.fairlead.session.v1.CreateScheduleRequest\x1a+.fairlead.session.v1.CreateScheduleResponse\"[\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02\x37\"!/v1/{parent=sessions/*}/schedules:\x08scheduleb\x08schedule\x12\xb0\x01\n\x0bGetSchedule\x12\'.fairlead.session.v1.GetScheduleRequest\x1a(.fairlead.session.v1.GetScheduleResponse\"N\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02-\x12!/v1/{name=sessions/*/schedules/*}b\x08schedule\x12\xae\x01\n\rListSchedules\x12).fairlead.session.v1.ListSchedulesRequest\x1a*.fairlead.session.v1.ListSchedulesResponse\"F\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/schedules\x12\xc0\x01\n\rPauseSchedule\x12).fairlead.session.v1.PauseScheduleRequest\x1a*.fairlead.session.v1.PauseScheduleResponse\"X\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x36\"\'/v1/{name=sessions/*/schedules/*}:pause:\x01*b\x08schedule\x12\xb0\x01\n\x0e\x44\x65leteSchedule\x12*.fairlead.session.v1.DeleteScheduleRequest\x1a+.fairlead.session.v1.DeleteScheduleResponse\"E\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02#*!/v1/{name=sessions/*/schedules/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -88,37 +89,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETESCHEDULEREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_DELETESCHEDULEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._serialized_options = b'\202\323\344\223\0027\"!/v1/{parent=sessions/*}/schedules:\010scheduleb\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['CreateSchedule']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\0027\"!/v1/{parent=sessions/*}/schedules:\010scheduleb\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._serialized_options = b'\202\323\344\223\002-\022!/v1/{name=sessions/*/schedules/*}b\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['GetSchedule']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\002-\022!/v1/{name=sessions/*/schedules/*}b\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['ListSchedules']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['ListSchedules']._serialized_options = b'\202\323\344\223\002#\022!/v1/{parent=sessions/*}/schedules'
+  _globals['_SCHEDULESERVICE'].methods_by_name['ListSchedules']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002#\022!/v1/{parent=sessions/*}/schedules'
   _globals['_SCHEDULESERVICE'].methods_by_name['PauseSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['PauseSchedule']._serialized_options = b'\202\323\344\223\0026\"\'/v1/{name=sessions/*/schedules/*}:pause:\001*b\010schedule'
+  _globals['_SCHEDULESERVICE'].methods_by_name['PauseSchedule']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\0026\"\'/v1/{name=sessions/*/schedules/*}:pause:\001*b\010schedule'
   _globals['_SCHEDULESERVICE'].methods_by_name['DeleteSchedule']._loaded_options = None
-  _globals['_SCHEDULESERVICE'].methods_by_name['DeleteSchedule']._serialized_options = b'\202\323\344\223\002#*!/v1/{name=sessions/*/schedules/*}'
-  _globals['_SCHEDULE']._serialized_start=295
-  _globals['_SCHEDULE']._serialized_end=802
-  _globals['_CREATESCHEDULEREQUEST']._serialized_start=805
-  _globals['_CREATESCHEDULEREQUEST']._serialized_end=1045
-  _globals['_CREATESCHEDULERESPONSE']._serialized_start=1047
-  _globals['_CREATESCHEDULERESPONSE']._serialized_end=1120
-  _globals['_GETSCHEDULEREQUEST']._serialized_start=1122
-  _globals['_GETSCHEDULEREQUEST']._serialized_end=1233
-  _globals['_GETSCHEDULERESPONSE']._serialized_start=1235
-  _globals['_GETSCHEDULERESPONSE']._serialized_end=1305
-  _globals['_LISTSCHEDULESREQUEST']._serialized_start=1308
-  _globals['_LISTSCHEDULESREQUEST']._serialized_end=1447
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=1449
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=1547
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1550
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1722
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1724
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1796
-  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1799
-  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1956
-  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1958
-  _globals['_DELETESCHEDULERESPONSE']._serialized_end=1982
-  _globals['_SCHEDULESERVICE']._serialized_start=1985
-  _globals['_SCHEDULESERVICE']._serialized_end=2791
+  _globals['_SCHEDULESERVICE'].methods_by_name['DeleteSchedule']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002#*!/v1/{name=sessions/*/schedules/*}'
+  _globals['_SCHEDULE']._serialized_start=328
+  _globals['_SCHEDULE']._serialized_end=835
+  _globals['_CREATESCHEDULEREQUEST']._serialized_start=838
+  _globals['_CREATESCHEDULEREQUEST']._serialized_end=1078
+  _globals['_CREATESCHEDULERESPONSE']._serialized_start=1080
+  _globals['_CREATESCHEDULERESPONSE']._serialized_end=1153
+  _globals['_GETSCHEDULEREQUEST']._serialized_start=1155
+  _globals['_GETSCHEDULEREQUEST']._serialized_end=1266
+  _globals['_GETSCHEDULERESPONSE']._serialized_start=1268
+  _globals['_GETSCHEDULERESPONSE']._serialized_end=1338
+  _globals['_LISTSCHEDULESREQUEST']._serialized_start=1341
+  _globals['_LISTSCHEDULESREQUEST']._serialized_end=1480
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=1482
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=1580
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1583
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1755
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1757
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1829
+  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1832
+  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1989
+  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1991
+  _globals['_DELETESCHEDULERESPONSE']._serialized_end=2015
+  _globals['_SCHEDULESERVICE']._serialized_start=2018
+  _globals['_SCHEDULESERVICE']._serialized_end=2966
 # @@protoc_insertion_point(module_scope)

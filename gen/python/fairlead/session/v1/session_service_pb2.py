@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
 from fairlead.session.v1 import event_pb2 as fairlead_dot_session_dot_v1_dot_event__pb2
 from fairlead.session.v1 import message_pb2 as fairlead_dot_session_dot_v1_dot_message__pb2
@@ -33,7 +34,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/session/v1/session_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1f\x66\x61irlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1e\x66\x61irlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa9\x01\n\x14\x43reateSessionRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x37\n\nsession_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"F\n\x15\x43reateSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"L\n\x11GetSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"C\n\x12GetSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\x8a\x01\n\x13ListSessionsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x39\n\x05\x61gent\x18\x03 \x01(\tB*\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\"_\n\x14ListSessionsResponse\x12.\n\x08sessions\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"z\n\x14\x44\x65leteSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x17\n\x15\x44\x65leteSessionResponse\"\x8c\x01\n\nClientTool\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$\x12\x1e\n\x0b\x64\x65scription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12$\n\x11input_schema_json\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@J\x04\x08\x03\x10\x04\"\xe6\x04\n\x11\x43reateTurnRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\ton_active\x18\x04 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12/\n\x06limits\x18\x05 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12?\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x1f.fairlead.session.v1.ClientToolB\x08\xbaH\x05\x92\x01\x02\x10@\x12)\n\nrequest_id\x18\x07 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x0e\n\x06resume\x18\x08 \x01(\x08:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == \'\' && size(this.content) == 0 : this.text.matches(\'[^\\\\s]\') || size(this.content) > 0\"=\n\x12\x43reateTurnResponse\x12\'\n\x04turn\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"\xff\x04\n\x0eRunTurnRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\ton_active\x18\x04 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12/\n\x06limits\x18\x05 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12?\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x1f.fairlead.session.v1.ClientToolB\x08\xbaH\x05\x92\x01\x02\x10@\x12)\n\nrequest_id\x18\x07 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x1a\n\tafter_seq\x18\x08 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x0e\n\x06resume\x18\t \x01(\x08:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == \'\' && size(this.content) == 0 : this.text.matches(\'[^\\\\s]\') || size(this.content) > 0\"y\n\x0fRunTurnResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x42\x06\n\x04kind\"\x17\n\x08Progress\x12\x0b\n\x03seq\x18\x01 \x01(\x03\"g\n\x0eGetTurnRequest\x12U\n\x04name\x18\x01 \x01(\tBG\xbaHDrB2@^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$\":\n\x0fGetTurnResponse\x12\'\n\x04turn\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"\x87\x01\n\x10ListTurnsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"V\n\x11ListTurnsResponse\x12(\n\x05turns\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.Turn\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa4\x01\n\x11ListEventsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Y\n\x12ListEventsResponse\x12*\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"l\n\x13StreamEventsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"~\n\x14StreamEventsResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x42\x06\n\x04kind\"\x8a\x01\n\x13ListMessagesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"_\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x17InterruptSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x15\n\rcancel_queued\x18\x03 \x01(\x08\"(\n\x18InterruptSessionResponse\x12\x0c\n\x04turn\x18\x01 \x01(\t\"\x8f\x02\n\x16ResolveApprovalRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12:\n\x07\x63\x61ll_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12%\n\x06\x64igest\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{1,128}$\x12\x10\n\x08\x61pproved\x18\x04 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x19\n\x17ResolveApprovalResponse\"\x85\x02\n\x17SubmitToolResultRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12:\n\x07\x63\x61ll_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12)\n\nrequest_id\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1a\n\x18SubmitToolResultResponse\"\xbb\x02\n\x12\x46orkSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12X\n\x04turn\x18\x02 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$\x12\x37\n\nsession_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x15\n\rwithout_files\x18\x05 \x01(\x08\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"D\n\x13\x46orkSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\x9c\x01\n\x15\x43ompactSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1f\n\x0cinstructions\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x18\n\x16\x43ompactSessionResponse\"\x8c\x01\n\x14\x45xportSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12;\n\x06\x66ormat\x18\x02 \x01(\x0e\x32!.fairlead.session.v1.ExportFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\"%\n\x15\x45xportSessionResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"q\n\x14ImportSessionRequest\x12/\n\x04open\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.ImportOpenH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\nImportOpen\x12\x37\n\nsession_id\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12\x39\n\x05\x61gent\x18\x02 \x01(\tB*\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"F\n\x15ImportSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\xab\x01\n\x15SearchMessagesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12=\n\x07session\x18\x02 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"f\n\x16SearchMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.FoundMessage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x98\x01\n\x0c\x46oundMessage\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\'\n\x04role\x18\x03 \x01(\x0e\x32\x19.fairlead.session.v1.Role\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07snippet\x18\x05 \x01(\t\"\xea\x02\n\x0f\x43onverseRequest\x12\x31\n\x04open\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.ConverseOpenH\x00\x12=\n\x0b\x63reate_turn\x18\x02 \x01(\x0b\x32&.fairlead.session.v1.CreateTurnRequestH\x00\x12\x41\n\tinterrupt\x18\x03 \x01(\x0b\x32,.fairlead.session.v1.InterruptSessionRequestH\x00\x12G\n\x10resolve_approval\x18\x04 \x01(\x0b\x32+.fairlead.session.v1.ResolveApprovalRequestH\x00\x12J\n\x12submit_tool_result\x18\x05 \x01(\x0b\x32,.fairlead.session.v1.SubmitToolResultRequestH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"f\n\x0c\x43onverseOpen\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\xf0\x01\n\x10\x43onverseResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x12\x39\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x0b\x32%.fairlead.session.v1.ConverseAcceptedH\x00\x12\x39\n\x08rejected\x18\x04 \x01(\x0b\x32%.fairlead.session.v1.ConverseRejectedH\x00\x42\x06\n\x04kind\"O\n\x10\x43onverseAccepted\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\'\n\x04turn\x18\x02 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"J\n\x10\x43onverseRejected\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\"\n\x06status\x18\x02 \x01(\x0b\x32\x12.google.rpc.Status*\x96\x01\n\x08OnActive\x12\x19\n\x15ON_ACTIVE_UNSPECIFIED\x10\x00\x12\x13\n\x0fON_ACTIVE_QUEUE\x10\x01\x12\x14\n\x10ON_ACTIVE_REJECT\x10\x02\x12\x17\n\x13ON_ACTIVE_INTERRUPT\x10\x03\x12\x13\n\x0fON_ACTIVE_STEER\x10\x04\x12\x16\n\x12ON_ACTIVE_ROLLBACK\x10\x05*a\n\x0c\x45xportFormat\x12\x1d\n\x19\x45XPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45XPORT_FORMAT_JSONL\x10\x01\x12\x19\n\x15\x45XPORT_FORMAT_ARCHIVE\x10\x02\x32\xe7\x15\n\x0eSessionService\x12\x8e\x01\n\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"&\x82\xd3\xe4\x93\x02 \"\x0c/v1/sessions:\x07sessionb\x07session\x12\x85\x01\n\nGetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a\'.fairlead.session.v1.GetSessionResponse\"&\x82\xd3\xe4\x93\x02 \x12\x15/v1/{name=sessions/*}b\x07session\x12y\n\x0cListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/sessions\x12\x85\x01\n\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"\x1d\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\x8d\x01\n\nCreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a\'.fairlead.session.v1.CreateTurnResponse\".\x82\xd3\xe4\x93\x02(\"\x1d/v1/{parent=sessions/*}/turns:\x01*b\x04turn\x12\x87\x01\n\x07RunTurn\x12#.fairlead.session.v1.RunTurnRequest\x1a$.fairlead.session.v1.RunTurnResponse\"/\x82\xd3\xe4\x93\x02)\"$/v1/{parent=sessions/*}/turns:stream:\x01*0\x01\x12\x81\x01\n\x07GetTurn\x12#.fairlead.session.v1.GetTurnRequest\x1a$.fairlead.session.v1.GetTurnResponse\"+\x82\xd3\xe4\x93\x02%\x12\x1d/v1/{name=sessions/*/turns/*}b\x04turn\x12\x81\x01\n\tListTurns\x12%.fairlead.session.v1.ListTurnsRequest\x1a&.fairlead.session.v1.ListTurnsResponse\"%\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/turns\x12\x85\x01\n\nListEvents\x12&.fairlead.session.v1.ListEventsRequest\x1a\'.fairlead.session.v1.ListEventsResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=sessions/*}/events\x12\x94\x01\n\x0cStreamEvents\x12(.fairlead.session.v1.StreamEventsRequest\x1a).fairlead.session.v1.StreamEventsResponse\"-\x82\xd3\xe4\x93\x02\'\x12%/v1/{parent=sessions/*}/events:stream0\x01\x12\x8d\x01\n\x0cListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"(\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\x9b\x01\n\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"*\x82\xd3\xe4\x93\x02$\"\x1f/v1/{name=sessions/*}:interrupt:\x01*\x12\xa2\x01\n\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"4\x82\xd3\xe4\x93\x02.\")/v1/{parent=sessions/*}/approvals:resolve:\x01*\x12\x9f\x01\n\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\".\x82\xd3\xe4\x93\x02(\"#/v1/{parent=sessions/*}/toolResults:\x01*\x12\x90\x01\n\x0b\x46orkSession\x12\'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\".\x82\xd3\xe4\x93\x02(\"\x1a/v1/{name=sessions/*}:fork:\x01*b\x07session\x12\x93\x01\n\x0e\x43ompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"(\x82\xd3\xe4\x93\x02\"\"\x1d/v1/{name=sessions/*}:compact:\x01*\x12h\n\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse0\x01\x12h\n\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse(\x01\x12\x86\x01\n\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12}\n\x08\x43onverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\" \x82\xd3\xe4\x93\x02\x1a\"\x15/v1/sessions:converse:\x01*(\x01\x30\x01\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/session/v1/session_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a\x1f\x66\x61irlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1e\x66\x61irlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa9\x01\n\x14\x43reateSessionRequest\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x37\n\nsession_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"F\n\x15\x43reateSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"L\n\x11GetSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\"C\n\x12GetSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\x8a\x01\n\x13ListSessionsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x39\n\x05\x61gent\x18\x03 \x01(\tB*\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\"_\n\x14ListSessionsResponse\x12.\n\x08sessions\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"z\n\x14\x44\x65leteSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x17\n\x15\x44\x65leteSessionResponse\"\x8c\x01\n\nClientTool\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$\x12\x1e\n\x0b\x64\x65scription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12$\n\x11input_schema_json\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@J\x04\x08\x03\x10\x04\"\xe6\x04\n\x11\x43reateTurnRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\ton_active\x18\x04 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12/\n\x06limits\x18\x05 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12?\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x1f.fairlead.session.v1.ClientToolB\x08\xbaH\x05\x92\x01\x02\x10@\x12)\n\nrequest_id\x18\x07 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x0e\n\x06resume\x18\x08 \x01(\x08:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == \'\' && size(this.content) == 0 : this.text.matches(\'[^\\\\s]\') || size(this.content) > 0\"=\n\x12\x43reateTurnResponse\x12\'\n\x04turn\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"\xff\x04\n\x0eRunTurnRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\ton_active\x18\x04 \x01(\x0e\x32\x1d.fairlead.session.v1.OnActiveB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12/\n\x06limits\x18\x05 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12?\n\x0c\x63lient_tools\x18\x06 \x03(\x0b\x32\x1f.fairlead.session.v1.ClientToolB\x08\xbaH\x05\x92\x01\x02\x10@\x12)\n\nrequest_id\x18\x07 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x1a\n\tafter_seq\x18\x08 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x0e\n\x06resume\x18\t \x01(\x08:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == \'\' && size(this.content) == 0 : this.text.matches(\'[^\\\\s]\') || size(this.content) > 0\"y\n\x0fRunTurnResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x42\x06\n\x04kind\"\x17\n\x08Progress\x12\x0b\n\x03seq\x18\x01 \x01(\x03\"g\n\x0eGetTurnRequest\x12U\n\x04name\x18\x01 \x01(\tBG\xbaHDrB2@^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$\":\n\x0fGetTurnResponse\x12\'\n\x04turn\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"\x87\x01\n\x10ListTurnsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"V\n\x11ListTurnsResponse\x12(\n\x05turns\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.Turn\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa4\x01\n\x11ListEventsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Y\n\x12ListEventsResponse\x12*\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"l\n\x13StreamEventsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"~\n\x14StreamEventsResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x42\x06\n\x04kind\"\x8a\x01\n\x13ListMessagesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"_\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x17InterruptSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12\x15\n\rcancel_queued\x18\x03 \x01(\x08\"(\n\x18InterruptSessionResponse\x12\x0c\n\x04turn\x18\x01 \x01(\t\"\x8f\x02\n\x16ResolveApprovalRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12:\n\x07\x63\x61ll_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12%\n\x06\x64igest\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{1,128}$\x12\x10\n\x08\x61pproved\x18\x04 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x19\n\x17ResolveApprovalResponse\"\x85\x02\n\x17SubmitToolResultRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12:\n\x07\x63\x61ll_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12\x36\n\x07\x63ontent\x18\x03 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@\x12\x10\n\x08is_error\x18\x04 \x01(\x08\x12)\n\nrequest_id\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1a\n\x18SubmitToolResultResponse\"\xbb\x02\n\x12\x46orkSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12X\n\x04turn\x18\x02 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$\x12\x37\n\nsession_id\x18\x03 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x15\n\rwithout_files\x18\x05 \x01(\x08\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"D\n\x13\x46orkSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\x9c\x01\n\x15\x43ompactSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1f\n\x0cinstructions\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x18\n\x16\x43ompactSessionResponse\"\x8c\x01\n\x14\x45xportSessionRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12;\n\x06\x66ormat\x18\x02 \x01(\x0e\x32!.fairlead.session.v1.ExportFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\"%\n\x15\x45xportSessionResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"q\n\x14ImportSessionRequest\x12/\n\x04open\x18\x01 \x01(\x0b\x32\x1f.fairlead.session.v1.ImportOpenH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\nImportOpen\x12\x37\n\nsession_id\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12\x39\n\x05\x61gent\x18\x02 \x01(\tB*\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"F\n\x15ImportSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Session\"\xab\x01\n\x15SearchMessagesRequest\x12\x19\n\x05query\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x08\x12=\n\x07session\x18\x02 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"f\n\x16SearchMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.FoundMessage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x98\x01\n\x0c\x46oundMessage\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\'\n\x04role\x18\x03 \x01(\x0e\x32\x19.fairlead.session.v1.Role\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07snippet\x18\x05 \x01(\t\"\xea\x02\n\x0f\x43onverseRequest\x12\x31\n\x04open\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.ConverseOpenH\x00\x12=\n\x0b\x63reate_turn\x18\x02 \x01(\x0b\x32&.fairlead.session.v1.CreateTurnRequestH\x00\x12\x41\n\tinterrupt\x18\x03 \x01(\x0b\x32,.fairlead.session.v1.InterruptSessionRequestH\x00\x12G\n\x10resolve_approval\x18\x04 \x01(\x0b\x32+.fairlead.session.v1.ResolveApprovalRequestH\x00\x12J\n\x12submit_tool_result\x18\x05 \x01(\x0b\x32,.fairlead.session.v1.SubmitToolResultRequestH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"f\n\x0c\x43onverseOpen\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tafter_seq\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\xf0\x01\n\x10\x43onverseResponse\x12+\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.EventH\x00\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x1d.fairlead.session.v1.ProgressH\x00\x12\x39\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x0b\x32%.fairlead.session.v1.ConverseAcceptedH\x00\x12\x39\n\x08rejected\x18\x04 \x01(\x0b\x32%.fairlead.session.v1.ConverseRejectedH\x00\x42\x06\n\x04kind\"O\n\x10\x43onverseAccepted\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\'\n\x04turn\x18\x02 \x01(\x0b\x32\x19.fairlead.session.v1.Turn\"J\n\x10\x43onverseRejected\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\"\n\x06status\x18\x02 \x01(\x0b\x32\x12.google.rpc.Status*\x96\x01\n\x08OnActive\x12\x19\n\x15ON_ACTIVE_UNSPECIFIED\x10\x00\x12\x13\n\x0fON_ACTIVE_QUEUE\x10\x01\x12\x14\n\x10ON_ACTIVE_REJECT\x10\x02\x12\x17\n\x13ON_ACTIVE_INTERRUPT\x10\x03\x12\x13\n\x0fON_ACTIVE_STEER\x10\x04\x12\x16\n\x12ON_ACTIVE_ROLLBACK\x10\x05*a\n\x0c\x45xportFormat\x12\x1d\n\x19\x45XPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n\x13\x45XPORT_FORMAT_JSONL\x10\x01\x12\x19\n\x15\x45XPORT_FORMAT_ARCHIVE\x10\x02\x32\x96\x1a\n\x0eSessionService\x12\xa4\x01\n\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\x08\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 \"\x0c/v1/sessions:\x07sessionb\x07session\x12\xa0\x01\n\nGetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a\'.fairlead.session.v1.GetSessionResponse\"A\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02 \x12\x15/v1/{name=sessions/*}b\x07session\x12\x8e\x01\n\x0cListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\")\xc2\xd5\x18\x11\x08\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/sessions\x12\xa1\x01\n\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"9\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\xab\x01\n\nCreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a\'.fairlead.session.v1.CreateTurnResponse\"L\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(\"\x1d/v1/{parent=sessions/*}/turns:\x01*b\x04turn\x12\xa5\x01\n\x07RunTurn\x12#.fairlead.session.v1.RunTurnRequest\x1a$.fairlead.session.v1.RunTurnResponse\"M\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02)\"$/v1/{parent=sessions/*}/turns:stream:\x01*0\x01\x12\x9c\x01\n\x07GetTurn\x12#.fairlead.session.v1.GetTurnRequest\x1a$.fairlead.session.v1.GetTurnResponse\"F\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02%\x12\x1d/v1/{name=sessions/*/turns/*}b\x04turn\x12\x9e\x01\n\tListTurns\x12%.fairlead.session.v1.ListTurnsRequest\x1a&.fairlead.session.v1.ListTurnsResponse\"B\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/turns\x12\xa2\x01\n\nListEvents\x12&.fairlead.session.v1.ListEventsRequest\x1a\'.fairlead.session.v1.ListEventsResponse\"C\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=sessions/*}/events\x12\xb1\x01\n\x0cStreamEvents\x12(.fairlead.session.v1.StreamEventsRequest\x1a).fairlead.session.v1.StreamEventsResponse\"J\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\'\x12%/v1/{parent=sessions/*}/events:stream0\x01\x12\xaa\x01\n\x0cListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"E\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\xb7\x01\n\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"F\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02$\"\x1f/v1/{name=sessions/*}:interrupt:\x01*\x12\xc0\x01\n\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"R\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02.\")/v1/{parent=sessions/*}/approvals:resolve:\x01*\x12\xbd\x01\n\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\"L\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(\"#/v1/{parent=sessions/*}/toolResults:\x01*\x12\xac\x01\n\x0b\x46orkSession\x12\'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\"J\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02(\"\x1a/v1/{name=sessions/*}:fork:\x01*b\x07session\x12\xaf\x01\n\x0e\x43ompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"D\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\"\"\x1d/v1/{name=sessions/*}:compact:\x01*\x12\x85\x01\n\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse\"\x1b\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name0\x01\x12\x80\x01\n\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\x08\x02\x12\x0esessions.write(\x01\x12\x9b\x01\n\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"0\xc2\xd5\x18\x11\x08\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n\x08\x43onverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\"D\xc2\xd5\x18 \x08\x02\x12\x0esessions.write\x1a\x0copen.session\x82\xd3\xe4\x93\x02\x1a\"\x15/v1/sessions:converse:\x01*(\x01\x30\x01\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -186,139 +187,143 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONVERSEOPEN'].fields_by_name['after_seq']._loaded_options = None
   _globals['_CONVERSEOPEN'].fields_by_name['after_seq']._serialized_options = b'\272H\004\"\002(\000'
   _globals['_SESSIONSERVICE'].methods_by_name['CreateSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['CreateSession']._serialized_options = b'\202\323\344\223\002 \"\014/v1/sessions:\007sessionb\007session'
+  _globals['_SESSIONSERVICE'].methods_by_name['CreateSession']._serialized_options = b'\302\325\030\022\010\002\022\016sessions.write\202\323\344\223\002 \"\014/v1/sessions:\007sessionb\007session'
   _globals['_SESSIONSERVICE'].methods_by_name['GetSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['GetSession']._serialized_options = b'\202\323\344\223\002 \022\025/v1/{name=sessions/*}b\007session'
+  _globals['_SESSIONSERVICE'].methods_by_name['GetSession']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\002 \022\025/v1/{name=sessions/*}b\007session'
   _globals['_SESSIONSERVICE'].methods_by_name['ListSessions']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ListSessions']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/sessions'
+  _globals['_SESSIONSERVICE'].methods_by_name['ListSessions']._serialized_options = b'\302\325\030\021\010\001\022\rsessions.read\202\323\344\223\002\016\022\014/v1/sessions'
   _globals['_SESSIONSERVICE'].methods_by_name['DeleteSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['DeleteSession']._serialized_options = b'\202\323\344\223\002\027*\025/v1/{name=sessions/*}'
+  _globals['_SESSIONSERVICE'].methods_by_name['DeleteSession']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002\027*\025/v1/{name=sessions/*}'
   _globals['_SESSIONSERVICE'].methods_by_name['CreateTurn']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['CreateTurn']._serialized_options = b'\202\323\344\223\002(\"\035/v1/{parent=sessions/*}/turns:\001*b\004turn'
+  _globals['_SESSIONSERVICE'].methods_by_name['CreateTurn']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002(\"\035/v1/{parent=sessions/*}/turns:\001*b\004turn'
   _globals['_SESSIONSERVICE'].methods_by_name['RunTurn']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['RunTurn']._serialized_options = b'\202\323\344\223\002)\"$/v1/{parent=sessions/*}/turns:stream:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['RunTurn']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002)\"$/v1/{parent=sessions/*}/turns:stream:\001*'
   _globals['_SESSIONSERVICE'].methods_by_name['GetTurn']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['GetTurn']._serialized_options = b'\202\323\344\223\002%\022\035/v1/{name=sessions/*/turns/*}b\004turn'
+  _globals['_SESSIONSERVICE'].methods_by_name['GetTurn']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\002%\022\035/v1/{name=sessions/*/turns/*}b\004turn'
   _globals['_SESSIONSERVICE'].methods_by_name['ListTurns']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ListTurns']._serialized_options = b'\202\323\344\223\002\037\022\035/v1/{parent=sessions/*}/turns'
+  _globals['_SESSIONSERVICE'].methods_by_name['ListTurns']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002\037\022\035/v1/{parent=sessions/*}/turns'
   _globals['_SESSIONSERVICE'].methods_by_name['ListEvents']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ListEvents']._serialized_options = b'\202\323\344\223\002 \022\036/v1/{parent=sessions/*}/events'
+  _globals['_SESSIONSERVICE'].methods_by_name['ListEvents']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002 \022\036/v1/{parent=sessions/*}/events'
   _globals['_SESSIONSERVICE'].methods_by_name['StreamEvents']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['StreamEvents']._serialized_options = b'\202\323\344\223\002\'\022%/v1/{parent=sessions/*}/events:stream'
+  _globals['_SESSIONSERVICE'].methods_by_name['StreamEvents']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002\'\022%/v1/{parent=sessions/*}/events:stream'
   _globals['_SESSIONSERVICE'].methods_by_name['ListMessages']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\202\323\344\223\002\"\022 /v1/{parent=sessions/*}/messages'
+  _globals['_SESSIONSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002\"\022 /v1/{parent=sessions/*}/messages'
   _globals['_SESSIONSERVICE'].methods_by_name['InterruptSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['InterruptSession']._serialized_options = b'\202\323\344\223\002$\"\037/v1/{name=sessions/*}:interrupt:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['InterruptSession']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002$\"\037/v1/{name=sessions/*}:interrupt:\001*'
   _globals['_SESSIONSERVICE'].methods_by_name['ResolveApproval']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ResolveApproval']._serialized_options = b'\202\323\344\223\002.\")/v1/{parent=sessions/*}/approvals:resolve:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['ResolveApproval']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002.\")/v1/{parent=sessions/*}/approvals:resolve:\001*'
   _globals['_SESSIONSERVICE'].methods_by_name['SubmitToolResult']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['SubmitToolResult']._serialized_options = b'\202\323\344\223\002(\"#/v1/{parent=sessions/*}/toolResults:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['SubmitToolResult']._serialized_options = b'\302\325\030\032\010\002\022\016sessions.write\032\006parent\202\323\344\223\002(\"#/v1/{parent=sessions/*}/toolResults:\001*'
   _globals['_SESSIONSERVICE'].methods_by_name['ForkSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['ForkSession']._serialized_options = b'\202\323\344\223\002(\"\032/v1/{name=sessions/*}:fork:\001*b\007session'
+  _globals['_SESSIONSERVICE'].methods_by_name['ForkSession']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002(\"\032/v1/{name=sessions/*}:fork:\001*b\007session'
   _globals['_SESSIONSERVICE'].methods_by_name['CompactSession']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['CompactSession']._serialized_options = b'\202\323\344\223\002\"\"\035/v1/{name=sessions/*}:compact:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['CompactSession']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\002\"\"\035/v1/{name=sessions/*}:compact:\001*'
+  _globals['_SESSIONSERVICE'].methods_by_name['ExportSession']._loaded_options = None
+  _globals['_SESSIONSERVICE'].methods_by_name['ExportSession']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name'
+  _globals['_SESSIONSERVICE'].methods_by_name['ImportSession']._loaded_options = None
+  _globals['_SESSIONSERVICE'].methods_by_name['ImportSession']._serialized_options = b'\302\325\030\022\010\002\022\016sessions.write'
   _globals['_SESSIONSERVICE'].methods_by_name['SearchMessages']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['SearchMessages']._serialized_options = b'\202\323\344\223\002\025\022\023/v1/messages:search'
+  _globals['_SESSIONSERVICE'].methods_by_name['SearchMessages']._serialized_options = b'\302\325\030\021\010\001\022\rsessions.read\202\323\344\223\002\025\022\023/v1/messages:search'
   _globals['_SESSIONSERVICE'].methods_by_name['Converse']._loaded_options = None
-  _globals['_SESSIONSERVICE'].methods_by_name['Converse']._serialized_options = b'\202\323\344\223\002\032\"\025/v1/sessions:converse:\001*'
-  _globals['_ONACTIVE']._serialized_start=7073
-  _globals['_ONACTIVE']._serialized_end=7223
-  _globals['_EXPORTFORMAT']._serialized_start=7225
-  _globals['_EXPORTFORMAT']._serialized_end=7322
-  _globals['_CREATESESSIONREQUEST']._serialized_start=353
-  _globals['_CREATESESSIONREQUEST']._serialized_end=522
-  _globals['_CREATESESSIONRESPONSE']._serialized_start=524
-  _globals['_CREATESESSIONRESPONSE']._serialized_end=594
-  _globals['_GETSESSIONREQUEST']._serialized_start=596
-  _globals['_GETSESSIONREQUEST']._serialized_end=672
-  _globals['_GETSESSIONRESPONSE']._serialized_start=674
-  _globals['_GETSESSIONRESPONSE']._serialized_end=741
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=744
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=882
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=884
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=979
-  _globals['_DELETESESSIONREQUEST']._serialized_start=981
-  _globals['_DELETESESSIONREQUEST']._serialized_end=1103
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=1105
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=1128
-  _globals['_CLIENTTOOL']._serialized_start=1131
-  _globals['_CLIENTTOOL']._serialized_end=1271
-  _globals['_CREATETURNREQUEST']._serialized_start=1274
-  _globals['_CREATETURNREQUEST']._serialized_end=1888
-  _globals['_CREATETURNRESPONSE']._serialized_start=1890
-  _globals['_CREATETURNRESPONSE']._serialized_end=1951
-  _globals['_RUNTURNREQUEST']._serialized_start=1954
-  _globals['_RUNTURNREQUEST']._serialized_end=2593
-  _globals['_RUNTURNRESPONSE']._serialized_start=2595
-  _globals['_RUNTURNRESPONSE']._serialized_end=2716
-  _globals['_PROGRESS']._serialized_start=2718
-  _globals['_PROGRESS']._serialized_end=2741
-  _globals['_GETTURNREQUEST']._serialized_start=2743
-  _globals['_GETTURNREQUEST']._serialized_end=2846
-  _globals['_GETTURNRESPONSE']._serialized_start=2848
-  _globals['_GETTURNRESPONSE']._serialized_end=2906
-  _globals['_LISTTURNSREQUEST']._serialized_start=2909
-  _globals['_LISTTURNSREQUEST']._serialized_end=3044
-  _globals['_LISTTURNSRESPONSE']._serialized_start=3046
-  _globals['_LISTTURNSRESPONSE']._serialized_end=3132
-  _globals['_LISTEVENTSREQUEST']._serialized_start=3135
-  _globals['_LISTEVENTSREQUEST']._serialized_end=3299
-  _globals['_LISTEVENTSRESPONSE']._serialized_start=3301
-  _globals['_LISTEVENTSRESPONSE']._serialized_end=3390
-  _globals['_STREAMEVENTSREQUEST']._serialized_start=3392
-  _globals['_STREAMEVENTSREQUEST']._serialized_end=3500
-  _globals['_STREAMEVENTSRESPONSE']._serialized_start=3502
-  _globals['_STREAMEVENTSRESPONSE']._serialized_end=3628
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=3631
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=3769
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3771
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3866
-  _globals['_INTERRUPTSESSIONREQUEST']._serialized_start=3869
-  _globals['_INTERRUPTSESSIONREQUEST']._serialized_end=4017
-  _globals['_INTERRUPTSESSIONRESPONSE']._serialized_start=4019
-  _globals['_INTERRUPTSESSIONRESPONSE']._serialized_end=4059
-  _globals['_RESOLVEAPPROVALREQUEST']._serialized_start=4062
-  _globals['_RESOLVEAPPROVALREQUEST']._serialized_end=4333
-  _globals['_RESOLVEAPPROVALRESPONSE']._serialized_start=4335
-  _globals['_RESOLVEAPPROVALRESPONSE']._serialized_end=4360
-  _globals['_SUBMITTOOLRESULTREQUEST']._serialized_start=4363
-  _globals['_SUBMITTOOLRESULTREQUEST']._serialized_end=4624
-  _globals['_SUBMITTOOLRESULTRESPONSE']._serialized_start=4626
-  _globals['_SUBMITTOOLRESULTRESPONSE']._serialized_end=4652
-  _globals['_FORKSESSIONREQUEST']._serialized_start=4655
-  _globals['_FORKSESSIONREQUEST']._serialized_end=4970
-  _globals['_FORKSESSIONRESPONSE']._serialized_start=4972
-  _globals['_FORKSESSIONRESPONSE']._serialized_end=5040
-  _globals['_COMPACTSESSIONREQUEST']._serialized_start=5043
-  _globals['_COMPACTSESSIONREQUEST']._serialized_end=5199
-  _globals['_COMPACTSESSIONRESPONSE']._serialized_start=5201
-  _globals['_COMPACTSESSIONRESPONSE']._serialized_end=5225
-  _globals['_EXPORTSESSIONREQUEST']._serialized_start=5228
-  _globals['_EXPORTSESSIONREQUEST']._serialized_end=5368
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=5370
-  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=5407
-  _globals['_IMPORTSESSIONREQUEST']._serialized_start=5409
-  _globals['_IMPORTSESSIONREQUEST']._serialized_end=5522
-  _globals['_IMPORTOPEN']._serialized_start=5525
-  _globals['_IMPORTOPEN']._serialized_end=5696
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=5698
-  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=5768
-  _globals['_SEARCHMESSAGESREQUEST']._serialized_start=5771
-  _globals['_SEARCHMESSAGESREQUEST']._serialized_end=5942
-  _globals['_SEARCHMESSAGESRESPONSE']._serialized_start=5944
-  _globals['_SEARCHMESSAGESRESPONSE']._serialized_end=6046
-  _globals['_FOUNDMESSAGE']._serialized_start=6049
-  _globals['_FOUNDMESSAGE']._serialized_end=6201
-  _globals['_CONVERSEREQUEST']._serialized_start=6204
-  _globals['_CONVERSEREQUEST']._serialized_end=6566
-  _globals['_CONVERSEOPEN']._serialized_start=6568
-  _globals['_CONVERSEOPEN']._serialized_end=6670
-  _globals['_CONVERSERESPONSE']._serialized_start=6673
-  _globals['_CONVERSERESPONSE']._serialized_end=6913
-  _globals['_CONVERSEACCEPTED']._serialized_start=6915
-  _globals['_CONVERSEACCEPTED']._serialized_end=6994
-  _globals['_CONVERSEREJECTED']._serialized_start=6996
-  _globals['_CONVERSEREJECTED']._serialized_end=7070
-  _globals['_SESSIONSERVICE']._serialized_start=7325
-  _globals['_SESSIONSERVICE']._serialized_end=10116
+  _globals['_SESSIONSERVICE'].methods_by_name['Converse']._serialized_options = b'\302\325\030 \010\002\022\016sessions.write\032\014open.session\202\323\344\223\002\032\"\025/v1/sessions:converse:\001*'
+  _globals['_ONACTIVE']._serialized_start=7106
+  _globals['_ONACTIVE']._serialized_end=7256
+  _globals['_EXPORTFORMAT']._serialized_start=7258
+  _globals['_EXPORTFORMAT']._serialized_end=7355
+  _globals['_CREATESESSIONREQUEST']._serialized_start=386
+  _globals['_CREATESESSIONREQUEST']._serialized_end=555
+  _globals['_CREATESESSIONRESPONSE']._serialized_start=557
+  _globals['_CREATESESSIONRESPONSE']._serialized_end=627
+  _globals['_GETSESSIONREQUEST']._serialized_start=629
+  _globals['_GETSESSIONREQUEST']._serialized_end=705
+  _globals['_GETSESSIONRESPONSE']._serialized_start=707
+  _globals['_GETSESSIONRESPONSE']._serialized_end=774
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=777
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=915
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=917
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1012
+  _globals['_DELETESESSIONREQUEST']._serialized_start=1014
+  _globals['_DELETESESSIONREQUEST']._serialized_end=1136
+  _globals['_DELETESESSIONRESPONSE']._serialized_start=1138
+  _globals['_DELETESESSIONRESPONSE']._serialized_end=1161
+  _globals['_CLIENTTOOL']._serialized_start=1164
+  _globals['_CLIENTTOOL']._serialized_end=1304
+  _globals['_CREATETURNREQUEST']._serialized_start=1307
+  _globals['_CREATETURNREQUEST']._serialized_end=1921
+  _globals['_CREATETURNRESPONSE']._serialized_start=1923
+  _globals['_CREATETURNRESPONSE']._serialized_end=1984
+  _globals['_RUNTURNREQUEST']._serialized_start=1987
+  _globals['_RUNTURNREQUEST']._serialized_end=2626
+  _globals['_RUNTURNRESPONSE']._serialized_start=2628
+  _globals['_RUNTURNRESPONSE']._serialized_end=2749
+  _globals['_PROGRESS']._serialized_start=2751
+  _globals['_PROGRESS']._serialized_end=2774
+  _globals['_GETTURNREQUEST']._serialized_start=2776
+  _globals['_GETTURNREQUEST']._serialized_end=2879
+  _globals['_GETTURNRESPONSE']._serialized_start=2881
+  _globals['_GETTURNRESPONSE']._serialized_end=2939
+  _globals['_LISTTURNSREQUEST']._serialized_start=2942
+  _globals['_LISTTURNSREQUEST']._serialized_end=3077
+  _globals['_LISTTURNSRESPONSE']._serialized_start=3079
+  _globals['_LISTTURNSRESPONSE']._serialized_end=3165
+  _globals['_LISTEVENTSREQUEST']._serialized_start=3168
+  _globals['_LISTEVENTSREQUEST']._serialized_end=3332
+  _globals['_LISTEVENTSRESPONSE']._serialized_start=3334
+  _globals['_LISTEVENTSRESPONSE']._serialized_end=3423
+  _globals['_STREAMEVENTSREQUEST']._serialized_start=3425
+  _globals['_STREAMEVENTSREQUEST']._serialized_end=3533
+  _globals['_STREAMEVENTSRESPONSE']._serialized_start=3535
+  _globals['_STREAMEVENTSRESPONSE']._serialized_end=3661
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=3664
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=3802
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=3804
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=3899
+  _globals['_INTERRUPTSESSIONREQUEST']._serialized_start=3902
+  _globals['_INTERRUPTSESSIONREQUEST']._serialized_end=4050
+  _globals['_INTERRUPTSESSIONRESPONSE']._serialized_start=4052
+  _globals['_INTERRUPTSESSIONRESPONSE']._serialized_end=4092
+  _globals['_RESOLVEAPPROVALREQUEST']._serialized_start=4095
+  _globals['_RESOLVEAPPROVALREQUEST']._serialized_end=4366
+  _globals['_RESOLVEAPPROVALRESPONSE']._serialized_start=4368
+  _globals['_RESOLVEAPPROVALRESPONSE']._serialized_end=4393
+  _globals['_SUBMITTOOLRESULTREQUEST']._serialized_start=4396
+  _globals['_SUBMITTOOLRESULTREQUEST']._serialized_end=4657
+  _globals['_SUBMITTOOLRESULTRESPONSE']._serialized_start=4659
+  _globals['_SUBMITTOOLRESULTRESPONSE']._serialized_end=4685
+  _globals['_FORKSESSIONREQUEST']._serialized_start=4688
+  _globals['_FORKSESSIONREQUEST']._serialized_end=5003
+  _globals['_FORKSESSIONRESPONSE']._serialized_start=5005
+  _globals['_FORKSESSIONRESPONSE']._serialized_end=5073
+  _globals['_COMPACTSESSIONREQUEST']._serialized_start=5076
+  _globals['_COMPACTSESSIONREQUEST']._serialized_end=5232
+  _globals['_COMPACTSESSIONRESPONSE']._serialized_start=5234
+  _globals['_COMPACTSESSIONRESPONSE']._serialized_end=5258
+  _globals['_EXPORTSESSIONREQUEST']._serialized_start=5261
+  _globals['_EXPORTSESSIONREQUEST']._serialized_end=5401
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_start=5403
+  _globals['_EXPORTSESSIONRESPONSE']._serialized_end=5440
+  _globals['_IMPORTSESSIONREQUEST']._serialized_start=5442
+  _globals['_IMPORTSESSIONREQUEST']._serialized_end=5555
+  _globals['_IMPORTOPEN']._serialized_start=5558
+  _globals['_IMPORTOPEN']._serialized_end=5729
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_start=5731
+  _globals['_IMPORTSESSIONRESPONSE']._serialized_end=5801
+  _globals['_SEARCHMESSAGESREQUEST']._serialized_start=5804
+  _globals['_SEARCHMESSAGESREQUEST']._serialized_end=5975
+  _globals['_SEARCHMESSAGESRESPONSE']._serialized_start=5977
+  _globals['_SEARCHMESSAGESRESPONSE']._serialized_end=6079
+  _globals['_FOUNDMESSAGE']._serialized_start=6082
+  _globals['_FOUNDMESSAGE']._serialized_end=6234
+  _globals['_CONVERSEREQUEST']._serialized_start=6237
+  _globals['_CONVERSEREQUEST']._serialized_end=6599
+  _globals['_CONVERSEOPEN']._serialized_start=6601
+  _globals['_CONVERSEOPEN']._serialized_end=6703
+  _globals['_CONVERSERESPONSE']._serialized_start=6706
+  _globals['_CONVERSERESPONSE']._serialized_end=6946
+  _globals['_CONVERSEACCEPTED']._serialized_start=6948
+  _globals['_CONVERSEACCEPTED']._serialized_end=7027
+  _globals['_CONVERSEREJECTED']._serialized_start=7029
+  _globals['_CONVERSEREJECTED']._serialized_end=7103
+  _globals['_SESSIONSERVICE']._serialized_start=7358
+  _globals['_SESSIONSERVICE']._serialized_end=10708
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.session.v1 import event_pb2 as _event_pb2
 from fairlead.session.v1 import message_pb2 as _message_pb2

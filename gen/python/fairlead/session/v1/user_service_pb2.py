@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairlead/session/v1/user_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"M\n\x0cUserVariable\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbd\x01\n\x16SetUserVariableRequest\x12O\n\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$\x12\'\n\x05value\x18\x02 \x01(\tB\x18\x80\x01\x01\xbaH\x12r\x10(\x80\x80\x02\x32\n^[^\\x00]*$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"N\n\x17SetUserVariableResponse\x12\x33\n\x08variable\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.UserVariable\"\x80\x01\n\x18ListUserVariablesRequest\x12*\n\x06parent\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"j\n\x19ListUserVariablesResponse\x12\x34\n\tvariables\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.UserVariable\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x97\x01\n\x19\x44\x65leteUserVariableRequest\x12O\n\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1c\n\x1a\x44\x65leteUserVariableResponse\"w\n\x18\x44\x65leteUserStorageRequest\x12\x30\n\x04name\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d\x32\x1b^users/[^/]{1,256}/storage$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1b\n\x19\x44\x65leteUserStorageResponse2\x87\x05\n\x0bUserService\x12\x96\x01\n\x11\x44\x65leteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\"\"\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}\x12\xa1\x01\n\x0fSetUserVariable\x12+.fairlead.session.v1.SetUserVariableRequest\x1a,.fairlead.session.v1.SetUserVariableResponse\"3\x82\xd3\xe4\x93\x02-\x1a\x1e/v1/{name=users/*/variables/*}:\x01*b\x08variable\x12\x9a\x01\n\x11ListUserVariables\x12-.fairlead.session.v1.ListUserVariablesRequest\x1a..fairlead.session.v1.ListUserVariablesResponse\"&\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=users/*}/variables\x12\x9d\x01\n\x12\x44\x65leteUserVariable\x12..fairlead.session.v1.DeleteUserVariableRequest\x1a/.fairlead.session.v1.DeleteUserVariableResponse\"&\x82\xd3\xe4\x93\x02 *\x1e/v1/{name=users/*/variables/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairlead/session/v1/user_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"M\n\x0cUserVariable\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbd\x01\n\x16SetUserVariableRequest\x12O\n\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$\x12\'\n\x05value\x18\x02 \x01(\tB\x18\x80\x01\x01\xbaH\x12r\x10(\x80\x80\x02\x32\n^[^\\x00]*$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"N\n\x17SetUserVariableResponse\x12\x33\n\x08variable\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.UserVariable\"\x80\x01\n\x18ListUserVariablesRequest\x12*\n\x06parent\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"j\n\x19ListUserVariablesResponse\x12\x34\n\tvariables\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.UserVariable\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x97\x01\n\x19\x44\x65leteUserVariableRequest\x12O\n\x04name\x18\x01 \x01(\tBA\xbaH>r<2:^users/[^/]{1,256}/variables/[A-Za-z_][A-Za-z0-9_]{0,127}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1c\n\x1a\x44\x65leteUserVariableResponse\"w\n\x18\x44\x65leteUserStorageRequest\x12\x30\n\x04name\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d\x32\x1b^users/[^/]{1,256}/storage$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1b\n\x19\x44\x65leteUserStorageResponse2\xec\x05\n\x0bUserService\x12\xaf\x01\n\x11\x44\x65leteUserStorage\x12-.fairlead.session.v1.DeleteUserStorageRequest\x1a..fairlead.session.v1.DeleteUserStorageResponse\";\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/{name=users/*/storage}\x12\xba\x01\n\x0fSetUserVariable\x12+.fairlead.session.v1.SetUserVariableRequest\x1a,.fairlead.session.v1.SetUserVariableResponse\"L\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02-\x1a\x1e/v1/{name=users/*/variables/*}:\x01*b\x08variable\x12\xb4\x01\n\x11ListUserVariables\x12-.fairlead.session.v1.ListUserVariablesRequest\x1a..fairlead.session.v1.ListUserVariablesResponse\"@\xc2\xd5\x18\x16\x08\x01\x12\nusers.read\"\x06parent\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=users/*}/variables\x12\xb6\x01\n\x12\x44\x65leteUserVariable\x12..fairlead.session.v1.DeleteUserVariableRequest\x1a/.fairlead.session.v1.DeleteUserVariableResponse\"?\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02 *\x1e/v1/{name=users/*/variables/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,31 +57,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEUSERSTORAGEREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_DELETEUSERSTORAGEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_USERSERVICE'].methods_by_name['DeleteUserStorage']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['DeleteUserStorage']._serialized_options = b'\202\323\344\223\002\034*\032/v1/{name=users/*/storage}'
+  _globals['_USERSERVICE'].methods_by_name['DeleteUserStorage']._serialized_options = b'\302\325\030\025\010\002\022\013users.write\"\004name\202\323\344\223\002\034*\032/v1/{name=users/*/storage}'
   _globals['_USERSERVICE'].methods_by_name['SetUserVariable']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['SetUserVariable']._serialized_options = b'\202\323\344\223\002-\032\036/v1/{name=users/*/variables/*}:\001*b\010variable'
+  _globals['_USERSERVICE'].methods_by_name['SetUserVariable']._serialized_options = b'\302\325\030\025\010\002\022\013users.write\"\004name\202\323\344\223\002-\032\036/v1/{name=users/*/variables/*}:\001*b\010variable'
   _globals['_USERSERVICE'].methods_by_name['ListUserVariables']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['ListUserVariables']._serialized_options = b'\202\323\344\223\002 \022\036/v1/{parent=users/*}/variables'
+  _globals['_USERSERVICE'].methods_by_name['ListUserVariables']._serialized_options = b'\302\325\030\026\010\001\022\nusers.read\"\006parent\202\323\344\223\002 \022\036/v1/{parent=users/*}/variables'
   _globals['_USERSERVICE'].methods_by_name['DeleteUserVariable']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['DeleteUserVariable']._serialized_options = b'\202\323\344\223\002 *\036/v1/{name=users/*/variables/*}'
-  _globals['_USERVARIABLE']._serialized_start=155
-  _globals['_USERVARIABLE']._serialized_end=232
-  _globals['_SETUSERVARIABLEREQUEST']._serialized_start=235
-  _globals['_SETUSERVARIABLEREQUEST']._serialized_end=424
-  _globals['_SETUSERVARIABLERESPONSE']._serialized_start=426
-  _globals['_SETUSERVARIABLERESPONSE']._serialized_end=504
-  _globals['_LISTUSERVARIABLESREQUEST']._serialized_start=507
-  _globals['_LISTUSERVARIABLESREQUEST']._serialized_end=635
-  _globals['_LISTUSERVARIABLESRESPONSE']._serialized_start=637
-  _globals['_LISTUSERVARIABLESRESPONSE']._serialized_end=743
-  _globals['_DELETEUSERVARIABLEREQUEST']._serialized_start=746
-  _globals['_DELETEUSERVARIABLEREQUEST']._serialized_end=897
-  _globals['_DELETEUSERVARIABLERESPONSE']._serialized_start=899
-  _globals['_DELETEUSERVARIABLERESPONSE']._serialized_end=927
-  _globals['_DELETEUSERSTORAGEREQUEST']._serialized_start=929
-  _globals['_DELETEUSERSTORAGEREQUEST']._serialized_end=1048
-  _globals['_DELETEUSERSTORAGERESPONSE']._serialized_start=1050
-  _globals['_DELETEUSERSTORAGERESPONSE']._serialized_end=1077
-  _globals['_USERSERVICE']._serialized_start=1080
-  _globals['_USERSERVICE']._serialized_end=1727
+  _globals['_USERSERVICE'].methods_by_name['DeleteUserVariable']._serialized_options = b'\302\325\030\025\010\002\022\013users.write\"\004name\202\323\344\223\002 *\036/v1/{name=users/*/variables/*}'
+  _globals['_USERVARIABLE']._serialized_start=188
+  _globals['_USERVARIABLE']._serialized_end=265
+  _globals['_SETUSERVARIABLEREQUEST']._serialized_start=268
+  _globals['_SETUSERVARIABLEREQUEST']._serialized_end=457
+  _globals['_SETUSERVARIABLERESPONSE']._serialized_start=459
+  _globals['_SETUSERVARIABLERESPONSE']._serialized_end=537
+  _globals['_LISTUSERVARIABLESREQUEST']._serialized_start=540
+  _globals['_LISTUSERVARIABLESREQUEST']._serialized_end=668
+  _globals['_LISTUSERVARIABLESRESPONSE']._serialized_start=670
+  _globals['_LISTUSERVARIABLESRESPONSE']._serialized_end=776
+  _globals['_DELETEUSERVARIABLEREQUEST']._serialized_start=779
+  _globals['_DELETEUSERVARIABLEREQUEST']._serialized_end=930
+  _globals['_DELETEUSERVARIABLERESPONSE']._serialized_start=932
+  _globals['_DELETEUSERVARIABLERESPONSE']._serialized_end=960
+  _globals['_DELETEUSERSTORAGEREQUEST']._serialized_start=962
+  _globals['_DELETEUSERSTORAGEREQUEST']._serialized_end=1081
+  _globals['_DELETEUSERSTORAGERESPONSE']._serialized_start=1083
+  _globals['_DELETEUSERSTORAGERESPONSE']._serialized_end=1110
+  _globals['_USERSERVICE']._serialized_start=1113
+  _globals['_USERSERVICE']._serialized_end=1861
 # @@protoc_insertion_point(module_scope)

@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/session/v1/webhook_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\x02\n\x07Webhook\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1d\n\x03url\x18\x02 \x01(\tB\x10\xe0\x41\x05\xbaH\nr\x08\x10\x01\x18\x80\x10\x88\x01\x01\x12@\n\x07session\x18\x03 \x01(\tB/\xe0\x41\x05\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x34\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12?\n\x16old_secret_expire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:@\xea\x41=\n\x14\x66\x61irlead.dev/Webhook\x12\x12webhooks/{webhook}*\x08webhooks2\x07webhook\"\xce\x01\n\x08\x44\x65livery\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x04 \x01(\x05\x12\x12\n\nlast_error\x18\x05 \x01(\t\x12\x13\n\x0blast_status\x18\x06 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tnext_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb1\x01\n\x14\x43reateWebhookRequest\x12\x35\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.WebhookB\x06\xbaH\x03\xc8\x01\x01\x12\x37\n\nwebhook_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"V\n\x15\x43reateWebhookResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"L\n\x11GetWebhookRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\"C\n\x12GetWebhookResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\"O\n\x13ListWebhooksRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"_\n\x14ListWebhooksResponse\x12.\n\x08webhooks\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x1aRotateWebhookSecretRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12\x12\n\nrevoke_old\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\\\n\x1bRotateWebhookSecretResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"z\n\x14\x44\x65leteWebhookRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x17\n\x15\x44\x65leteWebhookResponse\"\x8c\x01\n\x15ListDeliveriesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"d\n\x16ListDeliveriesResponse\x12\x31\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1d.fairlead.session.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xe5\x06\n\x0eWebhookService\x12\x85\x01\n\rCreateWebhook\x12).fairlead.session.v1.CreateWebhookRequest\x1a*.fairlead.session.v1.CreateWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17\"\x0c/v1/webhooks:\x07webhook\x12\x85\x01\n\nGetWebhook\x12&.fairlead.session.v1.GetWebhookRequest\x1a\'.fairlead.session.v1.GetWebhookResponse\"&\x82\xd3\xe4\x93\x02 \x12\x15/v1/{name=webhooks/*}b\x07webhook\x12y\n\x0cListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/webhooks\x12\xa7\x01\n\x13RotateWebhookSecret\x12/.fairlead.session.v1.RotateWebhookSecretRequest\x1a\x30.fairlead.session.v1.RotateWebhookSecretResponse\"-\x82\xd3\xe4\x93\x02\'\"\"/v1/{name=webhooks/*}:rotateSecret:\x01*\x12\x85\x01\n\rDeleteWebhook\x12).fairlead.session.v1.DeleteWebhookRequest\x1a*.fairlead.session.v1.DeleteWebhookResponse\"\x1d\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=webhooks/*}\x12\x95\x01\n\x0eListDeliveries\x12*.fairlead.session.v1.ListDeliveriesRequest\x1a+.fairlead.session.v1.ListDeliveriesResponse\"*\x82\xd3\xe4\x93\x02$\x12\"/v1/{parent=webhooks/*}/deliveriesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/session/v1/webhook_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb6\x02\n\x07Webhook\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12\x1d\n\x03url\x18\x02 \x01(\tB\x10\xe0\x41\x05\xbaH\nr\x08\x10\x01\x18\x80\x10\x88\x01\x01\x12@\n\x07session\x18\x03 \x01(\tB/\xe0\x41\x05\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x34\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12?\n\x16old_secret_expire_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:@\xea\x41=\n\x14\x66\x61irlead.dev/Webhook\x12\x12webhooks/{webhook}*\x08webhooks2\x07webhook\"\xce\x01\n\x08\x44\x65livery\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x04 \x01(\x05\x12\x12\n\nlast_error\x18\x05 \x01(\t\x12\x13\n\x0blast_status\x18\x06 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tnext_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb1\x01\n\x14\x43reateWebhookRequest\x12\x35\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.WebhookB\x06\xbaH\x03\xc8\x01\x01\x12\x37\n\nwebhook_id\x18\x02 \x01(\tB#\xbaH r\x1e\x32\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"V\n\x15\x43reateWebhookResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"L\n\x11GetWebhookRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\"C\n\x12GetWebhookResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\"O\n\x13ListWebhooksRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"_\n\x14ListWebhooksResponse\x12.\n\x08webhooks\x18\x01 \x03(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x1aRotateWebhookSecretRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12\x12\n\nrevoke_old\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\\\n\x1bRotateWebhookSecretResponse\x12-\n\x07webhook\x18\x01 \x01(\x0b\x32\x1c.fairlead.session.v1.Webhook\x12\x0e\n\x06secret\x18\x02 \x01(\t\"z\n\x14\x44\x65leteWebhookRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x17\n\x15\x44\x65leteWebhookResponse\"\x8c\x01\n\x15ListDeliveriesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^webhooks/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"d\n\x16ListDeliveriesResponse\x12\x31\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1d.fairlead.session.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xe7\x07\n\x0eWebhookService\x12\x9b\x01\n\rCreateWebhook\x12).fairlead.session.v1.CreateWebhookRequest\x1a*.fairlead.session.v1.CreateWebhookResponse\"3\xc2\xd5\x18\x12\x08\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02\x17\"\x0c/v1/webhooks:\x07webhook\x12\x9a\x01\n\nGetWebhook\x12&.fairlead.session.v1.GetWebhookRequest\x1a\'.fairlead.session.v1.GetWebhookResponse\";\xc2\xd5\x18\x11\x08\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02 \x12\x15/v1/{name=webhooks/*}b\x07webhook\x12\x8e\x01\n\x0cListWebhooks\x12(.fairlead.session.v1.ListWebhooksRequest\x1a).fairlead.session.v1.ListWebhooksResponse\")\xc2\xd5\x18\x11\x08\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/webhooks\x12\xbd\x01\n\x13RotateWebhookSecret\x12/.fairlead.session.v1.RotateWebhookSecretRequest\x1a\x30.fairlead.session.v1.RotateWebhookSecretResponse\"C\xc2\xd5\x18\x12\x08\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02\'\"\"/v1/{name=webhooks/*}:rotateSecret:\x01*\x12\x9b\x01\n\rDeleteWebhook\x12).fairlead.session.v1.DeleteWebhookRequest\x1a*.fairlead.session.v1.DeleteWebhookResponse\"3\xc2\xd5\x18\x12\x08\x03\x12\x0ewebhooks.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=webhooks/*}\x12\xaa\x01\n\x0eListDeliveries\x12*.fairlead.session.v1.ListDeliveriesRequest\x1a+.fairlead.session.v1.ListDeliveriesResponse\"?\xc2\xd5\x18\x11\x08\x03\x12\rwebhooks.read\x82\xd3\xe4\x93\x02$\x12\"/v1/{parent=webhooks/*}/deliveriesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -76,45 +77,45 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTDELIVERIESREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTDELIVERIESREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
   _globals['_WEBHOOKSERVICE'].methods_by_name['CreateWebhook']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['CreateWebhook']._serialized_options = b'\202\323\344\223\002\027\"\014/v1/webhooks:\007webhook'
+  _globals['_WEBHOOKSERVICE'].methods_by_name['CreateWebhook']._serialized_options = b'\302\325\030\022\010\003\022\016webhooks.write\202\323\344\223\002\027\"\014/v1/webhooks:\007webhook'
   _globals['_WEBHOOKSERVICE'].methods_by_name['GetWebhook']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['GetWebhook']._serialized_options = b'\202\323\344\223\002 \022\025/v1/{name=webhooks/*}b\007webhook'
+  _globals['_WEBHOOKSERVICE'].methods_by_name['GetWebhook']._serialized_options = b'\302\325\030\021\010\003\022\rwebhooks.read\202\323\344\223\002 \022\025/v1/{name=webhooks/*}b\007webhook'
   _globals['_WEBHOOKSERVICE'].methods_by_name['ListWebhooks']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['ListWebhooks']._serialized_options = b'\202\323\344\223\002\016\022\014/v1/webhooks'
+  _globals['_WEBHOOKSERVICE'].methods_by_name['ListWebhooks']._serialized_options = b'\302\325\030\021\010\003\022\rwebhooks.read\202\323\344\223\002\016\022\014/v1/webhooks'
   _globals['_WEBHOOKSERVICE'].methods_by_name['RotateWebhookSecret']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['RotateWebhookSecret']._serialized_options = b'\202\323\344\223\002\'\"\"/v1/{name=webhooks/*}:rotateSecret:\001*'
+  _globals['_WEBHOOKSERVICE'].methods_by_name['RotateWebhookSecret']._serialized_options = b'\302\325\030\022\010\003\022\016webhooks.write\202\323\344\223\002\'\"\"/v1/{name=webhooks/*}:rotateSecret:\001*'
   _globals['_WEBHOOKSERVICE'].methods_by_name['DeleteWebhook']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['DeleteWebhook']._serialized_options = b'\202\323\344\223\002\027*\025/v1/{name=webhooks/*}'
+  _globals['_WEBHOOKSERVICE'].methods_by_name['DeleteWebhook']._serialized_options = b'\302\325\030\022\010\003\022\016webhooks.write\202\323\344\223\002\027*\025/v1/{name=webhooks/*}'
   _globals['_WEBHOOKSERVICE'].methods_by_name['ListDeliveries']._loaded_options = None
-  _globals['_WEBHOOKSERVICE'].methods_by_name['ListDeliveries']._serialized_options = b'\202\323\344\223\002$\022\"/v1/{parent=webhooks/*}/deliveries'
-  _globals['_WEBHOOK']._serialized_start=219
-  _globals['_WEBHOOK']._serialized_end=529
-  _globals['_DELIVERY']._serialized_start=532
-  _globals['_DELIVERY']._serialized_end=738
-  _globals['_CREATEWEBHOOKREQUEST']._serialized_start=741
-  _globals['_CREATEWEBHOOKREQUEST']._serialized_end=918
-  _globals['_CREATEWEBHOOKRESPONSE']._serialized_start=920
-  _globals['_CREATEWEBHOOKRESPONSE']._serialized_end=1006
-  _globals['_GETWEBHOOKREQUEST']._serialized_start=1008
-  _globals['_GETWEBHOOKREQUEST']._serialized_end=1084
-  _globals['_GETWEBHOOKRESPONSE']._serialized_start=1086
-  _globals['_GETWEBHOOKRESPONSE']._serialized_end=1153
-  _globals['_LISTWEBHOOKSREQUEST']._serialized_start=1155
-  _globals['_LISTWEBHOOKSREQUEST']._serialized_end=1234
-  _globals['_LISTWEBHOOKSRESPONSE']._serialized_start=1236
-  _globals['_LISTWEBHOOKSRESPONSE']._serialized_end=1331
-  _globals['_ROTATEWEBHOOKSECRETREQUEST']._serialized_start=1334
-  _globals['_ROTATEWEBHOOKSECRETREQUEST']._serialized_end=1482
-  _globals['_ROTATEWEBHOOKSECRETRESPONSE']._serialized_start=1484
-  _globals['_ROTATEWEBHOOKSECRETRESPONSE']._serialized_end=1576
-  _globals['_DELETEWEBHOOKREQUEST']._serialized_start=1578
-  _globals['_DELETEWEBHOOKREQUEST']._serialized_end=1700
-  _globals['_DELETEWEBHOOKRESPONSE']._serialized_start=1702
-  _globals['_DELETEWEBHOOKRESPONSE']._serialized_end=1725
-  _globals['_LISTDELIVERIESREQUEST']._serialized_start=1728
-  _globals['_LISTDELIVERIESREQUEST']._serialized_end=1868
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=1870
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=1970
-  _globals['_WEBHOOKSERVICE']._serialized_start=1973
-  _globals['_WEBHOOKSERVICE']._serialized_end=2842
+  _globals['_WEBHOOKSERVICE'].methods_by_name['ListDeliveries']._serialized_options = b'\302\325\030\021\010\003\022\rwebhooks.read\202\323\344\223\002$\022\"/v1/{parent=webhooks/*}/deliveries'
+  _globals['_WEBHOOK']._serialized_start=252
+  _globals['_WEBHOOK']._serialized_end=562
+  _globals['_DELIVERY']._serialized_start=565
+  _globals['_DELIVERY']._serialized_end=771
+  _globals['_CREATEWEBHOOKREQUEST']._serialized_start=774
+  _globals['_CREATEWEBHOOKREQUEST']._serialized_end=951
+  _globals['_CREATEWEBHOOKRESPONSE']._serialized_start=953
+  _globals['_CREATEWEBHOOKRESPONSE']._serialized_end=1039
+  _globals['_GETWEBHOOKREQUEST']._serialized_start=1041
+  _globals['_GETWEBHOOKREQUEST']._serialized_end=1117
+  _globals['_GETWEBHOOKRESPONSE']._serialized_start=1119
+  _globals['_GETWEBHOOKRESPONSE']._serialized_end=1186
+  _globals['_LISTWEBHOOKSREQUEST']._serialized_start=1188
+  _globals['_LISTWEBHOOKSREQUEST']._serialized_end=1267
+  _globals['_LISTWEBHOOKSRESPONSE']._serialized_start=1269
+  _globals['_LISTWEBHOOKSRESPONSE']._serialized_end=1364
+  _globals['_ROTATEWEBHOOKSECRETREQUEST']._serialized_start=1367
+  _globals['_ROTATEWEBHOOKSECRETREQUEST']._serialized_end=1515
+  _globals['_ROTATEWEBHOOKSECRETRESPONSE']._serialized_start=1517
+  _globals['_ROTATEWEBHOOKSECRETRESPONSE']._serialized_end=1609
+  _globals['_DELETEWEBHOOKREQUEST']._serialized_start=1611
+  _globals['_DELETEWEBHOOKREQUEST']._serialized_end=1733
+  _globals['_DELETEWEBHOOKRESPONSE']._serialized_start=1735
+  _globals['_DELETEWEBHOOKRESPONSE']._serialized_end=1758
+  _globals['_LISTDELIVERIESREQUEST']._serialized_start=1761
+  _globals['_LISTDELIVERIESREQUEST']._serialized_end=1901
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=1903
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=2003
+  _globals['_WEBHOOKSERVICE']._serialized_start=2006
+  _globals['_WEBHOOKSERVICE']._serialized_end=3005
 # @@protoc_insertion_point(module_scope)

@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
 from fairlead.sandbox.v1 import exec_pb2 as fairlead_dot_sandbox_dot_v1_dot_exec__pb2
 from fairlead.tools.v1 import operation_pb2 as fairlead_dot_tools_dot_v1_dot_operation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\x9e\x02\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.ApprovalJ\x04\x08\x07\x10\x08R\x14workspace_generation\"_\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\"\xc8\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xfb\x01\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"\'\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\";\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\",\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\xd2\x04\n\x0b\x43\x61llService\x12U\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse0\x01\x12_\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\x12Y\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\x12_\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\x12\\\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\x12q\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponseB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\x9e\x02\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.ApprovalJ\x04\x08\x07\x10\x08R\x14workspace_generation\"_\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\"\xc8\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xfb\x01\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"\'\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\";\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\",\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\x82\x05\n\x0b\x43\x61llService\x12]\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12g\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x61\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12g\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x64\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12y\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\x08\nB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -63,54 +64,66 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['session']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['next_epoch']._loaded_options = None
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['next_epoch']._serialized_options = b'\272H\004\"\002(\000'
-  _globals['_CALLDECISIONKIND']._serialized_start=2342
-  _globals['_CALLDECISIONKIND']._serialized_end=2483
-  _globals['_CALLOUTCOME']._serialized_start=2486
-  _globals['_CALLOUTCOME']._serialized_end=2679
-  _globals['_CALLTOOLREQUEST']._serialized_start=221
-  _globals['_CALLTOOLREQUEST']._serialized_end=507
-  _globals['_APPROVAL']._serialized_start=509
-  _globals['_APPROVAL']._serialized_end=604
-  _globals['_CALLTOOLRESPONSE']._serialized_start=607
-  _globals['_CALLTOOLRESPONSE']._serialized_end=935
-  _globals['_CALLDECISION']._serialized_start=937
-  _globals['_CALLDECISION']._serialized_end=1020
-  _globals['_CALLPROGRESS']._serialized_start=1022
-  _globals['_CALLPROGRESS']._serialized_end=1053
-  _globals['_CALLOUTPUT']._serialized_start=1055
-  _globals['_CALLOUTPUT']._serialized_end=1097
-  _globals['_CALLRESULT']._serialized_start=1100
-  _globals['_CALLRESULT']._serialized_end=1351
-  _globals['_OPERATIONSTATUS']._serialized_start=1353
-  _globals['_OPERATIONSTATUS']._serialized_end=1457
-  _globals['_CALLASK']._serialized_start=1459
-  _globals['_CALLASK']._serialized_end=1498
-  _globals['_CALLDELEGATED']._serialized_start=1500
-  _globals['_CALLDELEGATED']._serialized_end=1553
-  _globals['_REPORTRESULTREQUEST']._serialized_start=1555
-  _globals['_REPORTRESULTREQUEST']._serialized_end=1682
-  _globals['_REPORTRESULTRESPONSE']._serialized_start=1684
-  _globals['_REPORTRESULTRESPONSE']._serialized_end=1706
-  _globals['_CANCELCALLREQUEST']._serialized_start=1708
-  _globals['_CANCELCALLREQUEST']._serialized_end=1778
-  _globals['_CANCELCALLRESPONSE']._serialized_start=1780
-  _globals['_CANCELCALLRESPONSE']._serialized_end=1847
-  _globals['_FENCESESSIONREQUEST']._serialized_start=1849
-  _globals['_FENCESESSIONREQUEST']._serialized_end=1921
-  _globals['_FENCESESSIONRESPONSE']._serialized_start=1923
-  _globals['_FENCESESSIONRESPONSE']._serialized_end=1945
-  _globals['_CHECKAGENTSREQUEST']._serialized_start=1947
-  _globals['_CHECKAGENTSREQUEST']._serialized_end=2014
-  _globals['_AGENTNEEDS']._serialized_start=2016
-  _globals['_AGENTNEEDS']._serialized_end=2075
-  _globals['_CHECKAGENTSRESPONSE']._serialized_start=2077
-  _globals['_CHECKAGENTSRESPONSE']._serialized_end=2145
-  _globals['_AGENTFAULT']._serialized_start=2147
-  _globals['_AGENTFAULT']._serialized_end=2191
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=2193
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=2309
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=2311
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=2339
-  _globals['_CALLSERVICE']._serialized_start=2682
-  _globals['_CALLSERVICE']._serialized_end=3276
+  _globals['_CALLSERVICE'].methods_by_name['CallTool']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['CallTool']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['ReportResult']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['ReportResult']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['CancelCall']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['CancelCall']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['FenceSession']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['FenceSession']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['CheckAgents']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['CheckAgents']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLDECISIONKIND']._serialized_start=2375
+  _globals['_CALLDECISIONKIND']._serialized_end=2516
+  _globals['_CALLOUTCOME']._serialized_start=2519
+  _globals['_CALLOUTCOME']._serialized_end=2712
+  _globals['_CALLTOOLREQUEST']._serialized_start=254
+  _globals['_CALLTOOLREQUEST']._serialized_end=540
+  _globals['_APPROVAL']._serialized_start=542
+  _globals['_APPROVAL']._serialized_end=637
+  _globals['_CALLTOOLRESPONSE']._serialized_start=640
+  _globals['_CALLTOOLRESPONSE']._serialized_end=968
+  _globals['_CALLDECISION']._serialized_start=970
+  _globals['_CALLDECISION']._serialized_end=1053
+  _globals['_CALLPROGRESS']._serialized_start=1055
+  _globals['_CALLPROGRESS']._serialized_end=1086
+  _globals['_CALLOUTPUT']._serialized_start=1088
+  _globals['_CALLOUTPUT']._serialized_end=1130
+  _globals['_CALLRESULT']._serialized_start=1133
+  _globals['_CALLRESULT']._serialized_end=1384
+  _globals['_OPERATIONSTATUS']._serialized_start=1386
+  _globals['_OPERATIONSTATUS']._serialized_end=1490
+  _globals['_CALLASK']._serialized_start=1492
+  _globals['_CALLASK']._serialized_end=1531
+  _globals['_CALLDELEGATED']._serialized_start=1533
+  _globals['_CALLDELEGATED']._serialized_end=1586
+  _globals['_REPORTRESULTREQUEST']._serialized_start=1588
+  _globals['_REPORTRESULTREQUEST']._serialized_end=1715
+  _globals['_REPORTRESULTRESPONSE']._serialized_start=1717
+  _globals['_REPORTRESULTRESPONSE']._serialized_end=1739
+  _globals['_CANCELCALLREQUEST']._serialized_start=1741
+  _globals['_CANCELCALLREQUEST']._serialized_end=1811
+  _globals['_CANCELCALLRESPONSE']._serialized_start=1813
+  _globals['_CANCELCALLRESPONSE']._serialized_end=1880
+  _globals['_FENCESESSIONREQUEST']._serialized_start=1882
+  _globals['_FENCESESSIONREQUEST']._serialized_end=1954
+  _globals['_FENCESESSIONRESPONSE']._serialized_start=1956
+  _globals['_FENCESESSIONRESPONSE']._serialized_end=1978
+  _globals['_CHECKAGENTSREQUEST']._serialized_start=1980
+  _globals['_CHECKAGENTSREQUEST']._serialized_end=2047
+  _globals['_AGENTNEEDS']._serialized_start=2049
+  _globals['_AGENTNEEDS']._serialized_end=2108
+  _globals['_CHECKAGENTSRESPONSE']._serialized_start=2110
+  _globals['_CHECKAGENTSRESPONSE']._serialized_end=2178
+  _globals['_AGENTFAULT']._serialized_start=2180
+  _globals['_AGENTFAULT']._serialized_end=2224
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=2226
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=2342
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=2344
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=2372
+  _globals['_CALLSERVICE']._serialized_start=2715
+  _globals['_CALLSERVICE']._serialized_end=3357
 # @@protoc_insertion_point(module_scope)

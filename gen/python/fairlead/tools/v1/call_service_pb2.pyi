@@ -1,4 +1,5 @@
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.sandbox.v1 import exec_pb2 as _exec_pb2

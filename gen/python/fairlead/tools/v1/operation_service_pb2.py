@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.tools.v1 import operation_pb2 as fairlead_dot_tools_dot_v1_dot_operation__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/tools/v1/operation_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1cgoogle/api/annotations.proto\"Y\n\x13GetOperationRequest\x12\x42\n\x04name\x18\x01 \x01(\tB4\xbaH1r/2-^operations/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\"G\n\x14GetOperationResponse\x12/\n\toperation\x18\x01 \x01(\x0b\x32\x1c.fairlead.tools.v1.Operation\"\x90\x01\n\x15ListOperationsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^(sessions/[a-z0-9][a-z0-9-]{0,62})?$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"c\n\x16ListOperationsResponse\x12\x30\n\noperations\x18\x01 \x03(\x0b\x32\x1c.fairlead.tools.v1.Operation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x87\x01\n\x16\x43\x61ncelOperationRequest\x12\x42\n\x04name\x18\x01 \x01(\tB4\xbaH1r/2-^operations/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"J\n\x17\x43\x61ncelOperationResponse\x12/\n\toperation\x18\x01 \x01(\x0b\x32\x1c.fairlead.tools.v1.Operation2\xc0\x03\n\x10OperationService\x12\x8b\x01\n\x0cGetOperation\x12&.fairlead.tools.v1.GetOperationRequest\x1a\'.fairlead.tools.v1.GetOperationResponse\"*\x82\xd3\xe4\x93\x02$\x12\x17/v1/{name=operations/*}b\toperation\x12}\n\x0eListOperations\x12(.fairlead.tools.v1.ListOperationsRequest\x1a).fairlead.tools.v1.ListOperationsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/operations\x12\x9e\x01\n\x0f\x43\x61ncelOperation\x12).fairlead.tools.v1.CancelOperationRequest\x1a*.fairlead.tools.v1.CancelOperationResponse\"4\x82\xd3\xe4\x93\x02.\"\x1e/v1/{name=operations/*}:cancel:\x01*b\toperationB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairlead/tools/v1/operation_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1cgoogle/api/annotations.proto\"Y\n\x13GetOperationRequest\x12\x42\n\x04name\x18\x01 \x01(\tB4\xbaH1r/2-^operations/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\"G\n\x14GetOperationResponse\x12/\n\toperation\x18\x01 \x01(\x0b\x32\x1c.fairlead.tools.v1.Operation\"\x90\x01\n\x15ListOperationsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^(sessions/[a-z0-9][a-z0-9-]{0,62})?$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"c\n\x16ListOperationsResponse\x12\x30\n\noperations\x18\x01 \x03(\x0b\x32\x1c.fairlead.tools.v1.Operation\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x87\x01\n\x16\x43\x61ncelOperationRequest\x12\x42\n\x04name\x18\x01 \x01(\tB4\xbaH1r/2-^operations/[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"J\n\x17\x43\x61ncelOperationResponse\x12/\n\toperation\x18\x01 \x01(\x0b\x32\x1c.fairlead.tools.v1.Operation2\x87\x04\n\x10OperationService\x12\xa2\x01\n\x0cGetOperation\x12&.fairlead.tools.v1.GetOperationRequest\x1a\'.fairlead.tools.v1.GetOperationResponse\"A\xc2\xd5\x18\x13\x08\x01\x12\x0foperations.read\x82\xd3\xe4\x93\x02$\x12\x17/v1/{name=operations/*}b\toperation\x12\x94\x01\n\x0eListOperations\x12(.fairlead.tools.v1.ListOperationsRequest\x1a).fairlead.tools.v1.ListOperationsResponse\"-\xc2\xd5\x18\x13\x08\x01\x12\x0foperations.read\x82\xd3\xe4\x93\x02\x10\x12\x0e/v1/operations\x12\xb6\x01\n\x0f\x43\x61ncelOperation\x12).fairlead.tools.v1.CancelOperationRequest\x1a*.fairlead.tools.v1.CancelOperationResponse\"L\xc2\xd5\x18\x14\x08\x02\x12\x10operations.write\x82\xd3\xe4\x93\x02.\"\x1e/v1/{name=operations/*}:cancel:\x01*b\toperationB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,23 +49,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CANCELOPERATIONREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_CANCELOPERATIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_OPERATIONSERVICE'].methods_by_name['GetOperation']._loaded_options = None
-  _globals['_OPERATIONSERVICE'].methods_by_name['GetOperation']._serialized_options = b'\202\323\344\223\002$\022\027/v1/{name=operations/*}b\toperation'
+  _globals['_OPERATIONSERVICE'].methods_by_name['GetOperation']._serialized_options = b'\302\325\030\023\010\001\022\017operations.read\202\323\344\223\002$\022\027/v1/{name=operations/*}b\toperation'
   _globals['_OPERATIONSERVICE'].methods_by_name['ListOperations']._loaded_options = None
-  _globals['_OPERATIONSERVICE'].methods_by_name['ListOperations']._serialized_options = b'\202\323\344\223\002\020\022\016/v1/operations'
+  _globals['_OPERATIONSERVICE'].methods_by_name['ListOperations']._serialized_options = b'\302\325\030\023\010\001\022\017operations.read\202\323\344\223\002\020\022\016/v1/operations'
   _globals['_OPERATIONSERVICE'].methods_by_name['CancelOperation']._loaded_options = None
-  _globals['_OPERATIONSERVICE'].methods_by_name['CancelOperation']._serialized_options = b'\202\323\344\223\002.\"\036/v1/{name=operations/*}:cancel:\001*b\toperation'
-  _globals['_GETOPERATIONREQUEST']._serialized_start=158
-  _globals['_GETOPERATIONREQUEST']._serialized_end=247
-  _globals['_GETOPERATIONRESPONSE']._serialized_start=249
-  _globals['_GETOPERATIONRESPONSE']._serialized_end=320
-  _globals['_LISTOPERATIONSREQUEST']._serialized_start=323
-  _globals['_LISTOPERATIONSREQUEST']._serialized_end=467
-  _globals['_LISTOPERATIONSRESPONSE']._serialized_start=469
-  _globals['_LISTOPERATIONSRESPONSE']._serialized_end=568
-  _globals['_CANCELOPERATIONREQUEST']._serialized_start=571
-  _globals['_CANCELOPERATIONREQUEST']._serialized_end=706
-  _globals['_CANCELOPERATIONRESPONSE']._serialized_start=708
-  _globals['_CANCELOPERATIONRESPONSE']._serialized_end=782
-  _globals['_OPERATIONSERVICE']._serialized_start=785
-  _globals['_OPERATIONSERVICE']._serialized_end=1233
+  _globals['_OPERATIONSERVICE'].methods_by_name['CancelOperation']._serialized_options = b'\302\325\030\024\010\002\022\020operations.write\202\323\344\223\002.\"\036/v1/{name=operations/*}:cancel:\001*b\toperation'
+  _globals['_GETOPERATIONREQUEST']._serialized_start=191
+  _globals['_GETOPERATIONREQUEST']._serialized_end=280
+  _globals['_GETOPERATIONRESPONSE']._serialized_start=282
+  _globals['_GETOPERATIONRESPONSE']._serialized_end=353
+  _globals['_LISTOPERATIONSREQUEST']._serialized_start=356
+  _globals['_LISTOPERATIONSREQUEST']._serialized_end=500
+  _globals['_LISTOPERATIONSRESPONSE']._serialized_start=502
+  _globals['_LISTOPERATIONSRESPONSE']._serialized_end=601
+  _globals['_CANCELOPERATIONREQUEST']._serialized_start=604
+  _globals['_CANCELOPERATIONREQUEST']._serialized_end=739
+  _globals['_CANCELOPERATIONRESPONSE']._serialized_start=741
+  _globals['_CANCELOPERATIONRESPONSE']._serialized_end=815
+  _globals['_OPERATIONSERVICE']._serialized_start=818
+  _globals['_OPERATIONSERVICE']._serialized_end=1337
 # @@protoc_insertion_point(module_scope)

@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.tools.v1 import tool_pb2 as fairlead_dot_tools_dot_v1_dot_tool__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/tool_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1c\x66\x61irlead/tools/v1/tool.proto\x1a\x1cgoogle/api/annotations.proto\"K\n\x0eGetToolRequest\x12\x39\n\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^tools/[A-Za-z][A-Za-z0-9_-]{0,127}$\"8\n\x0fGetToolResponse\x12%\n\x04tool\x18\x01 \x01(\x0b\x32\x17.fairlead.tools.v1.Tool\"L\n\x10ListToolsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"T\n\x11ListToolsResponse\x12&\n\x05tools\x18\x01 \x03(\x0b\x32\x17.fairlead.tools.v1.Tool\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xec\x01\n\x0bToolService\x12r\n\x07GetTool\x12!.fairlead.tools.v1.GetToolRequest\x1a\".fairlead.tools.v1.GetToolResponse\" \x82\xd3\xe4\x93\x02\x1a\x12\x12/v1/{name=tools/*}b\x04tool\x12i\n\tListTools\x12#.fairlead.tools.v1.ListToolsRequest\x1a$.fairlead.tools.v1.ListToolsResponse\"\x11\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/toolsB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/tool_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1c\x66\x61irlead/tools/v1/tool.proto\x1a\x1cgoogle/api/annotations.proto\"K\n\x0eGetToolRequest\x12\x39\n\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^tools/[A-Za-z][A-Za-z0-9_-]{0,127}$\"8\n\x0fGetToolResponse\x12%\n\x04tool\x18\x01 \x01(\x0b\x32\x17.fairlead.tools.v1.Tool\"L\n\x10ListToolsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"T\n\x11ListToolsResponse\x12&\n\x05tools\x18\x01 \x03(\x0b\x32\x17.fairlead.tools.v1.Tool\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x91\x02\n\x0bToolService\x12\x84\x01\n\x07GetTool\x12!.fairlead.tools.v1.GetToolRequest\x1a\".fairlead.tools.v1.GetToolResponse\"2\xc2\xd5\x18\x0e\x08\x01\x12\ntools.read\x82\xd3\xe4\x93\x02\x1a\x12\x12/v1/{name=tools/*}b\x04tool\x12{\n\tListTools\x12#.fairlead.tools.v1.ListToolsRequest\x1a$.fairlead.tools.v1.ListToolsResponse\"#\xc2\xd5\x18\x0e\x08\x01\x12\ntools.read\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/toolsB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,17 +43,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTTOOLSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTTOOLSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
   _globals['_TOOLSERVICE'].methods_by_name['GetTool']._loaded_options = None
-  _globals['_TOOLSERVICE'].methods_by_name['GetTool']._serialized_options = b'\202\323\344\223\002\032\022\022/v1/{name=tools/*}b\004tool'
+  _globals['_TOOLSERVICE'].methods_by_name['GetTool']._serialized_options = b'\302\325\030\016\010\001\022\ntools.read\202\323\344\223\002\032\022\022/v1/{name=tools/*}b\004tool'
   _globals['_TOOLSERVICE'].methods_by_name['ListTools']._loaded_options = None
-  _globals['_TOOLSERVICE'].methods_by_name['ListTools']._serialized_options = b'\202\323\344\223\002\013\022\t/v1/tools'
-  _globals['_GETTOOLREQUEST']._serialized_start=148
-  _globals['_GETTOOLREQUEST']._serialized_end=223
-  _globals['_GETTOOLRESPONSE']._serialized_start=225
-  _globals['_GETTOOLRESPONSE']._serialized_end=281
-  _globals['_LISTTOOLSREQUEST']._serialized_start=283
-  _globals['_LISTTOOLSREQUEST']._serialized_end=359
-  _globals['_LISTTOOLSRESPONSE']._serialized_start=361
-  _globals['_LISTTOOLSRESPONSE']._serialized_end=445
-  _globals['_TOOLSERVICE']._serialized_start=448
-  _globals['_TOOLSERVICE']._serialized_end=684
+  _globals['_TOOLSERVICE'].methods_by_name['ListTools']._serialized_options = b'\302\325\030\016\010\001\022\ntools.read\202\323\344\223\002\013\022\t/v1/tools'
+  _globals['_GETTOOLREQUEST']._serialized_start=181
+  _globals['_GETTOOLREQUEST']._serialized_end=256
+  _globals['_GETTOOLRESPONSE']._serialized_start=258
+  _globals['_GETTOOLRESPONSE']._serialized_end=314
+  _globals['_LISTTOOLSREQUEST']._serialized_start=316
+  _globals['_LISTTOOLSREQUEST']._serialized_end=392
+  _globals['_LISTTOOLSRESPONSE']._serialized_start=394
+  _globals['_LISTTOOLSRESPONSE']._serialized_end=478
+  _globals['_TOOLSERVICE']._serialized_start=481
+  _globals['_TOOLSERVICE']._serialized_end=754
 # @@protoc_insertion_point(module_scope)
