@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fairlead/fairlead/services/gateway/internal/rest"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
@@ -27,6 +27,9 @@ type Config struct {
 
 // minBody is enough for every request without content.
 const minBody = 4 << 10
+
+// maxHeartbeat is well below the silence after which common proxies and browsers give up.
+const maxHeartbeat = 15 * time.Second
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
@@ -58,6 +61,9 @@ func (c Config) Validate() error {
 			fault("%s: %s is less than 1ms", d.key, d.value)
 		}
 	}
+	if c.Heartbeat > maxHeartbeat {
+		fault("heartbeat: %s is more than %s; proxies would cut quiet streams", c.Heartbeat, maxHeartbeat)
+	}
 	if c.MaxBody < minBody {
 		fault("max-body: %s is less than %s", c.MaxBody, config.Size(minBody))
 	}
@@ -74,7 +80,7 @@ func (c Config) Validate() error {
 		fault("burst: %d is less than 1, so that no request would ever be allowed", c.Burst)
 	}
 	for _, o := range c.AllowedOrigins {
-		if err := rest.CheckOrigin(o); err != nil {
+		if err := headers.CheckOrigin(o); err != nil {
 			fault("allowed-origins: %w", err)
 		}
 	}

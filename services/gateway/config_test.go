@@ -45,6 +45,11 @@ func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 		t.Errorf("a good origin is a fault:\n%v", got)
 	}
 	c = gateway.DefaultConfig()
+	c.Heartbeat = 16 * time.Second
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "heartbeat: 16s is more than 15s") {
+		t.Errorf("a heartbeat of 16 s: %v", err)
+	}
+	c = gateway.DefaultConfig()
 	c.Rate, c.Burst = 1, 0
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "burst: ") {
 		t.Errorf("a burst of 0: %v", err)

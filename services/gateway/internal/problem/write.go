@@ -8,12 +8,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	// Linked so that the details of every service's errors are known by name and shown.
-	_ "google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
 
@@ -41,6 +42,10 @@ func Write(w http.ResponseWriter, err error) {
 	}
 	h := w.Header()
 	h.Del("Content-Length")
+	h.Set("Cache-Control", "no-store")
+	if info, ok := apierr.Detail[*errdetails.RequestInfo](st.Err()); ok {
+		h.Set(headers.RequestID, info.GetRequestId()) // the service's log has the cause under its own id
+	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(HTTPStatus(err))
 	// An error here means that the client has gone.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
@@ -25,7 +24,8 @@ func (a *api) around(h http.Handler) (http.Handler, error) {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, problem.CrossOrigin(r.Header.Get("Origin")))
 	}))
-	h = a.headers(guard.Handler(h))
+	policy := headers.Policy{AllowedOrigins: a.cfg.AllowedOrigins, Methods: a.methods}
+	h = policy.Around(guard.Handler(h))
 	return otelhttp.NewHandler(a.recovered(h), "gateway",
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return spanName(r.Method, r.Pattern) })), nil
 }
@@ -42,51 +42,6 @@ func spanName(m, pattern string) string {
 	return "HTTP"
 }
 
-// headers sets the headers of every answer, and those that let pages of allowed origins read it.
-func (a *api) headers(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		if len(a.cfg.AllowedOrigins) > 0 {
-			h.Add("Vary", "Origin")
-		}
-		origin := r.Header.Get("Origin")
-		if origin != "" && slices.Contains(a.cfg.AllowedOrigins, origin) {
-			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "Idempotency-Key, Retry-After")
-			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-				preflight(w)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// preflight answers a browser's CORS preflight request.
-func preflight(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Content-Type, Idempotency-Key, Last-Event-ID, Traceparent, Tracestate")
-	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// CheckOrigin returns the fault of an allowed origin, which must have the form that
-// browsers send.
-func CheckOrigin(origin string) error {
-	u, err := url.Parse(origin)
-	switch {
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || origin != u.Scheme+"://"+u.Host,
-		strings.ToLower(origin) != origin:
-		return fmt.Errorf("%q is not an origin such as https://app.example.com", origin)
-	}
-	return nil
-}
-
 // recovered answers a panic with 500. It cuts off an answer that has begun, so that it does not look
 // complete.
 func (a *api) recovered(next http.Handler) http.Handler {
@@ -97,7 +52,7 @@ func (a *api) recovered(next http.Handler) http.Handler {
 			case p == nil:
 				return
 			case p != http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
-				a.log.ErrorContext(ctx, "panic in a request", "method", r.Method, "panic", p, "stack", string(debug.Stack()))
+				a.log.ErrorContext(ctx, "panic in a request", "method", r.Method, "request_id", w.Header().Get(headers.RequestID), "panic", p, "stack", string(debug.Stack()))
 			}
 			if began.yes {
 				panic(http.ErrAbortHandler)

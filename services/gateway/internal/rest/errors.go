@@ -7,6 +7,7 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -22,7 +23,7 @@ func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Mar
 		}
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
-		a.log.WarnContext(ctx, "request failed", "route", routeOf(ctx).Template, "error", err)
+		a.log.WarnContext(ctx, "request failed", "request_id", w.Header().Get(headers.RequestID), "route", routeOf(ctx).Template, "error", err)
 	}
 	problem.Write(w, err)
 }

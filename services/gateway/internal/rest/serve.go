@@ -70,6 +70,20 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, rt)
 }
 
+// methods returns the methods that a path takes; none for an unknown path.
+func (a *api) methods(path string) []string {
+	if path == specificationPath {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	if method, template := transfer.Match(path); template != "" {
+		return []string{http.MethodOptions, method}
+	}
+	if candidates := a.table.Match(path); len(candidates) > 0 {
+		return route.Allow(candidates)
+	}
+	return nil
+}
+
 // notFound returns the error for a path without a route.
 func (a *api) notFound(path string) error {
 	bare := strings.TrimRight(path, "/")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/gen/openapi"
@@ -19,14 +20,13 @@ const specificationPath = "/openapi.json"
 func serveSpecification(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		allowed := []string{http.MethodGet, http.MethodHead}
-		w.Header().Set("Allow", "GET, HEAD")
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		problem.Write(w, problem.MethodNotAllowed(r.Method, specificationPath, allowed))
 		return
 	}
 	digest := sha256.Sum256(openapi.JSON)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "public, max-age=60")
 	h.Set("ETag", `"`+hex.EncodeToString(digest[:8])+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(openapi.JSON))
 }

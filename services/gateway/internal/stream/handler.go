@@ -8,6 +8,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
@@ -104,7 +105,7 @@ func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, src *source,
 		w.Header().Set(keyHeader, key)
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
-		s.log.WarnContext(ctx, "stream refused by the service", "error", err)
+		s.log.WarnContext(ctx, "stream refused by the service", "request_id", w.Header().Get(headers.RequestID), "error", err)
 	}
 	problem.Write(w, err)
 }

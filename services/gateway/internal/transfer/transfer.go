@@ -21,6 +21,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -73,7 +74,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
-		s.Log.WarnContext(r.Context(), "request failed", "route", r.Pattern, "error", err)
+		s.Log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(headers.RequestID), "route", r.Pattern, "error", err)
 	}
 	problem.Write(w, err)
 }

@@ -45,6 +45,9 @@ func newHostGuard(c Config, address string, l net.Listener, origins []string, ne
 
 // ServeHTTP implements http.Handler.
 func (g *hostGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// What may be cached replaces the first.
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	local := localIP(r)
 	// Only HTTP/1.0 has requests without a host, and browsers do not send them. A page cannot point an
 	// address elsewhere, and behind address translation the address is not this machine's own.
@@ -134,10 +137,7 @@ func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxShown
 // refuse answers with a google.rpc.Status as JSON, the form of every error of the REST interface.
 func refuse(w http.ResponseWriter, code int, reason, message string) {
 	st := status.Convert(apierr.New(codes.PermissionDenied, apierr.Domain, reason, message))
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	body, _ := jsontext.AppendMessage(nil, st.Proto()) // valid text and known details cannot fail
 	_, _ = w.Write(append(body, '\n'))                 //nolint:gosec // JSON, of a type that no browser takes for a page

@@ -31,6 +31,9 @@ func asPage(t *testing.T, address, path, host string, origins ...string) (int, s
 	if err != nil {
 		t.Fatal(err)
 	}
+	if cc, sniff := resp.Header.Get("Cache-Control"), resp.Header.Get("X-Content-Type-Options"); cc != "no-store" || sniff != "nosniff" {
+		t.Errorf("%s: Cache-Control %q, X-Content-Type-Options %q", path, cc, sniff)
+	}
 	if resp.StatusCode == http.StatusOK {
 		return resp.StatusCode, ""
 	}
