@@ -119,8 +119,9 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	s.node, err = box.Open(box.Options{
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
-		KeepFinished: c.Limits.KeepResults, KeepFor: c.Limits.KeepFor, Network: s.network,
-		Mounts: s.mounts, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder), Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover, Quota: keep, Leftovers: leftovers, Fault: d.fault,
+		Keep: box.Retention{Finished: c.Limits.KeepResults, For: c.Limits.KeepFor}, Network: s.network,
+		Mounts: s.mounts, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder),
+		Upkeep: box.Upkeep{Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover}, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ var whyEnded = map[string]func(p *endless, limit time.Duration, look func()) Rea
 	},
 	"a task": func(p *endless, limit time.Duration, look func()) Reason {
 		p.out, p.err = io.NopCloser(strings.NewReader("")), io.NopCloser(strings.NewReader(""))
-		s := newSession(&Node{o: Options{Now: time.Now}, running: map[*running]struct{}{}}, Key{})
+		s := newSession(&Node{o: Options{Now: time.Now}, floor: newFloor(nil, nil, time.Now)}, Key{})
 		over := func() (string, string) {
 			select {
 			case <-p.end:

@@ -33,10 +33,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
@@ -95,24 +92,14 @@ type Use struct {
 	Duration time.Duration `json:"duration"`
 }
 
-// Options of a Node.
-type Options struct {
-	Dir             string
-	Name            string // of the node
-	Runner          Runner
-	Owners          Owners
-	Limits          Limits
-	MaxExecs        int           // commands that may run at once on the node
-	MaxSessionExecs int           // … in one session
-	Spares          int           // sandboxes that are kept ready for new sessions
-	KeepFinished    int           // results kept per session, acknowledged or not
-	KeepFor         time.Duration // how long results, marks and answers are kept
-	Observer        Observer
-	Network         Network   // nil: no sandbox is given one
-	Mounts          Mounts    // nil: there are none
-	DiskSpace       DiskSpace // of all disks, to refuse new work; nil: they are not watched
-	DataSpace       DiskSpace // of the disk that commands write to; nil: commands are not ended for room
-	Quota           Quota     // nil: the size of workspaces is counted, not kept
+// Retention limits what is kept of ended commands.
+type Retention struct {
+	Finished int           // results kept per session, acknowledged or not
+	For      time.Duration // how long results, marks and answers are kept
+}
+
+// Upkeep is what the node's user does to the data in workspaces that box does not know.
+type Upkeep struct {
 	// Reclaim removes data that a workspace's snapshots no longer need. The caller has exclusive use of the
 	// snapshots. If nil, nothing is removed.
 	Reclaim func(*Workspace) error
@@ -123,6 +110,26 @@ type Options struct {
 	// may also finish the change. The workspace has not been used since the crash. If nil, the fate is
 	// unknown.
 	Recover func(*Workspace, Interrupted) ([]byte, Fate)
+}
+
+// Options of a Node.
+type Options struct {
+	Dir             string
+	Name            string // of the node
+	Runner          Runner
+	Owners          Owners
+	Limits          Limits
+	MaxExecs        int // commands that may run at once on the node
+	MaxSessionExecs int // … in one session
+	Spares          int // sandboxes that are kept ready for new sessions
+	Keep            Retention
+	Observer        Observer
+	Network         Network   // nil: no sandbox is given one
+	Mounts          Mounts    // nil: there are none
+	DiskSpace       DiskSpace // of all disks, to refuse new work; nil: they are not watched
+	DataSpace       DiskSpace // of the disk that commands write to; nil: commands are not ended for room
+	Quota           Quota     // nil: the size of workspaces is counted, not kept
+	Upkeep          Upkeep
 	// Leftovers tracks files that could not be deleted. If nil, the node keeps its own.
 	Leftovers *erase.Later
 	// Fault lets tests kill the service at a point of a change. If nil, nothing happens.
@@ -131,31 +138,20 @@ type Options struct {
 	Now   func() time.Time
 }
 
-// Node holds the sessions of one data directory. It is safe for concurrent use.
+// Node holds the sessions of one data directory. It is safe for concurrent use. Each part has its own state and
+// lock.
 type Node struct {
-	o       Options
-	lock    *os.File
-	boot    string // tells this start of the machine from others
-	journal *journal
-	spares  chan *spare
-	slots   *slots
-	execs   sync.WaitGroup // running commands
-	guard   sync.WaitGroup // what keeps the floor of the disk
-	quit    chan struct{}  // closed when no command will run any more
-	// endGuard closes quit, once.
-	endGuard func()
-	mu       sync.Mutex // guards what follows
-	open     map[Key]*session
-	// storages is how much bounded mounts hold, by source.
-	storages map[string]*tally
-	running  map[*running]struct{} // the commands that run
-	guarded  bool                  // a goroutine keeps the floor of the disk
-	active   int                   // how many places commands take
-	busy     int                   // sessions that have some
-	warming  bool                  // a sandbox is being made ahead of its first command
-	closed   bool
-
-	cleared time.Time // when room was last made; only Run uses it
+	o         Options
+	dir       *dataDir
+	boot      string // tells this start of the machine from others
+	journal   *journal
+	sessions  *sessions // that are in memory
+	capacity  *capacity // for commands
+	floor     *floor    // of the disk that commands write to
+	slots     *slots    // users of workspaces
+	spares    *spares   // sandboxes that are ready for new sessions
+	storages  *storages // what limited mounts hold
+	reclaimer *reclaimer
 }
 
 // Open locks a data directory, and makes it if it does not exist. A directory has one owner at a time.
@@ -166,32 +162,34 @@ func Open(o Options) (*Node, error) {
 	if o.Leftovers == nil {
 		o.Leftovers = erase.NewLater(o.Log)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
-	}
-	lock, err := os.OpenFile(filepath.Join(o.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	dir, err := openDataDir(o.Dir, o.Leftovers)
 	if err != nil {
-		return nil, fmt.Errorf("lock the data directory: %w", err)
+		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("data directory %s is used by another sandbox service: stop it, or choose another directory: %w", o.Dir, err), lock.Close())
+	n := &Node{
+		o: o, dir: dir, boot: durable.Boot(), capacity: newCapacity(o.MaxExecs), floor: newFloor(o.DataSpace, o.Log, o.Now),
+		slots: newSlots(o.Owners, o.Quota, o.Log), storages: newStorages(),
 	}
-	quit := make(chan struct{})
-	n := &Node{o: o, lock: lock, boot: durable.Boot(), open: map[Key]*session{}, storages: map[string]*tally{}, running: map[*running]struct{}{}, quit: quit, endGuard: sync.OnceFunc(func() { close(quit) }), slots: newSlots(o.Owners), spares: make(chan *spare, max(o.Spares-1, 0))}
-	if err := erase.All(filepath.Join(o.Dir, spareFolder)); err != nil {
-		return nil, errors.Join(fmt.Errorf("remove spare sandboxes of an earlier run: %w", err), lock.Close())
-	}
-	if err := n.clearPassing(); err != nil {
-		return nil, errors.Join(fmt.Errorf("remove the leftovers of an earlier start: %w", err), lock.Close())
-	}
-	if err := n.survey(); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	if err := n.recall(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	n.sessions, n.spares, n.reclaimer = newSessions(n), newSpares(o, n.slots), &reclaimer{node: n}
+	if err := n.takeOver(); err != nil {
+		return nil, errors.Join(err, dir.close())
 	}
 	n.clearLeftovers()
 	return n, nil
+}
+
+// takeOver brings the data of an earlier run into the state in which this run can use them.
+func (n *Node) takeOver() error {
+	if err := n.spares.clear(); err != nil {
+		return fmt.Errorf("remove spare sandboxes of an earlier run: %w", err)
+	}
+	if err := n.dir.clearPassing(); err != nil {
+		return fmt.Errorf("remove the leftovers of an earlier start: %w", err)
+	}
+	if err := n.survey(); err != nil {
+		return err
+	}
+	return n.recall()
 }
 
 // Run does background cleaning until the context ends.
@@ -199,7 +197,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.o.Spares > 0 {
 		var wg sync.WaitGroup
 		defer wg.Wait()
-		wg.Go(func() { n.keepSpares(ctx) })
+		wg.Go(func() { n.spares.keep(ctx) })
 	}
 	t := time.NewTicker(time.Minute)
 	defer t.Stop()
@@ -209,30 +207,23 @@ func (n *Node) Run(ctx context.Context) error {
 			return nil
 		case <-t.C:
 			n.tidy()
-			n.clearUp(ctx)
+			n.reclaimer.clearUp(ctx)
 		}
 	}
 }
 
 // Close ends running commands and waits for their end. Results stay on disk.
 func (n *Node) Close() error {
-	n.mu.Lock()
-	n.closed = true
-	sessions := make([]*session, 0, len(n.open))
-	for _, s := range n.open {
-		sessions = append(sessions, s)
-	}
-	n.mu.Unlock()
-	for _, s := range sessions {
+	n.capacity.close()
+	for _, s := range n.sessions.list() {
 		s.tasks.end(ErrClosed)
 		for _, e := range s.running() {
 			e.stop(Outcome{Reason: Lost, Message: "the sandbox service was stopped while the command ran: it may have taken effect"})
 		}
 	}
-	n.execs.Wait()
-	n.endGuard()
-	n.guard.Wait()
-	return errors.Join(n.journal.settle(), n.journal.close(), n.lock.Close())
+	n.capacity.wait()
+	n.floor.close()
+	return errors.Join(n.journal.settle(), n.journal.close(), n.dir.close())
 }
 
 // at is a point at which a test may kill the service.
@@ -242,111 +233,17 @@ func (n *Node) at(c Call, method, point string) {
 	}
 }
 
-// reserve takes a place for a running command of a session. The last quarter of the places is for sessions
-// below their share. The share is an equal part of the places, with one more session counted, and at least
-// two. The last half of that quarter is for sessions that have fewer than two places. So a caller that
-// begins many sessions with many commands leaves places to others, and no place stays empty while many
-// sessions have a few. With fewer than four places, none is kept back.
-func (n *Node) reserve(s *session) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return ErrClosed
-	}
-	kept, share := n.o.MaxExecs/4, n.share()
-	if n.active >= n.o.MaxExecs-kept/2 {
-		kept, share = kept/2, 2
-	}
-	switch {
-	case n.active >= n.o.MaxExecs:
-		return fmt.Errorf("%w on this node: %d of %d", ErrTooManyExecs, n.active, n.o.MaxExecs)
-	case s.places >= share && n.active >= n.o.MaxExecs-kept:
-		return fmt.Errorf("%w on this node: %d of %d, and the last %d are for sessions with fewer than %d commands. Wait until commands of this session end, or end some",
-			ErrTooManyExecs, n.active, n.o.MaxExecs, kept, share)
-	}
-	if s.places == 0 {
-		n.busy++
-	}
-	s.places++
-	n.active++
-	n.execs.Add(1)
-	return nil
-}
-
-// share returns how many commands each session could run if one more session ran commands. mu is held.
-func (n *Node) share() int {
-	sessions := n.busy + 1
-	return max(2, (n.o.MaxExecs+sessions-1)/sessions)
-}
-
-func (n *Node) unreserve(s *session) {
-	n.leavePlace(s)
-	n.execs.Done()
-}
-
-// leavePlace returns a command's place before the command is completely finished.
-func (n *Node) leavePlace(s *session) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.active--
-	if s.places--; s.places == 0 {
-		n.busy--
-	}
-}
-
-// enter returns a session, read from disk if needed, and keeps it in memory until leave is called.
-func (n *Node) enter(k Key) (s *session, leave func(), err error) {
-	if err := k.check(); err != nil {
-		return nil, nil, err
-	}
-	n.mu.Lock()
-	s = n.open[k]
-	if s == nil {
-		s = newSession(n, k)
-		n.open[k] = s
-	}
-	s.users++
-	n.mu.Unlock()
-	leave = func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		s.users--
-		s.idle = n.o.Now()
-	}
-	if err := s.load(); err != nil {
-		leave()
-		return nil, nil, err
-	}
-	return s, leave, nil
-}
-
 // tidy drops expired results and evicts idle sessions.
 func (n *Node) tidy() {
-	n.mu.Lock()
-	sessions := make([]*session, 0, len(n.open))
-	for _, s := range n.open {
-		sessions = append(sessions, s)
-	}
-	n.mu.Unlock()
 	if err := n.journal.settle(); err != nil {
 		n.o.Log.Error("cannot record the ends of commands", "error", err)
 	}
 	n.o.Leftovers.Retry()
-	for _, s := range sessions {
+	for _, s := range n.sessions.list() {
 		if err := s.mutations.answerLate(); err != nil {
 			n.o.Log.Error("an answer is only in the journal", "session", s.key.Session, "error", err)
 		}
 		s.prune()
-		n.evict(s)
-	}
-}
-
-// evict removes a session from memory after ten idle minutes. The next use reads it from disk again.
-func (n *Node) evict(s *session) {
-	busy := s.unwritten()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !busy && s.users == 0 && n.o.Now().Sub(s.idle) > 10*time.Minute {
-		delete(n.open, s.key)
+		n.sessions.evict(s)
 	}
 }

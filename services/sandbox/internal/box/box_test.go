@@ -71,7 +71,7 @@ func options(t *testing.T, r Runner) Options {
 			MemoryBytes: 1, Processes: 1, OutputBytes: 100, FloodBytes: 1000, WorkspaceBytes: 1 << 20, WorkspaceInodes: 100, FileBytes: 1 << 20,
 			Timeout: time.Minute, MaxTimeout: time.Minute,
 		},
-		MaxExecs: 10, MaxSessionExecs: 10, KeepFinished: 2, KeepFor: time.Hour, Observer: unobserved{},
+		MaxExecs: 10, MaxSessionExecs: 10, Keep: Retention{Finished: 2, For: time.Hour}, Observer: unobserved{},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -181,15 +181,15 @@ func TestAnAcknowledgedCommandIsNotStartedAgain(t *testing.T) {
 	}
 	n = openNode(t, o)
 	late("after a restart")
-	now = now.Add(o.KeepFor / 2)
+	now = now.Add(o.Keep.For / 2)
 	finish(t, n, "b")
 	if err := n.Acknowledge(testCall("b")); err != nil {
 		t.Fatal(err)
 	}
 	n.tidy()
 	late("after half its time")
-	now = now.Add(o.KeepFor/2 + 2*time.Second)
-	_, leave, err := n.enter(Key{"t", "s"})
+	now = now.Add(o.Keep.For/2 + 2*time.Second)
+	_, leave, err := n.sessions.enter(Key{"t", "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,8 +322,8 @@ func TestOldResultsAreDropped(t *testing.T) {
 	}
 	now = now.Add(30 * time.Minute)
 	n.tidy() // the session is idle, and forgotten
-	if len(n.open) != 0 || count() != 2 {
-		t.Errorf("%d sessions in memory", len(n.open))
+	if len(n.sessions.open) != 0 || count() != 2 {
+		t.Errorf("%d sessions in memory", len(n.sessions.open))
 	}
 	now = now.Add(time.Hour)
 	n.tidy()
@@ -344,7 +344,7 @@ func TestASeedThatFailsMakesNoWorkspace(t *testing.T) {
 
 func TestSlotsAreGivenOnce(t *testing.T) {
 	t.Parallel()
-	s := newSlots(Owners{Base: 1000, Count: 2})
+	s := newSlots(Owners{Base: 1000, Count: 2}, nil, nil)
 	if err := s.claim(1); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // Acknowledge forgets a finished exec, but remembers that it existed. An unknown exec counts as forgotten.
 // The mark of a cancelled one stays.
 func (n *Node) Acknowledge(c Call) error {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (n *Node) Acknowledge(c Call) error {
 // of the command runs. It returns nil for a command that had not started; the call may then also be a
 // change of a file.
 func (n *Node) Cancel(ctx context.Context, c Call) (*Outcome, error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (e *Exec) setCancelled() error {
 	e.mu.Lock()
 	e.rec.Cancelled = true
 	e.mu.Unlock()
-	if err := errors.Join(e.keepRecord(save), durable.SyncDir(filepath.Dir(e.dir))); err != nil {
+	if err := errors.Join(e.keepRecord(save), durable.SyncDir(filepath.Dir(e.keeper.dir))); err != nil {
 		return fmt.Errorf("mark the call as cancelled: %w", err)
 	}
 	return nil

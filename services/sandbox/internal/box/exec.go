@@ -1,12 +1,7 @@
 package box
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -19,36 +14,37 @@ import (
 // Exec is a running or ended command. It is safe for concurrent use.
 type Exec struct {
 	node   *Node
-	dir    string
 	done   chan struct{} // closed when nothing of it runs, and its end is recorded
 	input  chan struct{} // holds one token: the holder may write standard input
 	output *output
 	limits Limits      // only of one that was started here
 	common Limits      // of all in its sandbox together; only of one that was started here
 	active atomic.Bool // it is being started, or runs
-	// recorded is set when its record with its end is on disk, or when none is needed.
-	recorded    atomic.Bool
-	start       startEntry // what the journal has of its start
-	journalFile int64      // number of the journal's file that has start; guarded by the journal's mu
-
-	disk sync.Mutex // held while the record is written; taken before mu
-	gone bool       // nothing of it is to be stored any more; guarded by disk
-
-	// Only for the goroutine that follows the process.
-	noted  bool       // a record was written while it ran
-	full   func() Hit // checks whether the workspace is full; nil where the file system does not limit its size
-	before Hit        // what full returned before the start
-	filled Hit        // what full first returned since, if the workspace was not full before
+	keeper recordKeeper
+	start  start
+	noted  bool       // a record was written while it ran; only for the goroutine that follows the process
+	quota  quotaWatch // only for that goroutine
 
 	mu      sync.Mutex // guards what follows
 	rec     record
 	end     *record  // with its end, perhaps not yet published
 	stdin   bool     // whether standard input was requested
 	network Followed // only of one that was started here
-	mounts  string   // of its sandbox
-	user    string   // the user that owns its sandbox; empty: no user
-	process Process  // nil when it does not run
+	shared  sharing
+	process Process // nil when it does not run
 	stopped *Outcome
+}
+
+// start is what the journal has of a command's start.
+type start struct {
+	entry startEntry
+	file  int64 // number of the journal's file that has the entry; guarded by the journal's mu
+}
+
+// sharing tells which commands may run in one sandbox: those that are equal in it.
+type sharing struct {
+	mounts string // as EncodeMounts encodes them
+	user   string // the user that owns the sandbox; empty: no user
 }
 
 // Output streams.
@@ -61,7 +57,7 @@ var streamFiles = [2]string{"stdout", "stderr"}
 
 func newExec(n *Node, dir string, r record) *Exec {
 	e := &Exec{
-		node: n, dir: dir, rec: r, network: noFollower{},
+		node: n, keeper: recordKeeper{dir: dir}, rec: r, network: noFollower{},
 		done: make(chan struct{}), input: make(chan struct{}, 1),
 		output: &output{dir: dir, call: r.CallID, log: n.o.Log, changed: make(chan struct{})},
 	}
@@ -173,7 +169,7 @@ type watch func(l Limits, quick bool) (limit, why string)
 
 // look ends the command if a limit of the disk is exceeded.
 func (e *Exec) look(limit, why string) {
-	e.lookAtQuota()
+	e.quota.look()
 	switch limit {
 	case "":
 	case hitStorage:
@@ -234,7 +230,7 @@ func (e *Exec) finish(exit Exit, wall time.Duration) {
 	quick := wall <= time.Second
 	if !e.conclude(exit, wall, quick) {
 		runtime.Gosched() // followers go first
-		write := e.note
+		write := noteNew
 		if !quick {
 			write = save
 		}
@@ -253,7 +249,7 @@ func (e *Exec) remember() {
 	if e.noted {
 		return
 	}
-	if err := e.keepRecord(e.note); err != nil {
+	if err := e.keepRecord(noteNew); err != nil {
 		e.node.o.Log.Error("cannot record a command", "call_id", e.rec.CallID, "error", err)
 		return
 	}
@@ -263,69 +259,24 @@ func (e *Exec) remember() {
 
 // keepRecord writes the current record, unless nothing of it is to be stored any more.
 func (e *Exec) keepRecord(write func(path string, value any) error) error {
-	e.disk.Lock()
-	defer e.disk.Unlock()
-	if e.gone {
-		return nil
-	}
+	return e.keeper.keep(e.latest, write)
+}
+
+// latest returns the record with all that is known, even if it is not published yet.
+func (e *Exec) latest() record {
 	e.mu.Lock()
-	r := e.rec
-	if e.end != nil {
-		r = *e.end
-		r.Cancelled = e.rec.Cancelled
+	defer e.mu.Unlock()
+	if e.end == nil {
+		return e.rec
 	}
-	e.mu.Unlock()
-	switch err := makeFolder(e.dir); {
-	case errors.Is(err, os.ErrNotExist):
-		return nil // the workspace has just been moved away for deletion, with this record
-	case err != nil:
-		return err
-	}
-	if err := write(filepath.Join(e.dir, recordFile), r); err != nil {
-		return err
-	}
-	e.recorded.Store(r.Outcome != nil)
-	return nil
-}
-
-// note is the function note with fewer steps for a new record. A record that a crash tears counts as
-// missing, because the journal has its start.
-func (e *Exec) note(path string, value any) error {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	if errors.Is(err, unix.EEXIST) {
-		return note(path, value)
-	}
-	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	n, err := unix.Write(fd, raw)
-	if err == nil && n < len(raw) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return errors.Join(err, unix.Close(fd))
-}
-
-// makeFolder makes the folder of an exec's files.
-func makeFolder(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil
+	r := *e.end
+	r.Cancelled = e.rec.Cancelled
+	return r
 }
 
 // abandon stops all storing of the exec.
 func (e *Exec) abandon() {
-	e.disk.Lock()
-	e.gone = true
-	e.disk.Unlock()
-	e.recorded.Store(true)
+	e.keeper.drop()
 	e.node.journal.markRecorded(e)
 }
 
@@ -346,7 +297,7 @@ func (e *Exec) conclude(exit Exit, wall time.Duration, journal bool) (journaled 
 	e.end = &end
 	e.mu.Unlock()
 	if journal {
-		journaled = e.node.journal.end(e.start.ending(end), e)
+		journaled = e.node.journal.end(e.start.entry.ending(end), e)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

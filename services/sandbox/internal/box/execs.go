@@ -90,7 +90,7 @@ func (x *execs) unwritten() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, e := range x.all {
-		if !e.settled() || !e.recorded.Load() {
+		if !e.settled() || !e.keeper.recorded.Load() {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (x *execs) setMark(id string) error {
 		}
 	}
 	e := newExec(x.node, dir, r)
-	e.recorded.Store(true)
+	e.keeper.recorded.Store(true)
 	close(e.done)
 	x.all[id] = e
 	return nil
@@ -190,14 +190,14 @@ func (x *execs) prune(now time.Time) {
 	for id, e := range x.all {
 		switch ended, ok := e.ended(); {
 		case !ok:
-		case now.Sub(ended) > x.node.o.KeepFor:
+		case now.Sub(ended) > x.node.o.Keep.For:
 			x.drop(id)
 		default:
 			kept = append(kept, old{id, ended})
 		}
 	}
 	slices.SortFunc(kept, func(a, b old) int { return a.at.Compare(b.at) })
-	for _, o := range kept[:max(len(kept)-x.node.o.KeepFinished, 0)] {
+	for _, o := range kept[:max(len(kept)-x.node.o.Keep.Finished, 0)] {
 		x.drop(o.id)
 	}
 	x.pruneSettled(now)

@@ -69,7 +69,7 @@ func TestCommandsWithANetworkAloneAreFollowed(t *testing.T) {
 	if _, _, err := n.Start(t.Context(), testCall("b"), Spec{Argv: []string{"x"}}); err == nil {
 		t.Error("it started")
 	}
-	n.execs.Wait()
+	n.capacity.wait()
 	want := []string{
 		"a by some, operator false", "a is over", "beside by operator's, operator true", "beside is over", "b by some, operator false", "b is over",
 	}

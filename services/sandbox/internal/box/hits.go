@@ -68,8 +68,8 @@ func (e *Exec) met(exit Exit, o *Outcome, wall time.Duration) []Hit {
 	if exit.Status == sigxfszStatus {
 		hit(hitFile, "a file would have exceeded the limit of %d bytes", l.FileBytes)
 	}
-	if e.filled.Limit != "" {
-		hit(e.filled.Limit, "%s", e.filled.Message)
+	if e.quota.filled.Limit != "" {
+		hit(e.quota.filled.Limit, "%s", e.quota.filled.Message)
 	}
 	switch kept, written, full := e.output.counts(); {
 	case full:

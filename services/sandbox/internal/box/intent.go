@@ -234,8 +234,8 @@ func (m *mutations) recoverOne(e startEntry, w *Workspace) error {
 		SameBoot: e.Change.Boot != "" && e.Change.Boot == m.node.boot, Last: e.Change.Last,
 	}
 	a, fate := answer{Digest: e.Digest, Done: true, Round: e.Change.Round}, Unknown
-	if m.node.o.Recover != nil {
-		a.Answer, fate = m.node.o.Recover(w, i)
+	if m.node.o.Upkeep.Recover != nil {
+		a.Answer, fate = m.node.o.Upkeep.Recover(w, i)
 	}
 	if fate == Undone && e.Change.Round > 0 {
 		return nil // the earlier answer stays, void as it is

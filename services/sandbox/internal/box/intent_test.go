@@ -20,7 +20,7 @@ type recovering struct {
 
 func newRecovering(t *testing.T, fate Fate) *recovering {
 	r := &recovering{o: options(t, &fake{}), fate: fate}
-	r.o.Recover = func(_ *Workspace, i Interrupted) ([]byte, Fate) {
+	r.o.Upkeep.Recover = func(_ *Workspace, i Interrupted) ([]byte, Fate) {
 		r.asked = append(r.asked, i)
 		return []byte("found"), r.fate
 	}
@@ -254,13 +254,13 @@ func TestAnAnswerForWhichThereWasNoRoomIsWrittenWhenThereIs(t *testing.T) {
 	}
 	now = now.Add(time.Hour) // the session is unused
 	n.tidy()
-	if len(n.journal.intents) != 1 || len(n.open) != 1 {
-		t.Fatalf("%d answers are kept, %d sessions are known", len(n.journal.intents), len(n.open))
+	if len(n.journal.intents) != 1 || len(n.sessions.open) != 1 {
+		t.Fatalf("%d answers are kept, %d sessions are known", len(n.journal.intents), len(n.sessions.open))
 	}
 	if err := os.Remove(r.place("a.new")); err != nil {
 		t.Fatal(err)
 	}
-	s, leave, err := n.enter(Key{"t", "s"})
+	s, leave, err := n.sessions.enter(Key{"t", "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (j *journal) add(e startEntry, of *Exec) (synced func() error) {
 	if err != nil {
 		return func() error { return err }
 	}
-	return j.begin(packet, func() { j.journalOnly[of], of.journalFile = struct{}{}, j.switches })
+	return j.begin(packet, func() { j.journalOnly[of], of.start.file = struct{}{}, j.switches })
 }
 
 // begin is add, for any entry. It calls noted with mu held.
@@ -256,12 +256,12 @@ func (j *journal) markUnrecorded(e *Exec) {
 func (j *journal) contains(e *Exec) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return e != nil && e.journalFile == j.switches
+	return e != nil && e.start.file == j.switches
 }
 
 // unrecorded returns the commands that still need a record. mu is held.
 func (j *journal) unrecorded() []*Exec {
-	maps.DeleteFunc(j.journalOnly, func(e *Exec, _ struct{}) bool { return e.recorded.Load() })
+	maps.DeleteFunc(j.journalOnly, func(e *Exec, _ struct{}) bool { return e.keeper.recorded.Load() })
 	return slices.Collect(maps.Keys(j.journalOnly))
 }
 
@@ -273,7 +273,7 @@ func (j *journal) settle() error {
 	var faults []error
 	for _, e := range alone {
 		if e.settled() {
-			faults = append(faults, e.keepRecord(e.note))
+			faults = append(faults, e.keepRecord(noteNew))
 		}
 	}
 	return errors.Join(faults...)
@@ -309,7 +309,7 @@ func (j *journal) switchFile() error {
 // clearOut empties a file once all its entries are on disk elsewhere.
 func clearOut(full *os.File, alone []*Exec) error {
 	for _, e := range alone {
-		if err := e.keepRecord(e.note); err != nil {
+		if err := e.keepRecord(noteNew); err != nil {
 			return err
 		}
 	}

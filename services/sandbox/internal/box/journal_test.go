@@ -178,10 +178,10 @@ func TestAFullJournalHasRunningCommandsRecorded(t *testing.T) {
 	}
 	n.journal.spare <- nil // it has ended
 	var r record
-	if err := read(filepath.Join(e.dir, recordFile), &r); err != nil || r.CallID != "runs" || r.Outcome != nil {
+	if err := read(filepath.Join(e.keeper.dir, recordFile), &r); err != nil || r.CallID != "runs" || r.Outcome != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := os.Stat(gone.dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(gone.keeper.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something is kept of a command that was forgotten: %v", err)
 	}
 	if all, err := readJournal(o.Dir); err != nil || len(all) != 0 {
@@ -327,14 +327,13 @@ func TestADamagedRecordStandsForALostCommand(t *testing.T) {
 func TestARecordIsWholeOrNotThere(t *testing.T) {
 	dir := smalldisk.New(t, "size=8192")
 	path := filepath.Join(dir, recordFile)
-	e := &Exec{}
-	if err := e.note(path, strings.Repeat("x", 16384)); err == nil {
+	if err := noteNew(path, strings.Repeat("x", 16384)); err == nil {
 		t.Fatal("the disk is not small")
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a part of it: %v", err)
 	}
-	if err := e.note(path, "short"); err != nil {
+	if err := noteNew(path, "short"); err != nil {
 		t.Error(err)
 	}
 }
@@ -370,7 +369,7 @@ func TestAJournalGoesRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := strings.Repeat("x", 12_000)
-	released := &Exec{gone: true}
+	released := &Exec{keeper: recordKeeper{gone: true}}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -28,7 +28,7 @@ func there(name string) bool {
 func TestAStartRemovesWhatACrashInterrupted(t *testing.T) {
 	o := options(t, &fake{})
 	var tidied []string
-	o.Tidy = func(dir string) error { tidied = append(tidied, dir); return errors.New("the disk is broken") }
+	o.Upkeep.Tidy = func(dir string) error { tidied = append(tidied, dir); return errors.New("the disk is broken") }
 	n := openNode(t, o)
 	ensure(t, n, Key{"t", "s"})
 	if err := n.Close(); err != nil {
@@ -62,7 +62,7 @@ func TestAStartLeavesADraftByWhichAChangeIsDecided(t *testing.T) {
 	}
 	draft := leave(t, r.o.Dir, "t", "s", "staging", "draft-1")
 	seen := false
-	r.o.Recover = func(*Workspace, Interrupted) ([]byte, Fate) {
+	r.o.Upkeep.Recover = func(*Workspace, Interrupted) ([]byte, Fate) {
 		seen = there(draft)
 		return nil, Undone
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -296,7 +297,7 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 	if m.Bytes == 0 {
 		return nil
 	}
-	why, err := w.s.node.stored(m).reserve(m.limits(), bytes, inodes, m.Source)
+	why, err := w.s.node.storages.of(m).reserve(m.limits(), bytes, inodes, m.Source)
 	if err != nil {
 		return err
 	}
@@ -307,19 +308,27 @@ func (w *Workspace) ReserveMount(m Mount, bytes, inodes int64) error {
 }
 
 // RecountMount makes a mount be counted again before the next change.
-func (w *Workspace) RecountMount(m Mount) { w.s.node.stored(m).forget() }
+func (w *Workspace) RecountMount(m Mount) { w.s.node.storages.of(m).forget() }
 
 // limits returns a mount's limits, in the form in which folders are counted.
 func (m Mount) limits() Limits { return Limits{WorkspaceBytes: m.Bytes, WorkspaceInodes: m.Inodes} }
 
-// stored returns the tally of a mount.
-func (n *Node) stored(m Mount) *tally {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t := n.storages[m.Source]
+// storages are what limited mounts hold, for all sessions of a node. It is safe for concurrent use.
+type storages struct {
+	mu       sync.Mutex // guards bySource
+	bySource map[string]*tally
+}
+
+func newStorages() *storages { return &storages{bySource: map[string]*tally{}} }
+
+// of returns the tally of a mount.
+func (all *storages) of(m Mount) *tally {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	t := all.bySource[m.Source]
 	if t == nil {
 		t = &tally{}
-		n.storages[m.Source] = t
+		all.bySource[m.Source] = t
 	}
 	return t
 }

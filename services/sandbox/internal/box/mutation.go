@@ -103,7 +103,7 @@ type Change struct {
 	Method  string
 	Request []byte // identifies equal requests
 	// Do makes the change. Just before the change takes effect, Do calls intend with the data that
-	// Options.Recover needs. If Do fails, the change has not taken effect, or is safe to repeat.
+	// Upkeep.Recover needs. If Do fails, the change has not taken effect, or is safe to repeat.
 	Do func(w *Workspace, intend func([]byte) error) ([]byte, error)
 	// Failure encodes an error of Do that is the final answer of the change: a late repeat must not make a
 	// change that has become possible. It returns nil for other errors.
@@ -121,7 +121,7 @@ func (*FailedBeforeError) Error() string { return "the change failed before" }
 
 // Mutate makes a change, or returns its first answer. Changes of a session run one after the other.
 func (n *Node) Mutate(c Call, ch Change) ([]byte, error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func readAnswer(place string, known *answer) error {
 
 // Answered returns the answer of a change if it was made for this call before.
 func (n *Node) Answered(c Call, ch Change) (got []byte, done bool, err error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -319,7 +319,7 @@ func (m *mutations) prune(now time.Time) {
 			continue
 		}
 		for _, a := range answers {
-			if st, err := a.Info(); err == nil && now.Sub(st.ModTime()) > m.node.o.KeepFor {
+			if st, err := a.Info(); err == nil && now.Sub(st.ModTime()) > m.node.o.Keep.For {
 				_ = os.Remove(m.path("mutations", method.Name(), a.Name()))
 			}
 		}

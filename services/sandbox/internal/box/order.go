@@ -36,10 +36,10 @@ func (r rank) tell(what lockEvent) {
 	}
 }
 
-// mutex is a lock of a session.
+// mutex is a lock of a session. Several goroutines may hold it for reading.
 type mutex struct {
 	rank rank
-	mu   sync.Mutex
+	mu   sync.RWMutex
 }
 
 func (m *mutex) Lock() {
@@ -60,28 +60,12 @@ func (m *mutex) Unlock() {
 	m.mu.Unlock()
 }
 
-// rwMutex is a lock of a session that several may hold for reading.
-type rwMutex struct {
-	rank rank
-	mu   sync.RWMutex
-}
-
-func (m *rwMutex) Lock() {
-	m.rank.tell(takes)
-	m.mu.Lock()
-}
-
-func (m *rwMutex) Unlock() {
-	m.rank.tell(releases)
-	m.mu.Unlock()
-}
-
-func (m *rwMutex) RLock() {
+func (m *mutex) RLock() {
 	m.rank.tell(takes)
 	m.mu.RLock()
 }
 
-func (m *rwMutex) TryRLock() bool {
+func (m *mutex) TryRLock() bool {
 	took := m.mu.TryRLock()
 	if took {
 		m.rank.tell(tookAtOnce)
@@ -89,7 +73,7 @@ func (m *rwMutex) TryRLock() bool {
 	return took
 }
 
-func (m *rwMutex) RUnlock() {
+func (m *mutex) RUnlock() {
 	m.rank.tell(releases)
 	m.mu.RUnlock()
 }

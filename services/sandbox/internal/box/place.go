@@ -49,7 +49,7 @@ func (n *Node) Fence(c Call) error {
 	if err := n.meant(c); err != nil {
 		return err
 	}
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (n *Node) Fence(c Call) error {
 // missing workspace counts as deleted. If generation is set, it deletes only a copy of at most that
 // generation.
 func (n *Node) Delete(k Key, generation int64) error {
-	s, leave, err := n.enter(k)
+	s, leave, err := n.sessions.enter(k)
 	if err != nil {
 		return err
 	}
@@ -97,11 +97,11 @@ func (s *session) remove(most int64, why string) error {
 	s.workspace.mu.Lock()
 	n := s.node
 	n.o.Runner.Stop(s.path("workspace"))
-	if err := n.discard(s.dir); err != nil {
+	if err := n.dir.discard(s.dir); err != nil {
 		return fmt.Errorf("delete the workspace: %w", err)
 	}
 	n.journal.forget(s.dir)
-	n.freeSlot(s.workspace.meta.Slot)
+	n.slots.free(s.workspace.meta.Slot)
 	s.execs.abandon()
 	s.workspace.meta = nil
 	s.workspace.usage.forget()

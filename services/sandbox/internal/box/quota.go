@@ -27,16 +27,6 @@ func (ws *workspace) keepSize(m *meta, folders ...string) error {
 	return nil
 }
 
-// freeSlot returns a workspace's slot and removes its limits in the file system.
-func (n *Node) freeSlot(slot int) {
-	if n.o.Quota != nil {
-		if err := n.o.Quota.Release(slot); err != nil {
-			n.o.Log.Error("cannot remove the file system's limit of a workspace", "error", err)
-		}
-	}
-	n.slots.free(slot)
-}
-
 // full returns a function that reports which limit of the workspace is used up in the file system, or an
 // empty Hit. mu is held.
 func (ws *workspace) full() func() Hit {
@@ -55,31 +45,26 @@ func (ws *workspace) full() func() Hit {
 	}
 }
 
-// reserveQuota refuses a change by the service that the file system would refuse to commands. The quota
-// counts more than the tally does, and does not limit the service itself.
-func (n *Node) reserveQuota(slot int, bytes, inodes int64) error {
-	if n.o.Quota == nil || bytes <= 0 && inodes <= 0 {
-		return nil
-	}
-	b, i, err := n.o.Quota.Remaining(slot)
-	if err == nil && (bytes > b || inodes > i) {
-		err = fmt.Errorf("%w: %d bytes and %d files are left", ErrWorkspaceFull, max(b, 0), max(i, 0))
-	}
-	return err
+// quotaWatch records whether a command filled its workspace, if the file system limits the size: programs get
+// that error and may print nothing. Only one goroutine uses it.
+type quotaWatch struct {
+	full   func() Hit // checks whether the workspace is full; nil where the file system does not limit its size
+	before Hit        // what full returned before the start
+	filled Hit        // what full first returned since, if the workspace was not full before
 }
 
-// watchQuota makes the command's end report whether it filled the workspace, if the file system limits the
-// size: programs get that error and may print nothing. mu is held.
-func (ws *workspace) watchQuota(e *Exec) {
+// watchQuota returns a watch for a command that is about to start. mu is held.
+func (ws *workspace) watchQuota() (w quotaWatch) {
 	if ws.node.o.Quota != nil {
-		e.full = ws.full()
-		e.before = e.full()
+		w.full = ws.full()
+		w.before = w.full()
 	}
+	return w
 }
 
-// lookAtQuota records when the workspace has become full.
-func (e *Exec) lookAtQuota() {
-	if e.full != nil && e.before.Limit == "" && e.filled.Limit == "" {
-		e.filled = e.full()
+// look records when the workspace has become full.
+func (w *quotaWatch) look() {
+	if w.full != nil && w.before.Limit == "" && w.filled.Limit == "" {
+		w.filled = w.full()
 	}
 }

@@ -85,9 +85,9 @@ func TestAFullWorkspaceIsTold(t *testing.T) {
 			e := newExec(ws.node, t.TempDir(), record{})
 			e.limits = ws.limits()
 			*k = tt.before
-			ws.watchQuota(e)
+			e.quota = ws.watchQuota()
 			*k = tt.filled
-			e.lookAtQuota()
+			e.quota.look()
 			hits := e.met(Exit{}, &Outcome{Reason: Exited}, 0)
 			if tt.want == "" && len(hits) > 0 || tt.want != "" && (len(hits) != 1 || hits[0].Limit != tt.want || !strings.Contains(hits[0].Message, tt.has)) {
 				t.Errorf("got %q, want %q with %q", hits, tt.want, tt.has)

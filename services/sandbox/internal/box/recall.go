@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 )
 
 // recall writes the records of commands that only the journal knows: with their end, or as lost. It begins
@@ -30,7 +28,7 @@ func (n *Node) recall() error {
 		}
 	}
 	if len(all) > 0 { // from here on, all that they stand for is on disk elsewhere
-		if err := unix.Syncfs(int(n.lock.Fd())); err != nil {
+		if err := n.dir.sync(); err != nil {
 			return fmt.Errorf("sync the data directory: %w", err)
 		}
 	}
@@ -40,7 +38,7 @@ func (n *Node) recall() error {
 
 func (n *Node) recallOne(e startEntry) error {
 	valid := e.Key.check() == nil && callID.MatchString(e.CallID)
-	if !valid || n.o.Now().Sub(e.Started) > n.o.KeepFor {
+	if !valid || n.o.Now().Sub(e.Started) > n.o.Keep.For {
 		return nil
 	}
 	s := newSession(n, e.Key)

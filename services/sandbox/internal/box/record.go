@@ -125,7 +125,7 @@ func loadExec(n *Node, dir string) (*Exec, error) {
 	if err := e.output.find(); err != nil {
 		return nil, err
 	}
-	e.recorded.Store(true)
+	e.keeper.recorded.Store(true)
 	close(e.done)
 	return e, nil
 }

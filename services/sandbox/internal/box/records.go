@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 )
@@ -14,7 +13,6 @@ import (
 const (
 	metaFile   = "workspace.json"
 	recordFile = "record.json"
-	trash      = ".trash"
 )
 
 // save writes a value as JSON, atomically. The file is on disk when save returns.
@@ -54,31 +52,10 @@ func read(path string, value any) error {
 // survey reads the user of each workspace and finishes deletions that a crash interrupted. A command can
 // cause files that cannot be deleted, so these do not keep the node from starting.
 func (n *Node) survey() error {
-	if err := n.emptyTrash(); err != nil {
+	if err := n.dir.emptyTrash(); err != nil {
 		return fmt.Errorf("finish an interrupted deletion: %w", err)
 	}
-	tenants, err := os.ReadDir(n.o.Dir)
-	if err != nil {
-		return fmt.Errorf("read the data directory: %w", err)
-	}
-	for _, t := range tenants {
-		if !t.IsDir() || strings.HasPrefix(t.Name(), ".") {
-			continue
-		}
-		sessions, err := os.ReadDir(filepath.Join(n.o.Dir, t.Name()))
-		if err != nil {
-			return fmt.Errorf("read the data directory: %w", err)
-		}
-		for _, s := range sessions {
-			if !s.IsDir() {
-				continue
-			}
-			if err := n.surveySession(t.Name(), s.Name()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return n.dir.each(n.surveySession)
 }
 
 // surveySession removes a workspace whose creation or import was interrupted. Without its meta file it does
@@ -88,11 +65,11 @@ func (n *Node) surveySession(tenant, session string) error {
 	if ours := k.check() == nil && k.folder() == tenant; !ours {
 		return nil
 	}
-	dir := filepath.Join(n.o.Dir, tenant, session)
+	dir := filepath.Join(n.dir.path, tenant, session)
 	var m meta
 	err := read(filepath.Join(dir, metaFile), &m)
 	if errors.Is(err, os.ErrNotExist) {
-		if err := n.discard(dir); err != nil {
+		if err := n.dir.discard(dir); err != nil {
 			n.o.Log.Error("cannot remove the leftovers of an interrupted start", "folder", dir, "error", err)
 		}
 		return nil
@@ -101,34 +78,4 @@ func (n *Node) surveySession(tenant, session string) error {
 		return err
 	}
 	return n.slots.claim(m.Slot)
-}
-
-// emptyTrash deletes the remains of discarded folders.
-func (n *Node) emptyTrash() error {
-	dir := filepath.Join(n.o.Dir, trash)
-	left, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, d := range left {
-		n.o.Leftovers.All(filepath.Join(dir, d.Name()))
-	}
-	return nil
-}
-
-// discard deletes a folder. It moves the folder away at once. On return the folder is deleted, or left over
-// if the file system refuses to delete it.
-func (n *Node) discard(dir string) error {
-	if err := os.MkdirAll(filepath.Join(n.o.Dir, trash), 0o700); err != nil {
-		return err
-	}
-	place, err := os.MkdirTemp(filepath.Join(n.o.Dir, trash), "")
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(dir, filepath.Join(place, "x")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	n.o.Leftovers.All(place)
-	return nil
 }

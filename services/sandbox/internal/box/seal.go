@@ -13,7 +13,7 @@ import (
 // Seal freezes the state of a workspace. It ends running commands; until Unseal no command starts and
 // nothing changes. Snapshots can still be made and deleted.
 func (n *Node) Seal(ctx context.Context, c Call) error {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (n *Node) Seal(ctx context.Context, c Call) error {
 
 // Unseal ends a seal.
 func (n *Node) Unseal(ctx context.Context, c Call) error {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return err
 	}

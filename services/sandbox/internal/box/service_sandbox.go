@@ -37,7 +37,7 @@ type OperatorNetwork string
 // caller must close it. The end of the context stops the wait for another one, and everything that runs in
 // it.
 func (n *Node) NewServiceSandbox(ctx context.Context, c Call, network OperatorNetwork, withFiles bool) (_ *ServiceSandbox, err error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func newSession(n *Node, k Key) *session {
 		location: at, execs: execs, tasks: newTasks(), mutations: mutations{location: at, mu: mutex{rank: rankMutations}},
 		workspace: &workspace{
 			location: at, execs: execs,
-			kept: rwMutex{rank: rankKept}, starts: rwMutex{rank: rankStarts}, mu: mutex{rank: rankWorkspace},
+			kept: mutex{rank: rankKept}, starts: mutex{rank: rankStarts}, mu: mutex{rank: rankWorkspace},
 		},
 		loading: mutex{rank: rankLoading}, idle: n.o.Now(),
 	}
@@ -125,7 +125,7 @@ func (ws *workspace) clearStaging() error {
 		if erase.All(dir) == nil {
 			continue
 		}
-		if err := ws.node.discard(dir); err != nil { // it takes room but blocks no call
+		if err := ws.node.dir.discard(dir); err != nil { // it takes room but blocks no call
 			ws.node.o.Log.Error("cannot clear the staging folder of a workspace", "session", ws.key.Session, "error", err)
 		}
 	}

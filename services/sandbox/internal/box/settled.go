@@ -79,7 +79,7 @@ func (x *execs) loadSettled() error {
 func (x *execs) pruneSettled(now time.Time) {
 	kept := make(map[string]time.Time, len(x.settled))
 	for id, at := range x.settled {
-		if now.Sub(at) <= x.node.o.KeepFor {
+		if now.Sub(at) <= x.node.o.Keep.For {
 			kept[id] = at
 		}
 	}

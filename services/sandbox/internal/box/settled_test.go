@@ -62,7 +62,7 @@ func TestAFullDiskTearsNoLine(t *testing.T) {
 
 func TestAnAcknowledgementIsOnTheDiskUnlessTheJournalHasTheStart(t *testing.T) {
 	s := newExecs(location{node: &Node{o: Options{Now: time.Now}, journal: &journal{switches: 2}}, dir: t.TempDir()})
-	s.all = map[string]*Exec{"held": {journalFile: 2}, "switched": {journalFile: 1}}
+	s.all = map[string]*Exec{"held": {start: start{file: 2}}, "switched": {start: start{file: 1}}}
 	path := s.path(settledFile)
 	if err := unix.Mkfifo(path, 0o600); err != nil { // which takes a line, and cannot be synced
 		t.Fatal(err)

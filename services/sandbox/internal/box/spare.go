@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,13 +28,35 @@ type spare struct {
 
 func (sp *spare) dir() string { return filepath.Dir(sp.sandbox.Workspace) }
 
-// keepSpares makes spares whenever there are too few, until the context ends.
-func (n *Node) keepSpares(ctx context.Context) {
+// spares are the spares of a node that no session has taken yet. It is safe for concurrent use.
+type spares struct {
+	dir    string
+	runner Runner
+	limits Limits
+	mounts Mounts // nil: there are none
+	slots  *slots
+	log    *slog.Logger
+	ready  chan *spare
+}
+
+// newSpares keeps one spare less ready than asked for: one more is being made, or waits to be ready.
+func newSpares(o Options, users *slots) *spares {
+	return &spares{
+		dir: filepath.Join(o.Dir, spareFolder), runner: o.Runner, limits: o.Limits, mounts: o.Mounts, slots: users, log: o.Log,
+		ready: make(chan *spare, max(o.Spares-1, 0)),
+	}
+}
+
+// clear removes the spares of an earlier run.
+func (all *spares) clear() error { return erase.All(all.dir) }
+
+// keep makes spares whenever there are too few, until the context ends.
+func (all *spares) keep(ctx context.Context) {
 	for i := 0; ; i++ {
-		sp, err := n.makeSpare(ctx, i)
+		sp, err := all.create(ctx, i)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, ErrTooManySandboxes) {
-				n.o.Log.Warn("cannot make a sandbox ahead of time", "error", err)
+				all.log.Warn("cannot make a sandbox ahead of time", "error", err)
 			}
 			pause := time.NewTimer(sparePause)
 			select {
@@ -45,23 +68,23 @@ func (n *Node) keepSpares(ctx context.Context) {
 			}
 		}
 		select {
-		case n.spares <- sp:
+		case all.ready <- sp:
 		case <-ctx.Done():
-			n.dropSpare(sp)
+			all.drop(sp)
 			return
 		}
 	}
 }
 
-func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
-	slot, err := n.slots.acquire()
+func (all *spares) create(ctx context.Context, i int) (*spare, error) {
+	slot, err := all.slots.acquire()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(n.o.Dir, spareFolder, strconv.Itoa(i))
+	dir := filepath.Join(all.dir, strconv.Itoa(i))
 	sp := &spare{slot: slot, sandbox: Sandbox{
 		ID: "spare-" + strconv.Itoa(i), Workspace: filepath.Join(dir, "workspace"), Home: filepath.Join(dir, "home"),
-		Owner: n.slots.owner(slot), Limits: n.o.Limits, Spare: true,
+		Owner: all.slots.owner(slot), Limits: all.limits, Spare: true,
 	}}
 	err = os.MkdirAll(dir, 0o700)
 	for _, path := range []string{sp.sandbox.Workspace, sp.sandbox.Home} {
@@ -70,112 +93,43 @@ func (n *Node) makeSpare(ctx context.Context, i int) (*spare, error) {
 		}
 	}
 	if err == nil {
-		sp.sandbox.Mounts, err = n.commonMounts(sp.sandbox)
+		sp.sandbox.Mounts, err = all.commonMounts(sp.sandbox)
 	}
 	if err == nil {
-		err = n.o.Runner.Warm(ctx, sp.sandbox)
+		err = all.runner.Warm(ctx, sp.sandbox)
 	}
 	if err != nil {
-		n.dropSpare(sp)
+		all.drop(sp)
 		return nil, err
 	}
 	return sp, nil
 }
 
-// Warm makes a session's sandbox in the background, so that its first command need not wait. It makes one
-// at a time. In a burst of sessions the others are left to their first commands: many at once would take
-// the processors from running work. Errors are left to the first command.
-func (n *Node) Warm(ctx context.Context, c Call) {
-	if !n.reserveWarm() {
-		return
-	}
-	s, leave, err := n.enter(c.Key)
-	if err != nil {
-		n.releaseWarm()
-		return
-	}
-	go func() {
-		defer n.releaseWarm()
-		defer leave()
-		if err := s.warm(context.WithoutCancel(ctx), c); err != nil {
-			n.o.Log.DebugContext(ctx, "cannot make a sandbox ahead of its first command", "error", err)
-		}
-	}()
-}
-
-// warm makes the sandbox for the caller's next command. It skips a session whose starts are blocked, for
-// example by a deletion: a wait would delay other sessions.
-func (s *session) warm(ctx context.Context, c Call) error {
-	if !s.workspace.starts.TryRLock() {
-		return nil
-	}
-	defer s.workspace.starts.RUnlock()
-	sandbox, err := s.workspace.sandboxFor(c)
-	if err != nil {
-		return err
-	}
-	return s.node.o.Runner.Warm(ctx, sandbox)
-}
-
-// sandboxFor returns the sandbox that a command of the caller would have.
-func (ws *workspace) sandboxFor(c Call) (Sandbox, error) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.meta == nil {
-		return Sandbox{}, ErrNoWorkspace
-	}
-	if err := ws.meta.unsealed(); err != nil {
-		return Sandbox{}, err
-	}
-	mounts, _, _, err := ws.surroundings(c)
-	return ws.sandbox(mounts, c.User), err
-}
-
-// reserveWarm reserves the only place for a background warm-up; Close waits for it. If it is granted, the
-// caller must call releaseWarm.
-func (n *Node) reserveWarm() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed || n.warming {
-		return false
-	}
-	n.warming = true
-	n.execs.Add(1)
-	return true
-}
-
-func (n *Node) releaseWarm() {
-	n.mu.Lock()
-	n.warming = false
-	n.mu.Unlock()
-	n.execs.Done()
-}
-
 // commonMounts returns the mounts that all users get. A session with other mounts does not keep the spare's
 // sandbox.
-func (n *Node) commonMounts(s Sandbox) (string, error) {
-	if n.o.Mounts == nil {
+func (all *spares) commonMounts(s Sandbox) (string, error) {
+	if all.mounts == nil {
 		return "", nil
 	}
-	all, err := n.o.Mounts.For("", "", nil)
+	mounts, err := all.mounts.For("", "", nil)
 	if err == nil {
-		all, err = placed(s.Workspace, s.Owner, all, true)
+		mounts, err = placed(s.Workspace, s.Owner, mounts, true)
 	}
-	return EncodeMounts(all), err
+	return EncodeMounts(mounts), err
 }
 
-func (n *Node) dropSpare(sp *spare) {
-	n.o.Runner.Stop(sp.sandbox.Workspace)
+func (all *spares) drop(sp *spare) {
+	all.runner.Stop(sp.sandbox.Workspace)
 	if err := erase.All(sp.dir()); err != nil {
-		n.o.Log.Error("cannot remove the folders of a spare sandbox", "error", err)
+		all.log.Error("cannot remove the folders of a spare sandbox", "error", err)
 	}
-	n.freeSlot(sp.slot)
+	all.slots.free(sp.slot)
 }
 
-// claimSpare returns a spare, or nil if there is none.
-func (n *Node) claimSpare() *spare {
+// claim returns a spare, or nil if there is none.
+func (all *spares) claim() *spare {
 	select {
-	case sp := <-n.spares:
+	case sp := <-all.ready:
 		return sp
 	default:
 		return nil

@@ -37,7 +37,7 @@ func (n *Node) Start(ctx context.Context, c Call, spec Spec) (e *Exec, attached 
 
 // startNow is Start without waiting for a terminal; a patient caller tries again.
 func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e *Exec, attached bool, err error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, false, err
 	}
@@ -89,16 +89,16 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.node.reserve(s); err != nil {
+	if err := s.node.capacity.reserve(s.key); err != nil {
 		return nil, err
 	}
 	e, err := s.newExec(c, spec)
 	if err != nil {
-		s.node.unreserve(s)
+		s.node.capacity.release(s.key)
 		return nil, err
 	}
-	e.limits, e.common, e.mounts, e.user = limits, s.workspace.limits(), shown, s.workspace.separateUser(c.User)
-	s.workspace.watchQuota(e)
+	e.limits, e.common, e.shared = limits, s.workspace.limits(), sharing{shown, s.workspace.separateUser(c.User)}
+	e.quota = s.workspace.watchQuota()
 	e.active.Store(true)
 	s.execs.add(e)
 	command := s.workspace.command(c, spec, limits, shown, env)
@@ -107,7 +107,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	ended := s.node.o.Observer.Started(ctx, c, spec.Argv)
 	var unrecorded error
 	command.Before = sync.OnceValue(func() func() error {
-		synced := s.node.journal.add(e.start, e)
+		synced := s.node.journal.add(e.start.entry, e)
 		return func() error { unrecorded = synced(); return unrecorded }
 	})
 	p, err := s.node.o.Runner.Start(ctx, command)
@@ -116,7 +116,7 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 		s.execs.forget(c.ID)
 		e.network.Forget()
 		ended(Outcome{Reason: NotStarted, Message: err.Error()})
-		s.node.unreserve(s)
+		s.node.capacity.release(s.key)
 		switch {
 		case errors.Is(err, ErrTooManySandboxes), errors.Is(err, ErrTerminalsTaken):
 			return nil, err
@@ -128,12 +128,12 @@ func (s *session) start(ctx context.Context, c Call, spec Spec, patient bool) (*
 	e.begin(p)
 	ran := s.runs(p, e.stop)
 	go func() {
-		defer s.node.execs.Done()
+		defer s.node.capacity.finished()
 		e.run(p, e.rec.Started, watch)
 		ran()
 		e.network.Forget()
 		ended(*e.Outcome())
-		s.node.leavePlace(s)
+		s.node.capacity.leave(s.key)
 	}()
 	return e, nil
 }
@@ -237,9 +237,9 @@ func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, s.path("execs", c.ID), r)
 	e.stdin = spec.Stdin
-	e.start = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.workspace.meta.Created}
+	e.start.entry = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.workspace.meta.Created}
 	if length(spec.Argv) < longArgv {
-		e.start.Argv = spec.Argv
+		e.start.entry.Argv = spec.Argv
 	}
 	return e, nil
 }
@@ -286,7 +286,7 @@ func (ws *workspace) sandbox(mounts, user string) Sandbox {
 
 // Find returns a call's exec.
 func (n *Node) Find(c Call) (*Exec, error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (n *Node) Find(c Call) (*Exec, error) {
 
 // List returns the session's execs that run or were not acknowledged, by id.
 func (n *Node) List(k Key) ([]*Exec, error) {
-	s, leave, err := n.enter(k)
+	s, leave, err := n.sessions.enter(k)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (w *Workspace) PushSnapshots(ctx context.Context) (_ context.Context, relea
 
 // Admit returns a session's workspace to a caller that holds the session. The caller must call release.
 func (n *Node) Admit(c Call) (w *Workspace, release func(), err error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ func (ws *workspace) surroundings(c Call) (mounts string, env []string, w watch,
 		return "", nil, nil, err
 	}
 	mounts = EncodeMounts(all)
-	if err := ws.otherMounts(mounts, ws.separateUser(c.User)); err != nil {
+	if err := ws.refuseBeside(sharing{mounts, ws.separateUser(c.User)}); err != nil {
 		return "", nil, nil, err
 	}
 	if env, err = ws.environment(c.User); err != nil {
@@ -37,7 +37,7 @@ func (ws *workspace) watchMounts(all []Mount) (watch, error) {
 	}
 	bounds := make([]Limits, len(all))
 	for i, m := range all {
-		u, err := ws.node.stored(m).near(m.limits(), m.Source)
+		u, err := ws.node.storages.of(m).near(m.limits(), m.Source)
 		if err != nil {
 			return nil, fmt.Errorf("count mount %s: %w", m.Name, err)
 		}
@@ -62,7 +62,7 @@ func (ws *workspace) watchMounts(all []Mount) (watch, error) {
 }
 
 func (ws *workspace) watchMount(m Mount, bound Limits, quick bool) string {
-	u, err := ws.node.stored(m).look(quick, bound, m.Source)
+	u, err := ws.node.storages.of(m).look(quick, bound, m.Source)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) {
 			ws.node.o.Log.Error("cannot count a mount", "mount", m.Name, "error", err)
@@ -117,12 +117,11 @@ func (ws *workspace) separateUser(user string) string {
 	return user
 }
 
-// otherMounts refuses a command while commands with other mounts run. Such a command could change the
-// places that this command's mounts are to lie over. If their mounts are unknown, it refuses beside any
-// command of another user. mu is held.
-func (ws *workspace) otherMounts(mounts, user string) error {
+// refuseBeside refuses a command while commands run that it must not share a sandbox with. A command with other
+// mounts could change the places that this command's mounts are to lie over. mu is held.
+func (ws *workspace) refuseBeside(wanted sharing) error {
 	for _, e := range ws.execs.live() {
-		if e.mounts != mounts || e.user != user {
+		if e.shared != wanted {
 			return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, e.ID())
 		}
 	}

@@ -59,7 +59,7 @@ func TestACrashForgetsNoStart(t *testing.T) {
 	ensure(t, n, Key{"t", "s"})
 	ask(t, n, "ended")
 	ask(t, n, "started")
-	n.execs.Wait()
+	n.capacity.wait()
 	all, err := readJournal(n.o.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ type Task struct {
 // RunInside runs a command of the service in the session's own sandbox, to its end. The command is no exec
 // and has no network of its own. The workspace's files can influence it. The end of ctx ends it.
 func (n *Node) RunInside(ctx context.Context, c Call, t Task) (Outcome, error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -68,10 +68,10 @@ func (s *session) task(ctx context.Context, c Call, t Task, spec Sandbox, over f
 		return Outcome{}, err
 	}
 	defer done()
-	if err := s.node.reserve(s); err != nil {
+	if err := s.node.capacity.reserve(s.key); err != nil {
 		return Outcome{}, err
 	}
-	defer s.node.unreserve(s)
+	defer s.node.capacity.release(s.key)
 	limits := spec.Limits
 	if t.Timeout > 0 {
 		limits.Timeout = min(t.Timeout, limits.MaxTimeout)

@@ -52,7 +52,7 @@ func TestACommandWaitsForATerminalAlone(t *testing.T) {
 	if err := <-started; err != nil {
 		t.Error(err)
 	}
-	n.execs.Wait()
+	n.capacity.wait()
 }
 
 func TestACommandWaitsForATerminalForAWhile(t *testing.T) {
@@ -74,6 +74,6 @@ func TestACommandWaitsForATerminalForAWhile(t *testing.T) {
 		if _, _, err := n.Start(ctx, testCall("two"), Spec{Argv: []string{"two"}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("there is no waiter: %v", err)
 		}
-		n.execs.Wait()
+		n.capacity.wait()
 	})
 }

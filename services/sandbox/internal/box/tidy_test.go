@@ -33,7 +33,7 @@ func TestAnImportThatTakesLongHoldsUpNoHousekeeping(t *testing.T) {
 	tidied := make(chan struct{})
 	go func() {
 		n.tidy()
-		n.clearUp(t.Context())
+		n.reclaimer.clearUp(t.Context())
 		close(tidied)
 	}()
 	select {
@@ -64,7 +64,7 @@ func TestAllResultsAboveTheNumberGo(t *testing.T) {
 	}
 	n.tidy()
 	kept, err := n.List(testCall("").Key)
-	if err != nil || len(kept) != n.o.KeepFinished {
+	if err != nil || len(kept) != n.o.Keep.Finished {
 		t.Errorf("%d are kept, %v", len(kept), err)
 	}
 	if len(kept) == 0 || kept[len(kept)-1] != last {

@@ -138,7 +138,7 @@ func (w *Workspace) Reserve(bytes, inodes int64) error {
 	if why != "" {
 		return fmt.Errorf("%w: with this change %s", ErrWorkspaceFull, why)
 	}
-	if err := w.s.node.reserveQuota(w.slot, bytes, inodes); err != nil {
+	if err := w.s.node.slots.reserve(w.slot, bytes, inodes); err != nil {
 		return err
 	}
 	if bytes > 0 {

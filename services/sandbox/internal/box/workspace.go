@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 )
@@ -18,10 +16,10 @@ import (
 type workspace struct {
 	location
 
-	execs  *execs  // of its session
-	usage  tally   // its size
-	kept   rwMutex // write-locked while snapshots are removed
-	starts rwMutex // write-locked while nothing may start
+	execs  *execs // of its session
+	usage  tally  // its size
+	kept   mutex  // write-locked while snapshots are removed
+	starts mutex  // write-locked while nothing may start
 
 	mu   mutex // guards what follows
 	meta *meta // nil when there is no workspace
@@ -83,7 +81,7 @@ func (n *Node) Import(c Call, fill func(*Workspace) error) (Ensured, error) {
 
 // ensure is Ensure, or Import if importID is set.
 func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID string) (Ensured, error) {
-	s, leave, err := n.enter(c.Key)
+	s, leave, err := n.sessions.enter(c.Key)
 	if err != nil {
 		return Ensured{}, err
 	}
@@ -177,12 +175,12 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 	if err := s.node.checkDiskSpace(); err != nil {
 		return err
 	}
-	if err := s.node.discard(s.dir); err != nil {
+	if err := s.node.dir.discard(s.dir); err != nil {
 		return fmt.Errorf("clear the leftovers of an interrupted start: %w", err)
 	}
 	var sp *spare
 	if m.Import == "" { // imported files may lie in the places of mounts
-		sp = s.node.claimSpare()
+		sp = s.node.spares.claim()
 	}
 	var slot int
 	if sp != nil {
@@ -199,8 +197,8 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 			s.node.o.Runner.Stop(s.path("workspace"))
 			s.workspace.meta = nil
 			s.workspace.usage.forget()
-			_ = s.node.discard(s.dir)
-			s.node.freeSlot(slot)
+			_ = s.node.dir.discard(s.dir)
+			s.node.slots.free(slot)
 		}
 	}()
 	m.Slot = slot
@@ -235,7 +233,7 @@ func (s *session) create(m *meta, user string, seed func(*Workspace) error) (err
 // exists records on disk that the workspace exists.
 func (ws *workspace) exists(m *meta) error {
 	if m.Import != "" { // it counts from now on, and the next export removes its source
-		if err := unix.Syncfs(int(ws.node.lock.Fd())); err != nil {
+		if err := ws.node.dir.sync(); err != nil {
 			return fmt.Errorf("sync the imported files: %w", err)
 		}
 	}
@@ -275,7 +273,7 @@ func (s *session) view() *Workspace {
 
 // View returns a session's workspace for reading. The caller must call release.
 func (n *Node) View(k Key, generation int64) (w *Workspace, release func(), err error) {
-	s, leave, err := n.enter(k)
+	s, leave, err := n.sessions.enter(k)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,7 +52,7 @@ var described = map[string]func() proto.Message{
 	"move":  func() proto.Message { return &sandboxv1.MoveFileResponse{} },
 }
 
-// Recover implements box.Options.Recover. The file of a step shows whether the step was taken. A snapshot
+// Recover implements box.Upkeep.Recover. The file of a step shows whether the step was taken. A snapshot
 // exists or not. A change of many steps is finished, unless something else was begun since.
 func Recover(w *box.Workspace, i box.Interrupted) ([]byte, box.Fate) {
 	switch i.Method {

@@ -2,7 +2,9 @@ package box
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -19,6 +21,32 @@ const (
 	inodeBytes = 4096
 )
 
+// floor ends commands while less of the disk that they write to is free than must be. It is safe for
+// concurrent use.
+type floor struct {
+	space DiskSpace // nil: no command is ended for room
+	log   *slog.Logger
+	now   func() time.Time
+	guard sync.WaitGroup // the goroutine that keeps the floor
+	quit  chan struct{}  // closed when no command will run any more
+	end   func()         // closes quit, once
+
+	mu      sync.Mutex            // guards what follows
+	running map[*running]struct{} // the commands that run
+	guarded bool                  // a goroutine keeps the floor
+}
+
+func newFloor(space DiskSpace, log *slog.Logger, now func() time.Time) *floor {
+	quit := make(chan struct{})
+	return &floor{space: space, log: log, now: now, running: map[*running]struct{}{}, quit: quit, end: sync.OnceFunc(func() { close(quit) })}
+}
+
+// close ends the guard, once no command will run any more.
+func (f *floor) close() {
+	f.end()
+	f.guard.Wait()
+}
+
 // running is a command that runs.
 type running struct {
 	session *session
@@ -27,25 +55,30 @@ type running struct {
 	begun   time.Time
 	size    Usage // of the workspace when it began, if sized
 	sized   bool
-	stopped bool // it is being ended to make room; guarded by the node's mu
+	stopped bool // it is being ended to make room; guarded by the floor's mu
 }
 
 // runs registers a command that runs, until the returned function is called.
 func (s *session) runs(p Process, stop func(Outcome)) (ended func()) {
-	n := s.node
-	r := &running{session: s, process: p, stop: stop, begun: n.o.Now()}
+	f := s.node.floor
+	r := &running{session: s, process: p, stop: stop, begun: f.now()}
 	r.size, r.sized = s.workspace.usage.last()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.running[r] = struct{}{}
-	if n.o.DataSpace != nil && !n.guarded {
-		n.guarded = true
-		n.guard.Go(n.keepFloor)
+	return f.add(r)
+}
+
+// add registers a command that runs, and begins to keep the floor.
+func (f *floor) add(r *running) (ended func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[r] = struct{}{}
+	if f.space != nil && !f.guarded {
+		f.guarded = true
+		f.guard.Go(f.keep)
 	}
 	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.running, r)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.running, r)
 	}
 }
 
@@ -59,10 +92,10 @@ type activeSession struct {
 
 // activeSessions returns the active sessions: the one that has written most first, and of two equal ones the
 // one that began later.
-func (n *Node) activeSessions() []*activeSession {
-	n.mu.Lock()
+func (f *floor) activeSessions() []*activeSession {
+	f.mu.Lock()
 	of := map[*session]*activeSession{}
-	for r := range n.running {
+	for r := range f.running {
 		if r.stopped {
 			continue
 		}
@@ -73,7 +106,7 @@ func (n *Node) activeSessions() []*activeSession {
 		}
 		a.commands = append(a.commands, r)
 	}
-	n.mu.Unlock()
+	f.mu.Unlock()
 	all := make([]*activeSession, 0, len(of))
 	for _, a := range of {
 		a.measure()
@@ -100,46 +133,46 @@ func (a *activeSession) measure() {
 	a.wrote = grown + written
 }
 
-// keepFloor ends commands while less of the disk is free than must be, as long as commands run.
-func (n *Node) keepFloor() {
+// keep ends commands while less of the disk is free than must be, as long as commands run.
+func (f *floor) keep() {
 	pause := time.NewTimer(floorPause)
 	defer pause.Stop()
 	for {
 		select {
-		case <-n.quit:
+		case <-f.quit:
 			return
 		case <-pause.C:
 		}
-		n.mu.Lock()
-		n.guarded = len(n.running) > 0
-		goOn := n.guarded
-		n.mu.Unlock()
+		f.mu.Lock()
+		f.guarded = len(f.running) > 0
+		goOn := f.guarded
+		f.mu.Unlock()
 		if !goOn {
 			return
 		}
-		n.endHeaviestWriter()
+		f.endHeaviestWriter()
 		pause.Reset(floorPause)
 	}
 }
 
 // endHeaviestWriter ends the commands of one session if the disk is nearly full: of the one that has written most. It
 // spares sessions that have written little, unless the disk has lost half of the room that must stay free.
-func (n *Node) endHeaviestWriter() {
-	short := n.o.DataSpace.Check()
-	if short == nil || !n.o.DataSpace.Tight() { // the second: its room is unknown
+func (f *floor) endHeaviestWriter() {
+	short := f.space.Check()
+	if short == nil || !f.space.Tight() { // the second: its room is unknown
 		return
 	}
-	all := n.activeSessions()
-	if len(all) == 0 || all[0].wrote < minWrittenBytes && !n.o.DataSpace.Low() {
+	all := f.activeSessions()
+	if len(all) == 0 || all[0].wrote < minWrittenBytes && !f.space.Low() {
 		return
 	}
 	most := all[0]
-	n.o.Log.Warn("the disk is nearly full: ending the commands of the session that wrote most", "session", most.session.key.Session, "commands", len(most.commands), "bytes", most.wrote, "error", short)
-	n.mu.Lock()
+	f.log.Warn("the disk is nearly full: ending the commands of the session that wrote most", "session", most.session.key.Session, "commands", len(most.commands), "bytes", most.wrote, "error", short)
+	f.mu.Lock()
 	for _, r := range most.commands {
 		r.stopped = true
 	}
-	n.mu.Unlock()
+	f.mu.Unlock()
 	for _, r := range most.commands {
 		r.stop(overLimit(DiskLimit, hitDisk, "the command was ended because "+short.Error()+". What it has written to the workspace is kept. Write less at a time, or ask the operator for room"))
 	}
@@ -152,25 +185,25 @@ func (n *Node) endHeaviestWriter() {
 			return
 		}
 	}
-	n.awaitSpace()
+	f.awaitSpace()
 }
 
 // awaitSpace waits until the floor holds, because a file system may free the space of deleted files late. It
 // gives up when that takes long, or when what is free falls further.
-func (n *Node) awaitSpace() {
-	bytes, inodes := n.o.DataSpace.Free()
+func (f *floor) awaitSpace() {
+	bytes, inodes := f.space.Free()
 	late := time.NewTimer(spacePatience)
 	defer late.Stop()
 	look := time.NewTicker(floorPause)
 	defer look.Stop()
-	for n.o.DataSpace.Check() != nil {
-		b, i := n.o.DataSpace.Free()
+	for f.space.Check() != nil {
+		b, i := f.space.Free()
 		if bytes-b >= minWrittenBytes || inodes-i >= minWrittenBytes/inodeBytes {
 			return
 		}
 		bytes, inodes = max(bytes, b), max(inodes, i)
 		select {
-		case <-n.quit:
+		case <-f.quit:
 			return
 		case <-late.C:
 			return

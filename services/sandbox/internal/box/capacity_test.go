@@ -37,18 +37,18 @@ func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *
 		{64, append(of(62, 1), 2, 0), 0, false}, // all are in use
 	} {
 		t.Run(fmt.Sprintf("of %d places %.20q are in use", tc.places, fmt.Sprint(tc.have)), func(t *testing.T) {
-			n := &Node{o: Options{MaxExecs: tc.places}}
-			var last *session
-			for _, have := range tc.have {
-				last = &session{}
-				if last.places = have; have > 0 { // it had less than its share then
-					n.active, n.busy = n.active+have, n.busy+1
+			c := newCapacity(tc.places)
+			var last Key
+			for i, have := range tc.have {
+				last = Key{"t", fmt.Sprint("s", i)}
+				if have > 0 { // it had less than its share then
+					c.active, c.taken[last] = c.active+have, have
 				}
 			}
 			more := -1
 			var err error
 			for ; err == nil; more++ {
-				err = n.reserve(last)
+				err = c.reserve(last)
 			}
 			if more != tc.more || !errors.Is(err, ErrTooManyExecs) || strings.Contains(err.Error(), "with fewer than") != tc.share {
 				t.Errorf("it may run %d more: %v", more, err)
@@ -59,19 +59,36 @@ func TestTheLastQuarterOfANodesPlacesIsForSessionsThatHaveLessThanTheirShare(t *
 
 // Whatever ends, the node counts as it did before.
 func TestPlacesComeBack(t *testing.T) {
-	n := openNode(t, options(t, &filling{}))
-	s := newSession(n, Key{"t", "s"})
+	c, k := newCapacity(10), Key{"t", "s"}
 	for range 3 {
-		if err := n.reserve(s); err != nil {
+		if err := c.reserve(k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 3 {
-		n.unreserve(s)
+		c.release(k)
 	}
-	if n.active != 0 || n.busy != 0 || s.places != 0 {
-		t.Errorf("%d places are in use, of %d sessions, and %d of one", n.active, n.busy, s.places)
+	c.wait()
+	if c.active != 0 || len(c.taken) != 0 {
+		t.Errorf("%d places are in use, of %d sessions", c.active, len(c.taken))
 	}
+}
+
+func TestOnlyOneSandboxIsMadeAheadAtATime(t *testing.T) {
+	c := newCapacity(1)
+	if first, second := c.reserveWarm(), c.reserveWarm(); !first || second {
+		t.Errorf("the first is reserved: %v, the second: %v", first, second)
+	}
+	c.releaseWarm()
+	if !c.reserveWarm() {
+		t.Error("none is reserved after the first")
+	}
+	c.releaseWarm()
+	c.close()
+	if err := c.reserve(Key{"t", "s"}); c.reserveWarm() || !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed node reserves a place: %v", err)
+	}
+	c.wait()
 }
 
 // What the service itself runs in a session takes a place as its commands do.

@@ -81,8 +81,8 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 				}
 				execs[session] = e
 			}
-			n.o.DataSpace = room
-			n.endHeaviestWriter()
+			n.floor.space = room
+			n.floor.endHeaviestWriter()
 			for _, e := range execs {
 				if e.Outcome() != nil {
 					t.Error("a command was ended while there was room")
@@ -90,7 +90,7 @@ func TestTheSessionThatWroteMostMakesRoom(t *testing.T) {
 			}
 			room.full, room.low = true, tc.low
 			for range tc.rounds {
-				n.endHeaviestWriter()
+				n.floor.endHeaviestWriter()
 			}
 			for session, e := range execs {
 				if !strings.Contains(tc.ended, session) {
@@ -121,8 +121,8 @@ func TestOnlyTheDiskOfTheDataEndsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	all.full, all.low = true, true
-	n.o.DataSpace = &disk{}
-	n.endHeaviestWriter()
+	n.floor.space = &disk{}
+	n.floor.endHeaviestWriter()
 	if e.mu.Lock(); e.stopped != nil {
 		t.Error("the command was ended:", e.stopped.Message)
 	}
@@ -159,12 +159,12 @@ func TestSpaceThatIsFreedLateSparesTheNextSession(t *testing.T) {
 		execs[session] = e
 	}
 	disk := &lateDisk{looks: 3}
-	n.o.DataSpace = disk
-	n.endHeaviestWriter()
+	n.floor.space = disk
+	n.floor.endHeaviestWriter()
 	if disk.full {
 		t.Error("it did not wait")
 	}
-	n.endHeaviestWriter()
+	n.floor.endHeaviestWriter()
 	<-execs["a"].done
 	if e := execs["b"]; e.Outcome() != nil {
 		t.Errorf("the next session: %+v", e.Outcome())
@@ -182,7 +182,7 @@ func TestAnUnknownSizeIsNoGrowth(t *testing.T) {
 	fill(t, e.session(t), "a", "b", "c", "d")
 	e.stop(Outcome{Reason: Cancelled})
 	<-e.done
-	s, leave, err := n.enter(Key{"t", "s"})
+	s, leave, err := n.sessions.enter(Key{"t", "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestAnUnknownSizeIsNoGrowth(t *testing.T) {
 func TestATaskEndsWhileTheNodeEndsIt(t *testing.T) {
 	n := openNode(t, options(t, &hold{}))
 	ensure(t, n, Key{"t", "s"})
-	s, leave, err := n.enter(Key{"t", "s"})
+	s, leave, err := n.sessions.enter(Key{"t", "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +215,9 @@ func TestATaskEndsWhileTheNodeEndsIt(t *testing.T) {
 	}
 	looked := make(chan struct{})
 	over := func() (limit, why string) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for r := range n.running { // which the node has chosen before
+		n.floor.mu.Lock()
+		defer n.floor.mu.Unlock()
+		for r := range n.floor.running { // which the node has chosen before
 			go func() { r.stop(Outcome{Reason: DiskLimit}); close(looked) }()
 		}
 		return "", ""
@@ -239,9 +239,9 @@ func TestTheGrowthOfAWorkspaceIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, e.session(t), "a", "b")
-	for end := time.Now().Add(10 * time.Second); n.activeSessions()[0].wrote != 2*4096+2*inodeBytes; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); n.floor.activeSessions()[0].wrote != 2*4096+2*inodeBytes; <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d bytes", n.activeSessions()[0].wrote)
+			t.Fatalf("%d bytes", n.floor.activeSessions()[0].wrote)
 		}
 	}
 }
