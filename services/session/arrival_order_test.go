@@ -49,6 +49,35 @@ func TestTurnsThatStopAnotherRunInTheOrderInWhichTheyCame(t *testing.T) {
 	}
 }
 
+// TestATurnThatIsStoppedWhileItsAnswerEndsMakesRoomForWhatStoppedIt lets the messages arrive when the model has said all.
+// The watcher of the inbox sees none of them.
+func TestATurnThatIsStoppedWhileItsAnswerEndsMakesRoomForWhatStoppedIt(t *testing.T) {
+	for name, on := range map[string]sessionv1.OnActive{
+		"interrupt": sessionv1.OnActive_ON_ACTIVE_INTERRUPT, "rollback": sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var db *faulty.Store
+			f := startFaulty(t, arrivals, func(s *faulty.Store) { db = s })
+			ctx := t.Context()
+			s, turn := f.talk(ctx, t)
+			watcher, ending := db.Hold(faulty.Inbox, 1, faulty.Before), db.Hold(faulty.Inbox, 2, faulty.Before)
+			queued := f.arrive(ctx, t, s, "queued", sessionv1.OnActive_ON_ACTIVE_QUEUE)
+			<-watcher.Reached
+			<-ending.Reached
+			f.arrive(ctx, t, s, "first", on)
+			ending.Resume()
+			f.waitForEnd(ctx, t, queued.Name)
+			watcher.Resume()
+			if got, want := order(f.log(ctx, t, s)), []string{"talk", "first", "queued"}; !slices.Equal(got, want) {
+				t.Errorf("the turns ended in the order %q, want %q", got, want)
+			}
+			if end := f.get(ctx, t, turn.Name); end.State != sessionv1.TurnState_TURN_STATE_INTERRUPTED {
+				t.Errorf("the turn that was stopped ended %v", end)
+			}
+		})
+	}
+}
+
 // ending is a store with a hook before each commit that ends a turn.
 type ending struct {
 	store.Store

@@ -6,7 +6,6 @@ package inbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -51,19 +50,24 @@ func (b *Inbox) Each(sc state.Scope, take func(store.Command) error) error {
 	return nil
 }
 
-// SteerWaits reports whether a message waits to join the active turn, which is about to end. It
-// returns true when it cannot know: the loop looks again.
-func (b *Inbox) SteerWaits(sc state.Scope) bool {
-	if !sc.Active.MayStep() {
-		return false
-	}
-	if len(sc.Active.Run.Steer) > 0 {
-		return true
-	}
+// Waits reports what waits for the active turn, which is about to end: a message that joins it, and a
+// request to stop it. Both are true when it cannot know: the loop looks again.
+func (b *Inbox) Waits(sc state.Scope) (joins, stops bool) {
+	joins = len(sc.Active.Run.Steer) > 0
 	commands, err := sc.Store.Inbox(sc.Outlasting(), sc.Lease)
-	return err != nil || slices.ContainsFunc(commands, func(c store.Command) bool {
-		return c.Target == sc.Active.ID && !b.taken[c.ID]
-	})
+	for _, c := range commands {
+		if b.taken[c.ID] {
+			continue
+		}
+		joins = joins || c.Target == sc.Active.ID
+		stops = stops || stopsTurn(c) && c.TurnID == sc.Active.ID
+	}
+	return (joins || err != nil) && sc.Active.MayStep(), stops || err != nil
+}
+
+// stopsTurn reports whether a command asks to stop a turn.
+func stopsTurn(c store.Command) bool {
+	return c.Kind == store.CommandInterrupt || c.Kind == store.CommandRollback
 }
 
 // Watch calls interrupt with the turn of each interrupt in the inbox, whenever the inbox was
@@ -88,7 +92,7 @@ func (b *Inbox) Watch(ctx context.Context, s *state.Session, interrupt func(turn
 			continue
 		}
 		for _, c := range commands {
-			if c.Kind == store.CommandInterrupt || c.Kind == store.CommandRollback {
+			if stopsTurn(c) {
 				interrupt(c.TurnID)
 			}
 		}

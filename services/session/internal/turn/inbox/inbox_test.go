@@ -38,28 +38,42 @@ func TestACommandIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestWhetherAMessageWaitsToJoin(t *testing.T) {
+func TestWhatWaitsForATurnThatIsAboutToEnd(t *testing.T) {
 	for name, c := range map[string]struct {
-		prepare func(*turntest.Fixture, *Inbox)
-		want    bool
+		prepare      func(*turntest.Fixture, *Inbox)
+		joins, stops bool
 	}{
-		"nothing":          {func(*turntest.Fixture, *Inbox) {}, false},
-		"in the inbox":     {func(f *turntest.Fixture, _ *Inbox) { f.Store.Commands = []store.Command{{ID: 1, Target: "t1"}} }, true},
-		"for another turn": {func(f *turntest.Fixture, _ *Inbox) { f.Store.Commands = []store.Command{{ID: 1, Target: "t0"}} }, false},
+		"nothing":              {func(*turntest.Fixture, *Inbox) {}, false, false},
+		"a message that joins": {inInbox(store.Command{ID: 1, Kind: store.CommandTurn, TurnID: "t2", Target: "t1"}), true, false},
+		"one for another turn": {inInbox(store.Command{ID: 1, Kind: store.CommandTurn, TurnID: "t2", Target: "t0"}), false, false},
+		"a queued message":     {inInbox(store.Command{ID: 1, Kind: store.CommandTurn, TurnID: "t2"}), false, false},
+		"an interrupt":         {inInbox(store.Command{ID: 1, Kind: store.CommandInterrupt, TurnID: "t1"}), false, true},
+		"a rollback":           {inInbox(store.Command{ID: 1, Kind: store.CommandRollback, TurnID: "t1"}), false, true},
+		"a late interrupt":     {inInbox(store.Command{ID: 1, Kind: store.CommandInterrupt, TurnID: "t0"}), false, false},
+		"both":                 {inInbox(store.Command{ID: 1, Target: "t1"}, store.Command{ID: 2, Kind: store.CommandInterrupt, TurnID: "t1"}), true, true},
 		"taken": {func(f *turntest.Fixture, b *Inbox) {
-			f.Store.Commands, b.taken[1] = []store.Command{{ID: 1, Target: "t1"}}, true
-		}, false},
-		"behind the turn":      {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer = []string{"t2"} }, true},
-		"the limit is reached": {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer, f.Active.Proto.Steps = []string{"t2"}, 10 }, false},
+			inInbox(store.Command{ID: 1, Target: "t1"})(f, b)
+			b.taken[1] = true
+		}, false, false},
+		"behind the turn":      {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer = []string{"t2"} }, true, false},
+		"the limit is reached": {func(f *turntest.Fixture, _ *Inbox) { f.Active.Run.Steer, f.Active.Proto.Steps = []string{"t2"}, 10 }, false, false},
+		"a stop, at the limit": {func(f *turntest.Fixture, b *Inbox) {
+			inInbox(store.Command{ID: 1, Kind: store.CommandInterrupt, TurnID: "t1"})(f, b)
+			f.Active.Proto.Steps = 10
+		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, b := turntest.New(t, agent.Spec{}), New()
 			c.prepare(f, b)
-			if got := b.SteerWaits(f.Scope); got != c.want {
-				t.Errorf("got %v", got)
+			if joins, stops := b.Waits(f.Scope); joins != c.joins || stops != c.stops {
+				t.Errorf("joins %v, stops %v", joins, stops)
 			}
 		})
 	}
+}
+
+func inInbox(all ...store.Command) func(*turntest.Fixture, *Inbox) {
+	return func(f *turntest.Fixture, _ *Inbox) { f.Store.Commands = all }
 }
 
 func TestAnInterruptIsSeenWhenTheInboxIsWoken(t *testing.T) {

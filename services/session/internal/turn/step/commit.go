@@ -68,6 +68,10 @@ func (s *Stepper) commitCalls(sc state.Scope, write store.Write, m *sessionv1.Me
 
 // commitEnd ends the turn with a message without calls.
 func (s *Stepper) commitEnd(sc state.Scope, write store.Write, stopReason string) (state.Outcome, error) {
+	joins, stops := s.Inbox.Waits(sc)
+	if stops {
+		return state.Outcome{}, commitWithoutEnd(sc, write) // the loop stops the turn, before any that is queued
+	}
 	switch stopReason {
 	case "max_tokens":
 		if d := s.Spend.Lowered(); d != nil {
@@ -78,12 +82,16 @@ func (s *Stepper) commitEnd(sc state.Scope, write store.Write, stopReason string
 		return state.Ended(write, sessionv1.TurnState_TURN_STATE_FAILED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_MODEL_REFUSAL,
 			"The model refused to answer. Rephrase the message, or create a new session.")), nil
 	default:
-		if s.Inbox.SteerWaits(sc) {
-			write.Turns = []*store.TurnRow{sc.Active.Row()}
-			return state.Outcome{}, sc.Commit(write) // the loop takes the message in, or ends the turn
+		if joins {
+			return state.Outcome{}, commitWithoutEnd(sc, write) // the loop takes the message in, or ends the turn
 		}
 		return Conclude(sc, write)
 	}
+}
+
+func commitWithoutEnd(sc state.Scope, write store.Write) error {
+	write.Turns = []*store.TurnRow{sc.Active.Row()}
+	return sc.Commit(write)
 }
 
 // plausibleUsage returns the usage that settles the reservation of an answer. If the provider's

@@ -83,10 +83,16 @@ func (s *Stepper) answerFinish(sc state.Scope, write *store.Write, m *sessionv1.
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn continues: "+err.Error()+". Fix it and call finish again."
 		case cut:
 			outcome, text = sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR, "The turn continues: your answer was cut off after this call. Call finish again when all is done."
-		case s.Inbox.SteerWaits(sc):
-			text = "The turn continues: the user has sent another message meanwhile. Call finish again when that is done too."
 		default:
-			found = &v
+			joins, stops := s.Inbox.Waits(sc)
+			switch {
+			case stops:
+				text = "The turn is stopped on request."
+			case joins:
+				text = "The turn continues: the user has sent another message meanwhile. Call finish again when that is done too."
+			default:
+				found = &v
+			}
 		}
 		r := state.TextResult(u.CallId, outcome, text)
 		if err := sc.Active.SetResult(u.CallId, r); err != nil {
