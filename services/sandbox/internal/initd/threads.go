@@ -40,13 +40,15 @@ func (s *starter) haveThreads(n int) error {
 // process if it cannot create one, and a command may use up the sandbox's processes. Threads are not
 // released.
 //
-// n goroutines wait in the kernel at once, each in its own thread.
+// n goroutines wait in the kernel at once, each in its own thread. Meanwhile each may have a processor. With one for all,
+// each would wait for the runtime's monitor, which may sleep for 20 ms, to take it from the one before.
 func makeThreads(n int) error {
 	gate, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_SEMAPHORE)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(gate) }()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n + 1))
 	ended := make(chan struct{}, n)
 	for range n {
 		go func() {
