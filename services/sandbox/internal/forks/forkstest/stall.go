@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,9 @@ import (
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/forks"
 )
+
+// stalled is locked while a process is.
+var stalled sync.Mutex
 
 // while is how long a process is stalled: what does not wait for it is done long before.
 const while = 200 * time.Millisecond
@@ -38,6 +43,9 @@ func Stall(t *testing.T) {
 
 // stall has the process execute a program that is under a lease (fcntl(2)): the kernel tells the
 // lease's holder of it, with SIGIO, and has execve wait until the lease is given up.
+//
+// Nothing collects garbage meanwhile, and one process is stalled at a time. A collection stops the world, the thread that forks cannot stop, and so the lease
+// would stay until the kernel takes it away after 45 seconds (lease-break-time).
 func stall(ctx context.Context, program string) (<-chan error, error) {
 	if err := os.WriteFile(program, []byte("#!/bin/true\n"), 0o700); err != nil {
 		return nil, err
@@ -53,12 +61,16 @@ func stall(ctx context.Context, program string) (<-chan error, error) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		return nil, errors.Join(fmt.Errorf("take a lease: %w", err), f.Close())
 	}
+	stalled.Lock()
+	percent := debug.SetGCPercent(-1)
 	ended := make(chan error, 1)
 	go func() { ended <- exec.CommandContext(ctx, program).Run() }()
 	<-told
 	time.AfterFunc(while, func() { // to close it is not enough: the process has a copy
 		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 		_ = f.Close()
+		debug.SetGCPercent(percent)
+		stalled.Unlock()
 	})
 	return ended, nil
 }
