@@ -102,11 +102,13 @@ need-postgres:
 # One set of flags for all tests: each further set is a second full compile.
 # One package more than there are processors runs at a time, because tests often wait. Those that take longest begin first.
 # Vet is left to `make lint`, which runs all of it.
+# A program with the race detector sleeps a second before it exits, unless told otherwise.
 # Nobody debugs these programs: linking a hundred of them without tables for that is a quarter quicker.
 # The race detector leaves out SQLite, which is C by origin, and regular expressions. Both would take most of the time of the
 # tests that use them. It cannot leave out what synchronizes with generic types, as encoding/json does: the linker keeps one
 # copy of those for all packages.
 TESTFLAGS ?= -p $$(($$(nproc)+1)) -vet=off -race $(foreach p,modernc.org regexp unicode,-gcflags=$(p)/...=-race=false) -ldflags=-w -timeout 20m
+export GORACE ?= atexit_sleep_ms=0
 LONGEST := ./services/sandbox ./services/session ./services/allinone/e2e ./services/session/internal/store/sqlite
 WITH_POSTGRES = go run $(PREFIX)/services/internal/kit/cmd/withpostgres
 

@@ -8,12 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -198,15 +200,20 @@ var buildAttacker = sync.OnceValues(func() (string, error) {
 	return path, os.Chmod(dir, 0o755)
 })
 
-// built are the folders of programs that tests have built.
+// built are the folders of programs and the segment of shared memory that tests have made.
 var built struct {
 	sync.Mutex
 	folders []string
+	segment int
+	shared  bool
 }
 
 func removeBuilt() {
 	for _, dir := range built.folders {
 		_ = os.RemoveAll(dir)
+	}
+	if built.shared {
+		_, _ = unix.SysvShmCtl(built.segment, unix.IPC_RMID, nil)
 	}
 }
 
@@ -308,11 +315,17 @@ func newHost(t *testing.T) *host {
 	}
 	h.process = process.Process.Pid
 	t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
-	if id, err := unix.SysvShmGet(0x5ec2e7, 4096, 0o1666); err == nil {
-		t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
-	}
+	shareMemory()
 	return h
 }
+
+// shareMemory makes a segment of shared memory that all users of the host may read, once for all scenes.
+var shareMemory = sync.OnceFunc(func() {
+	id, err := unix.SysvShmGet(0x5ec2e7, 4096, 0o1666)
+	built.Lock()
+	defer built.Unlock()
+	built.segment, built.shared = id, err == nil
+})
 
 // serve counts who connects.
 func (h *host) serve(t *testing.T, l net.Listener) {
@@ -401,14 +414,13 @@ type row struct {
 
 // table gathers rows in the order of the attacks.
 type table struct {
-	rows    []*row
-	columns []string
+	mu   sync.Mutex
+	rows []*row
 }
 
 func (b *table) add(d driver, c category, a attack, outcome string) {
-	if len(b.columns) == 0 || b.columns[len(b.columns)-1] != d.String() {
-		b.columns = append(b.columns, d.String())
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, r := range b.rows {
 		if r.category == c.name && r.attack == a.name {
 			r.outcomes[d.String()] = outcome
@@ -423,11 +435,12 @@ func (b *table) write(t *testing.T) {
 	if *attacksTable == "" {
 		return
 	}
+	columns := b.columns()
 	var text strings.Builder
-	fmt.Fprintf(&text, "As user %d: %d attacks.\n\n| kind | attack | %s |\n|%s\n", os.Getuid(), len(b.rows), strings.Join(b.columns, " | "), strings.Repeat(" --- |", 2+len(b.columns)))
+	fmt.Fprintf(&text, "As user %d: %d attacks.\n\n| kind | attack | %s |\n|%s\n", os.Getuid(), len(b.rows), strings.Join(columns, " | "), strings.Repeat(" --- |", 2+len(columns)))
 	for _, r := range b.rows {
 		fmt.Fprintf(&text, "| %s | %s |", r.category, r.attack)
-		for _, c := range b.columns {
+		for _, c := range columns {
 			fmt.Fprintf(&text, " %s |", cell(r.outcomes[c]))
 		}
 		text.WriteString("\n")
@@ -435,6 +448,17 @@ func (b *table) write(t *testing.T) {
 	if err := appendTo(*attacksTable, text.String()+"\n"); err != nil {
 		t.Error(err)
 	}
+}
+
+// columns are the drivers that were attacked, in the order of their names.
+func (b *table) columns() []string {
+	all := map[string]bool{}
+	for _, r := range b.rows {
+		for d := range r.outcomes {
+			all[d] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func appendTo(name, text string) error {

@@ -77,9 +77,13 @@ func TestRacesOfPaths(t *testing.T) {
 	})
 }
 
-// play calls everything side by side for a while.
+// play calls everything side by side for a while, which `make prove` makes longer.
 func (r *race) play(t *testing.T, snapshot string) {
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	while := 3 * time.Second
+	if testing.Short() {
+		while = time.Second
+	}
+	ctx, stop := context.WithTimeout(t.Context(), while)
 	defer stop()
 	var wg sync.WaitGroup
 	for _, turn := range []func(context.Context, *testing.T){

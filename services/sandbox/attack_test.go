@@ -28,9 +28,11 @@ var attacks = []category{
 // process must not have been reached, its next command must run, and the host's files that
 // are open to all users must not have been touched.
 func TestAttacks(t *testing.T) {
-	t.Parallel() // to the attacks on pods: both wait most of the time
+	t.Parallel() // to the attacks on pods
 	var b table
+	t.Cleanup(func() { b.write(t) })
 	eachDriver(t, func(t *testing.T, d driver) {
+		t.Parallel() // attacks wait most of the time
 		s := newScene(t, d)
 		for _, c := range attacks {
 			t.Run(c.name, func(t *testing.T) {
@@ -40,7 +42,6 @@ func TestAttacks(t *testing.T) {
 			})
 		}
 	})
-	b.write(t)
 }
 
 // TestNeighboursAreOutOfReach runs two sessions side by side.

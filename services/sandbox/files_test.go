@@ -268,7 +268,7 @@ func TestAWatchTellsOfAFolderWithManyFiles(t *testing.T) {
 // Names may be long, and a page of them more than fits into one message.
 func TestAPageIsNoLargerThanAMessage(t *testing.T) {
 	c := open(t, sandbox.LevelBasic)
-	const many = 5000
+	const many = 2500 // of 3,500 bytes each
 	long := strings.Repeat(strings.Repeat("n", 250)+"/", 14)
 	c.bash(t, fmt.Sprintf("mkdir -p %[1]s; cd %[1]s; for i in {1..%[2]d}; do : > $i; done", long, many))
 	told := 0

@@ -276,9 +276,9 @@ var lowered = []struct {
 }{
 	{"memory", `python3 -c "x = bytearray(90 << 20)"; exit 0`,
 		&sandboxv1.ExecLimits{MemoryBytes: 48 << 20}, &sandboxv1.WorkspaceLimits{MemoryBytes: 48 << 20}, true, sandboxv1.ExitReason_EXIT_REASON_EXITED, "memory"},
-	{"processes", "for i in $(seq 30); do sleep 1 & done; wait",
+	{"processes", "sh -c 'for i in $(seq 30); do sleep 0.2 & done; wait'; exit 0", // bash would try again for seconds
 		&sandboxv1.ExecLimits{Processes: 10}, &sandboxv1.WorkspaceLimits{Processes: 10}, true, sandboxv1.ExitReason_EXIT_REASON_EXITED, "processes"},
-	{"processors", "timeout 2 sh -c 'while :; do :; done'; exit 0",
+	{"processors", "timeout 0.7 sh -c 'while :; do :; done'; exit 0",
 		&sandboxv1.ExecLimits{CpuMillis: 50}, &sandboxv1.WorkspaceLimits{CpuMillis: 50}, true, sandboxv1.ExitReason_EXIT_REASON_EXITED, "cpus"},
 	{"the size of a file", "exec head -c 200000 /dev/zero > big",
 		&sandboxv1.ExecLimits{FileBytes: 100_000}, &sandboxv1.WorkspaceLimits{FileBytes: 100_000}, false, sandboxv1.ExitReason_EXIT_REASON_FILE_LIMIT, "file-size"},

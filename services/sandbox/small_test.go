@@ -135,7 +135,7 @@ func startIn(t *testing.T, how string, flags uintptr, place string) string {
 	}
 	defer func() { _ = filter.Close() }()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", place+`exec "$@"`, "sh", program, "-test.run=^TestStartHere$", "-test.v")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, startHere + "=" + how + " " + filepath.Join(dir, "data")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "GORACE=atexit_sleep_ms=0", startHere + "=" + how + " " + filepath.Join(dir, "data")}
 	cmd.ExtraFiles = []*os.File{filter}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	if flags&syscall.CLONE_NEWUSER != 0 {
