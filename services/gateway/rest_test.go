@@ -363,7 +363,7 @@ func TestNothingOfAClientsHeadersReachesAService(t *testing.T) {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
 	_, md := f.last()
-	if p := md.Get("fairlead-principal-bin"); len(p) != 1 || p[0] != `{"tenant":"default","user":"default"}` {
+	if p := md.Get("fairlead-principal-bin"); len(p) != 1 || p[0] != `{"tenant":"default","user":"default","role":4}` {
 		t.Errorf("principal %q", p)
 	}
 	for k, v := range md {

@@ -192,7 +192,7 @@ func TestTwoTenantsNeverMeet(t *testing.T) {
 		cfg := configuration(t, level)
 		c := start(t, cfg)
 		for _, tenant := range []string{"blue", "red"} {
-			ctx := principal.With(t.Context(), principal.Principal{Tenant: tenant, User: "u"})
+			ctx := principal.With(t.Context(), principal.Service(tenant, "u"))
 			if !c.ensure(ctx, t).GetCreated() {
 				t.Errorf("the workspace of %s was there", tenant)
 			}

@@ -97,7 +97,7 @@ func startPods(t *testing.T, c sandbox.Config) *client {
 	if address == "" {
 		t.Fatal("the service with pods did not start")
 	}
-	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Default()))
+	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Service("default", "default")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func TestAMountThatShowsTooMuchIsRefusedAtTheStart(t *testing.T) {
 
 // as makes requests a user's.
 func as(ctx context.Context, user string) context.Context {
-	return principal.With(ctx, principal.Principal{Tenant: "default", User: user})
+	return principal.With(ctx, principal.Service("default", user))
 }
 
 // says runs a script as a user.

@@ -194,7 +194,7 @@ func TestWhatLiesWhereMountsAreToLieIsSetAside(t *testing.T) {
 // Who has a folder open in common with another sandbox can leave signs there.
 func TestNoSandboxHasACoverInCommonWithAnother(t *testing.T) {
 	test := func(t *testing.T, c *client) {
-		eve := principal.With(t.Context(), principal.Principal{Tenant: "other", User: "eve"})
+		eve := principal.With(t.Context(), principal.Service("other", "eve"))
 		other := *c
 		other.session = "sessions/two"
 		other.ensure(eve, t)

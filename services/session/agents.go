@@ -43,7 +43,7 @@ func newAgents(set *agent.Set, tools *remote.Tools, log *slog.Logger) *agents {
 // run asks until all agents fit. An unreachable tools service is not a fault of
 // the agents.
 func (a *agents) run(ctx context.Context) error {
-	ctx = principal.With(ctx, principal.Principal{Tenant: "default", User: "default"}) // names belong to no tenant
+	ctx = principal.With(ctx, principal.Service("default", "default")) // names belong to no tenant
 	again := time.NewTicker(a.every)
 	defer again.Stop()
 	for {

@@ -21,8 +21,8 @@ import (
 
 func TestTwoPeopleAnswerOneApproval(t *testing.T) {
 	f := start(t, asking)
-	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann"})
-	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob"})
+	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
+	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob", Role: principal.RoleOperator})
 	s := f.session(ann, t)
 	turn := f.create(ann, t, s, "write")
 	ask := f.waitForAsk(ann, t, s)

@@ -19,7 +19,7 @@ func (p *peers) emptiedStorage() string {
 
 func TestAUsersStorageIsDeletedOnceForARequest(t *testing.T) {
 	f := start(t, hello)
-	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann"})
+	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
 	for _, id := range []string{"one", "one", "two"} {
 		_, err := sessionv1.NewUserServiceClient(f.conn).DeleteUserStorage(ann, &sessionv1.DeleteUserStorageRequest{Name: "users/ann/storage", RequestId: id})
 		if err != nil {

@@ -435,8 +435,8 @@ func TestALimitAboveTheCeilingIsRefused(t *testing.T) {
 
 func TestTenantsNeverSeeEachOther(t *testing.T) {
 	f := start(t, hello)
-	a := principal.With(t.Context(), principal.Principal{Tenant: "a", User: "ann"})
-	b := principal.With(t.Context(), principal.Principal{Tenant: "b", User: "bob"})
+	a := principal.With(t.Context(), principal.Principal{Tenant: "a", User: "ann", Role: principal.RoleOperator})
+	b := principal.With(t.Context(), principal.Principal{Tenant: "b", User: "bob", Role: principal.RoleOperator})
 	for _, ctx := range []context.Context{a, b} {
 		if _, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{SessionId: "same", RequestId: "same"}); err != nil {
 			t.Fatal(err)

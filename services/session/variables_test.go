@@ -32,8 +32,8 @@ func (p *peers) lastWanted() *sandboxv1.EnsureWorkspaceRequest {
 func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)
-	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann"})
-	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob"})
+	ann := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
+	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob", Role: principal.RoleOperator})
 	for name, value := range map[string]string{"TOKEN": "of ann", "REGION": "north"} {
 		if _, err := users.SetUserVariable(ann, &sessionv1.SetUserVariableRequest{Name: "users/ann/variables/" + name, Value: value}); err != nil {
 			t.Fatal(err)
@@ -73,8 +73,8 @@ func TestATurnKeepsItsVariablesWhateverOthersAskFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, strings.ReplaceAll(building, "command: two", "command: block"))
 			ctx := deadline(t)
-			ann := principal.With(ctx, principal.Principal{Tenant: "acme", User: "ann"})
-			bob := principal.With(ctx, principal.Principal{Tenant: "acme", User: "bob"})
+			ann := principal.With(ctx, principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator})
+			bob := principal.With(ctx, principal.Principal{Tenant: "acme", User: "bob", Role: principal.RoleOperator})
 			users := sessionv1.NewUserServiceClient(f.conn)
 			if _, err := users.SetUserVariable(ann, &sessionv1.SetUserVariableRequest{Name: "users/ann/variables/TOKEN", Value: "of ann"}); err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ turns:` + summarizes + `
 // withToken is a user with a variable that tells whose it is.
 func (f *fixture) withToken(ctx context.Context, t *testing.T, user string) context.Context {
 	t.Helper()
-	ctx = principal.With(ctx, principal.Principal{Tenant: "acme", User: user})
+	ctx = principal.With(ctx, principal.Principal{Tenant: "acme", User: user, Role: principal.RoleOperator})
 	set := &sessionv1.SetUserVariableRequest{Name: "users/" + user + "/variables/TOKEN", Value: "of " + user}
 	if _, err := sessionv1.NewUserServiceClient(f.conn).SetUserVariable(ctx, set); err != nil {
 		t.Fatal(err)

@@ -412,7 +412,7 @@ func TestATakeoverIsRemembered(t *testing.T) {
 func TestTenantsDoNotMeet(t *testing.T) {
 	f := newFixture(t, nil)
 	f.must(bashCall("c1", "out mine"), outcomeOK)
-	other := principal.With(t.Context(), principal.Principal{Tenant: "other", User: "u"})
+	other := principal.With(t.Context(), principal.Service("other", "u"))
 	stream, err := f.calls.CallTool(other, bashCall("c1", "out theirs"))
 	if err != nil {
 		t.Fatal(err)

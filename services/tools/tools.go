@@ -82,6 +82,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	if d.Dial == nil {
 		d.Dial = func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) }
 	}
+	d.Sandbox = rpc.AsService(d.Sandbox)
 	self := store.Owner{ID: id.New(), Address: c.Advertise}
 	watch := operation.New(operation.Config{
 		Store: journal, Sandbox: d.Sandbox, Owner: self.ID, Lease: c.LeaseTTL, Keep: c.OperationKeep, Log: d.Log,

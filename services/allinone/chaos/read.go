@@ -57,7 +57,7 @@ func owner(s *record.Session) principal.Principal {
 	if s.Tenant == "" {
 		return principal.Default()
 	}
-	return principal.Principal{Tenant: s.Tenant, User: s.User}
+	return principal.Principal{Tenant: s.Tenant, User: s.User, Role: principal.RoleOperator}
 }
 
 // session completes the record of a session.

@@ -116,7 +116,7 @@ func TestAReplicaThatWakesUpStartsNothing(t *testing.T) {
 // refusesTheFirst sends what the first replica could send to each of them.
 func (p *pair) refusesTheFirst(t *testing.T, session string) {
 	t.Helper()
-	ctx := principal.With(t.Context(), principal.Default())
+	ctx := principal.With(t.Context(), principal.Service("default", "default"))
 	ref := &commonv1.CallRef{Session: session, Epoch: 1, CallId: "late"}
 	conn, err := rpc.Dial(p.options.addrs["sandbox-peer"])
 	if err != nil {

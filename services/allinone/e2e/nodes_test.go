@@ -165,7 +165,7 @@ func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
 	defer func() { _ = conn.Close() }()
 	files := sandboxv1.NewFileServiceClient(conn)
 	ask := func() error {
-		_, err := files.ListFiles(principal.With(t.Context(), principal.Default()), &sandboxv1.ListFilesRequest{Session: session, WorkspaceGeneration: generation})
+		_, err := files.ListFiles(principal.With(t.Context(), principal.Service("default", "default")), &sandboxv1.ListFilesRequest{Session: session, WorkspaceGeneration: generation})
 		return err
 	}
 	until(t, "node "+node+" answers", func() bool { return !strings.Contains(apierr.Code(ask()).String(), "Unavailable") })
@@ -242,7 +242,7 @@ func (f *fleet) copyMore(t *testing.T, session, node string, generation int64) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	snapshots, ctx := sandboxv1.NewSnapshotServiceClient(conn), principal.With(t.Context(), principal.Default())
+	snapshots, ctx := sandboxv1.NewSnapshotServiceClient(conn), principal.With(t.Context(), principal.Service("default", "default"))
 	call := &commonv1.CallRef{Session: session, Epoch: meta.Epoch, CallId: "more", Node: node, WorkspaceGeneration: generation}
 	_, err = snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: call})
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/session/demo"
 )
@@ -68,6 +69,7 @@ func (c demoCommand) Run(ctx context.Context, s stdio) (err error) {
 
 // demonstrate runs the demonstration on a server.
 func demonstrate(ctx context.Context, s stdio, h *host.Host, peers *grpc.ClientConn, url string) error {
+	ctx = principal.With(ctx, principal.Service("default", "default")) // it seeds and tests a workspace
 	return demonstration.Demonstration{
 		Files: demo.Files(), Source: "stats.sh", Test: "test.sh", Prompt: demo.Prompt,
 		URL: url, Peers: peers, Root: os.Getuid() == 0, Model: h.Model, Scripted: h.Scripted,

@@ -29,7 +29,7 @@ type peerTarget struct {
 
 // with connects and calls f.
 func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes sessionv1.NodeServiceClient) error) error {
-	conn, err := rpc.Dial(p.Peer, rpc.WithFallback(principal.Default()))
+	conn, err := rpc.Dial(p.Peer, rpc.WithFallback(principal.Service("default", "default")))
 	if err != nil {
 		return err
 	}

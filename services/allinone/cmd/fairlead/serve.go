@@ -15,6 +15,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/sandbox"
 )
@@ -93,7 +94,7 @@ func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) e
 			return nil
 		case <-on.all:
 		}
-		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(ended, &sandboxv1.GetCapabilitiesRequest{})
+		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(principal.With(ended, principal.Service("default", "default")), &sandboxv1.GetCapabilitiesRequest{})
 		if err == nil {
 			_, err = io.WriteString(out, banner(conf, on.addresses, box, h))
 		}

@@ -15,6 +15,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 )
 
@@ -132,7 +133,7 @@ func TestTheServicesMeetInTheProcess(t *testing.T) {
 	address := make(chan string, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx, func(_, at string) { address <- at }) }()
-	box, err := sandboxv1.NewWorkspaceServiceClient(h.Peers).GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	box, err := sandboxv1.NewWorkspaceServiceClient(h.Peers).GetCapabilities(principal.With(ctx, principal.Service("default", "default")), &sandboxv1.GetCapabilitiesRequest{})
 	if err != nil || box.GetLevel() == "" {
 		t.Errorf("sandbox: %v, %v", box, err)
 	}

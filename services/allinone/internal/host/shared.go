@@ -83,7 +83,7 @@ func (s *shared) server() *session.Server {
 
 // ask asks the server at an address for the name of its sandbox node.
 func ask(ctx context.Context, address string) (string, error) {
-	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Default()))
+	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Service("default", "default")))
 	if err != nil {
 		return "", err
 	}

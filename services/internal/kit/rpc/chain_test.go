@@ -269,8 +269,8 @@ func TestPeerPrincipal(t *testing.T) {
 	}}
 	cc := rpctest.Dial(t, n.RegisterPublic)
 	for name, want := range map[string]principal.Principal{
-		"the default one when the context has none": principal.Default(),
-		"the context's": {Tenant: "acme", User: "Zoë", Scopes: []string{"a", "b"}},
+		"a service when the context has none": principal.Service("default", "default"),
+		"the context's":                       {Tenant: "acme", User: "Zoë", Role: principal.RoleUser, Scopes: []string{"a", "b"}, Credential: "keys/k"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()

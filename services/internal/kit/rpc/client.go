@@ -92,6 +92,31 @@ func deadline(d time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
+// AsService returns a connection whose calls are made by a service of Fairlead, for the tenant and the user of
+// their context. A service reaches its peers through it, and has checked before what the user may do.
+func AsService(to grpc.ClientConnInterface) grpc.ClientConnInterface { return serviceConn{to} }
+
+type serviceConn struct{ grpc.ClientConnInterface }
+
+// Invoke implements grpc.ClientConnInterface.
+func (c serviceConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return c.ClientConnInterface.Invoke(asService(ctx), method, args, reply, opts...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (c serviceConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return c.ClientConnInterface.NewStream(asService(ctx), desc, method, opts...)
+}
+
+func asService(ctx context.Context) context.Context {
+	p, ok := principal.From(ctx)
+	if !ok {
+		return ctx
+	}
+	p.Role, p.Scopes = principal.RoleService, nil
+	return principal.With(ctx, p)
+}
+
 // Local is the in-memory listener of a program that has several services, with a connection to it.
 // Pass Conn to components as their peers and Local to Serve, which closes both.
 type Local struct {

@@ -172,7 +172,7 @@ func (s *serving) serveGRPC() {
 }
 
 func (s *serving) newGRPC(face string, streams scope) *grpc.Server {
-	srv := newServer(face, s.log, streams)
+	srv := newServer(face, s.log, streams, gateOf(s.components))
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.grpc = append(s.grpc, srv)

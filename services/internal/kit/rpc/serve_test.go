@@ -34,7 +34,7 @@ func TestServeFaces(t *testing.T) {
 		return in, nil
 	}
 	r := serve(t, everywhere(), web{p})
-	acme := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob"})
+	acme := principal.With(t.Context(), principal.Service("acme", "bob"))
 	inside := func(cc *grpc.ClientConn) error {
 		return cc.Invoke(acme, "/fairlead.test.v1.Inside/Take", newNote("x"), dynamicpb.NewMessage(note))
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
@@ -30,15 +31,26 @@ const (
 )
 
 // NewPeerServer returns a server with the interceptors and limits of the peer face. The caller registers
-// services, serves and stops it; programs use Serve instead.
-func NewPeerServer(log *slog.Logger) *grpc.Server {
-	return newServer("peer", log, context.Background())
+// services, serves and stops it; programs use Serve instead. Components that know the owners of sessions are
+// asked for them.
+func NewPeerServer(log *slog.Logger, components ...Component) *grpc.Server {
+	return newServer("peer", log, context.Background(), gateOf(components))
+}
+
+// gateOf returns the gate that asks the component that knows the owners of sessions.
+func gateOf(components []Component) *access.Gate {
+	for _, c := range components {
+		if s, ok := c.(access.Sessions); ok {
+			return access.NewGate(s)
+		}
+	}
+	return access.NewGate(nil)
 }
 
 // newServer makes the server of a face. The contexts of its streams end with draining.
 //
 //nolint:revive // draining is not the context of this call
-func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Server {
+func newServer(face string, log *slog.Logger, draining context.Context, gate *access.Gate) *grpc.Server {
 	unaryPrincipal, streamPrincipal := principal.UnaryPeer(), principal.StreamPeer()
 	streams := uint32(maxPeerStreams)
 	if face == "public" {
@@ -52,10 +64,10 @@ func newServer(face string, log *slog.Logger, draining context.Context) *grpc.Se
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(
 			recoverUnary(log), logUnary(log, face), apierr.UnaryServer(log),
-			unaryPrincipal, noteUnary, requestIDUnary, v.unary),
+			unaryPrincipal, noteUnary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
 		grpc.ChainStreamInterceptor(
 			recoverStream(log), logStream(log, face), apierr.StreamServer(log), drainStream(draining),
-			streamPrincipal, noteStream, requestIDStream, v.stream),
+			streamPrincipal, noteStream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),

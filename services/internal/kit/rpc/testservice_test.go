@@ -13,10 +13,12 @@ import (
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/fairlead/fairlead/services/internal/kit/access/accesstest"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // The kit knows no service, so its tests describe one: message Note {request_id, text, items}, with an RPC of each kind.
@@ -48,7 +50,7 @@ func describe() protoreflect.MessageDescriptor {
 	proto.SetExtension(whole, validate.E_Message, &validate.MessageRules{Cel: []*validate.Rule{{
 		Id: proto.String("key.reserved"), Message: proto.String("is reserved"), Expression: proto.String("this.key != 'reserved'"),
 	}}})
-	f, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+	f := accesstest.Register(&descriptorpb.FileDescriptorProto{
 		Name: proto.String("fairlead/test/v1/note.proto"), Package: proto.String("fairlead.test.v1"), Syntax: proto.String("proto3"),
 		MessageType: []*descriptorpb.DescriptorProto{
 			{Name: proto.String("Note"), Field: []*descriptorpb.FieldDescriptorProto{
@@ -60,10 +62,16 @@ func describe() protoreflect.MessageDescriptor {
 				field("key", 1, text(&validate.StringRules{Pattern: proto.String("^[a-z]+$")})),
 			}},
 		},
-	}, nil)
-	if err != nil {
-		panic(err)
-	}
+		Service: []*descriptorpb.ServiceDescriptorProto{
+			{Name: proto.String("Notes"), Method: []*descriptorpb.MethodDescriptorProto{
+				accesstest.Method("Take", ".fairlead.test.v1.Note", false, &accesstest.Option{Role: principal.RoleUser}),
+				accesstest.Method("Exchange", ".fairlead.test.v1.Note", true, &accesstest.Option{Role: principal.RoleUser}),
+			}},
+			{Name: proto.String("Inside"), Method: []*descriptorpb.MethodDescriptorProto{
+				accesstest.Method("Take", ".fairlead.test.v1.Note", false, &accesstest.Option{Role: principal.RoleService}),
+			}},
+		},
+	})
 	return f.Messages().ByName("Note")
 }
 

@@ -16,6 +16,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/sandbox"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
@@ -237,7 +238,7 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	local, server := rpc.NewLocal(), rpc.NewPeerServer(b.log) //nolint:contextcheck // it outlives none
+	local, server := rpc.NewLocal(rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(b.log) //nolint:contextcheck // it outlives none
 	s.RegisterPeer(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

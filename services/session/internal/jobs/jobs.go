@@ -181,7 +181,7 @@ func (r *Runner) run(ctx context.Context, j store.Job) {
 	ctx, span := r.tracer.Start(ctx, "job "+string(j.Kind), trace.WithAttributes(
 		attrKind.String(string(j.Kind)), attrTenant.String(j.Tenant), attribute.Int("fairlead.attempt", j.Attempt)))
 	defer span.End()
-	ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: User})
+	ctx = principal.With(ctx, principal.Service(j.Tenant, User))
 	begin := time.Now()
 	again, err := r.handle(ctx, j)
 	how := outcome(ctx, again, err)

@@ -185,7 +185,7 @@ func (n *Nodes) look(ctx context.Context) {
 // probe checks that a node answers and, if its name was not confirmed lately, that it
 // is the right node: another one may have got its address.
 func (n *Nodes) probe(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(principal.With(ctx, principal.Default()), probeTimeout)
+	ctx, cancel := context.WithTimeout(principal.With(ctx, principal.Service("default", "default")), probeTimeout)
 	defer cancel()
 	n.mu.Lock()
 	known := n.states[name].known

@@ -9,6 +9,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // Sandbox is the sandbox service, on all its nodes. A request goes to the node of its call or
@@ -22,7 +23,7 @@ type Sandbox struct {
 
 // NewSandbox returns the sandbox service behind a connection.
 func NewSandbox(to grpc.ClientConnInterface) *Sandbox {
-	c := conn{to}
+	c := conn{rpc.AsService(to)}
 	return &Sandbox{
 		health: healthpb.NewHealthClient(c), workspaces: sandboxv1.NewWorkspaceServiceClient(c),
 		snapshots: sandboxv1.NewSnapshotServiceClient(c), repositories: sandboxv1.NewRepositoryServiceClient(c),

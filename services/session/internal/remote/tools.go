@@ -7,6 +7,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // Tools is the tools service.
@@ -18,7 +19,7 @@ type Tools struct {
 
 // NewTools returns the tools service behind a connection.
 func NewTools(to grpc.ClientConnInterface) *Tools {
-	c := conn{to}
+	c := conn{rpc.AsService(to)}
 	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c)}
 }
 

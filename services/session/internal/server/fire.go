@@ -38,7 +38,7 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 		return nil, fmt.Errorf("read schedule %s: %w", row.Schedule.Name, err)
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
-	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User})
+	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User, Role: principal.RoleUser})
 	if fired.Turn, fired.Error, err = x.fire(ctx, k, row); err != nil {
 		return nil, err
 	}

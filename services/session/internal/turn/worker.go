@@ -140,7 +140,7 @@ func (w *Worker) Abandon(ctx context.Context) error { return lifecycle.Abandon(c
 // Run works until nothing is left to do, and releases the lease. It returns nil
 // then; after an error, the session must be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
-	ctx = principal.With(ctx, principal.Principal{Tenant: w.session.Lease.Tenant, User: "default"})
+	ctx = principal.With(ctx, principal.Service(w.session.Lease.Tenant, "default"))
 	if err := w.load(ctx); err != nil {
 		return err
 	}

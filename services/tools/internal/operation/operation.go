@@ -198,7 +198,7 @@ func as(ctx context.Context, o store.Operation) context.Context {
 	if o.Node != "" {
 		ctx = node.At(ctx, o.Node)
 	}
-	return principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: user})
+	return principal.With(ctx, principal.Service(o.Tenant, user))
 }
 
 // gone reports whether the sandbox does not know the exec, or no longer.

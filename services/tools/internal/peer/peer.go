@@ -14,6 +14,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -88,7 +89,7 @@ func (p *Peers) ask(ctx context.Context, address string, do func(context.Context
 	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, mark, "1"))
 	defer cancel()
-	err = do(ctx, toolsv1.NewCallServiceClient(conn))
+	err = do(ctx, toolsv1.NewCallServiceClient(rpc.AsService(conn)))
 	var own sendError
 	switch {
 	case err == nil:

@@ -268,9 +268,9 @@ const file_fairlead_session_v1_budget_service_proto_rawDesc = "" +
 	"\n" +
 	"window_end\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\twindowEnd\x12G\n" +
 	"\x12reserved_wall_time\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\x10reservedWallTime2\x9b\x01\n" +
-	"\rBudgetService\x12\x89\x01\n" +
-	"\vListBudgets\x12'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"'\xc2\xd5\x18\x10\b\x01\x12\fbudgets.read\x82\xd3\xe4\x93\x02\r\x12\v/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	" \x01(\v2\x19.google.protobuf.DurationR\x10reservedWallTime2\xa4\x01\n" +
+	"\rBudgetService\x12\x92\x01\n" +
+	"\vListBudgets\x12'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"0\xc2\xd5\x18\x19\b\x01\x12\fbudgets.read\x1a\asession\x82\xd3\xe4\x93\x02\r\x12\v/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_budget_service_proto_rawDescOnce sync.Once

@@ -3395,7 +3395,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\x96\x1a\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\x9f\x1a\n" +
 	"\x0eSessionService\x12\xa4\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
@@ -3417,8 +3417,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\"J\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\xaf\x01\n" +
 	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"D\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12\x85\x01\n" +
 	"\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse\"\x1b\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name0\x01\x12\x80\x01\n" +
-	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write(\x01\x12\x9b\x01\n" +
-	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"0\xc2\xd5\x18\x11\b\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n" +
+	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write(\x01\x12\xa4\x01\n" +
+	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"9\xc2\xd5\x18\x1a\b\x01\x12\rsessions.read\x1a\asession\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n" +
 	"\bConverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\"D\xc2\xd5\x18 \b\x02\x12\x0esessions.write\x1a\fopen.session\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions:converse(\x010\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (

@@ -30,7 +30,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairlead/session/v1/budget_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"S\n\x12ListBudgetsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"I\n\x13ListBudgetsResponse\x12\x32\n\x07\x62udgets\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.BudgetStatus\"\xdf\x02\n\x0c\x42udgetStatus\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x1b.fairlead.session.v1.Budget\x12\x13\n\x0bused_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12used_cost_nano_usd\x18\x05 \x01(\x03\x12\x31\n\x0eused_wall_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\x0freserved_tokens\x18\x07 \x01(\x03\x12\x1e\n\x16reserved_cost_nano_usd\x18\x08 \x01(\x03\x12.\n\nwindow_end\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x12reserved_wall_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration2\x9b\x01\n\rBudgetService\x12\x89\x01\n\x0bListBudgets\x12\'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"\'\xc2\xd5\x18\x10\x08\x01\x12\x0c\x62udgets.read\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairlead/session/v1/budget_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a!fairlead/session/v1/session.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"S\n\x12ListBudgetsRequest\x12=\n\x07session\x18\x01 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"I\n\x13ListBudgetsResponse\x12\x32\n\x07\x62udgets\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.BudgetStatus\"\xdf\x02\n\x0c\x42udgetStatus\x12\r\n\x05scope\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x1b.fairlead.session.v1.Budget\x12\x13\n\x0bused_tokens\x18\x04 \x01(\x03\x12\x1a\n\x12used_cost_nano_usd\x18\x05 \x01(\x03\x12\x31\n\x0eused_wall_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\x0freserved_tokens\x18\x07 \x01(\x03\x12\x1e\n\x16reserved_cost_nano_usd\x18\x08 \x01(\x03\x12.\n\nwindow_end\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x12reserved_wall_time\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration2\xa4\x01\n\rBudgetService\x12\x92\x01\n\x0bListBudgets\x12\'.fairlead.session.v1.ListBudgetsRequest\x1a(.fairlead.session.v1.ListBudgetsResponse\"0\xc2\xd5\x18\x19\x08\x01\x12\x0c\x62udgets.read\x1a\x07session\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/budgetsBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,7 +41,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTBUDGETSREQUEST'].fields_by_name['session']._loaded_options = None
   _globals['_LISTBUDGETSREQUEST'].fields_by_name['session']._serialized_options = b'\272H)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._loaded_options = None
-  _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._serialized_options = b'\302\325\030\020\010\001\022\014budgets.read\202\323\344\223\002\r\022\013/v1/budgets'
+  _globals['_BUDGETSERVICE'].methods_by_name['ListBudgets']._serialized_options = b'\302\325\030\031\010\001\022\014budgets.read\032\007session\202\323\344\223\002\r\022\013/v1/budgets'
   _globals['_LISTBUDGETSREQUEST']._serialized_start=257
   _globals['_LISTBUDGETSREQUEST']._serialized_end=340
   _globals['_LISTBUDGETSRESPONSE']._serialized_start=342
@@ -49,5 +49,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BUDGETSTATUS']._serialized_start=418
   _globals['_BUDGETSTATUS']._serialized_end=769
   _globals['_BUDGETSERVICE']._serialized_start=772
-  _globals['_BUDGETSERVICE']._serialized_end=927
+  _globals['_BUDGETSERVICE']._serialized_end=936
 # @@protoc_insertion_point(module_scope)

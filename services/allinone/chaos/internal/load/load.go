@@ -104,7 +104,9 @@ func Start(ctx context.Context, o Options) (*Load, error) {
 		l.drivers.Go(func() { c.drive(ctx, math.MaxInt) })
 	}
 	for _, u := range o.Users {
-		l.drivers.Go(func() { l.scrimp(principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: u}), u) })
+		l.drivers.Go(func() {
+			l.scrimp(principal.With(ctx, principal.Principal{Tenant: o.Tenant, User: u, Role: principal.RoleOperator}), u)
+		})
 	}
 	return l, nil
 }

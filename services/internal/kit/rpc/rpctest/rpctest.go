@@ -7,15 +7,16 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // Dial serves the services of register until the test ends, and returns a connection to them. Calls without a
-// principal are made as the default one. The server's log is the test's output.
+// principal are those of a service, for the default user. The server's log is the test's output.
 func Dial(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	local, server := rpc.NewLocal(), rpc.NewPeerServer(log)
+	local, server := rpc.NewLocal(rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log)
 	register(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

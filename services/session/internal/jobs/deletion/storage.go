@@ -55,7 +55,7 @@ func Storage(sandbox UserStorage, known func(node string) bool) jobs.Handler {
 		if what.Node != "" && !known(what.Node) {
 			return nil, backoff.Permanent(fmt.Errorf("the sandbox node %s is no longer configured and may still have the storage of the user %q", what.Node, what.User))
 		}
-		ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: what.User})
+		ctx = principal.With(ctx, principal.Service(j.Tenant, what.User))
 		if err := sandbox.DeleteUserStorage(ctx, what.Node); err != nil {
 			return nil, fmt.Errorf("delete the storage of the user %q on the sandbox node %q: %w", what.User, what.Node, err)
 		}

@@ -67,7 +67,7 @@ func Handler(sandbox Sandbox, s Store, log *slog.Logger) jobs.Handler {
 			return nil, fmt.Errorf("read the push of job %s: %w", j.ID, err)
 		}
 		if p.User != "" { // a job of an older version has none
-			ctx = principal.With(ctx, principal.Principal{Tenant: j.Tenant, User: p.User})
+			ctx = principal.With(ctx, principal.Service(j.Tenant, p.User))
 		}
 		place, _, err := s.PlaceOf(ctx, store.Key{Tenant: j.Tenant, Session: j.Session})
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

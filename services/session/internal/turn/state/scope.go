@@ -55,7 +55,7 @@ func (sc Scope) Outlasting() Scope { return sc.With(sc.worker) }
 
 // As returns the same scope with user as the acting user.
 func (sc Scope) As(user string) Scope {
-	return sc.With(principal.With(sc.Context, principal.Principal{Tenant: sc.Lease.Tenant, User: user}))
+	return sc.With(principal.With(sc.Context, principal.Service(sc.Lease.Tenant, user)))
 }
 
 // Ended reports whether the work must stop.
