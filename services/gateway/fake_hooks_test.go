@@ -61,3 +61,27 @@ func (f *fake) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest)
 func (f *fake) CompactSession(ctx context.Context, r *sessionv1.CompactSessionRequest) (*sessionv1.CompactSessionResponse, error) {
 	return &sessionv1.CompactSessionResponse{}, f.note(ctx, r)
 }
+
+func (f *fake) GetCurrentUser(ctx context.Context, r *sessionv1.GetCurrentUserRequest) (*sessionv1.GetCurrentUserResponse, error) {
+	return &sessionv1.GetCurrentUserResponse{User: "users/ann"}, f.note(ctx, r)
+}
+
+func (f *fake) GetUser(ctx context.Context, r *sessionv1.GetUserRequest) (*sessionv1.GetUserResponse, error) {
+	return &sessionv1.GetUserResponse{User: &sessionv1.User{Name: r.GetName()}}, f.note(ctx, r)
+}
+
+func (f *fake) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
+	return &sessionv1.UpdateUserResponse{User: r.GetUser()}, f.note(ctx, r)
+}
+
+func (f *fake) CreateUser(ctx context.Context, r *sessionv1.CreateUserRequest) (*sessionv1.CreateUserResponse, error) {
+	return &sessionv1.CreateUserResponse{User: r.GetUser()}, f.note(ctx, r)
+}
+
+func (f *fake) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRequest) (*sessionv1.CreateKeyResponse, error) {
+	return &sessionv1.CreateKeyResponse{Key: &sessionv1.Key{Name: "keys/k1"}, Secret: "fl_x"}, f.note(ctx, r)
+}
+
+func (f *fake) RevokeKey(ctx context.Context, r *sessionv1.RevokeKeyRequest) (*sessionv1.RevokeKeyResponse, error) {
+	return &sessionv1.RevokeKeyResponse{Key: &sessionv1.Key{Name: r.GetName()}}, f.note(ctx, r)
+}

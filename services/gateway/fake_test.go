@@ -23,6 +23,7 @@ type fake struct {
 	sessionv1.UnimplementedBudgetServiceServer
 	sessionv1.UnimplementedScheduleServiceServer
 	sessionv1.UnimplementedWebhookServiceServer
+	sessionv1.UnimplementedIdentityServiceServer
 	sessionv1.UnimplementedCheckpointServiceServer
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedOperationServiceServer
@@ -48,6 +49,7 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterBudgetServiceServer(s, f)
 	sessionv1.RegisterScheduleServiceServer(s, f)
 	sessionv1.RegisterWebhookServiceServer(s, f)
+	sessionv1.RegisterIdentityServiceServer(s, f)
 	sessionv1.RegisterCheckpointServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)
 	toolsv1.RegisterOperationServiceServer(s, f)

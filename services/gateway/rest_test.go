@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -65,6 +66,27 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 		{
 			"a body may repeat the path", request{"POST", "/v1/sessions/s1/turns", `{"parent":"sessions/s1","text":"hi"}`, key},
 			&sessionv1.CreateTurnRequest{Parent: "sessions/s1", Text: "hi", RequestId: "k1"}, "",
+		},
+		{"the caller is not a user called me", request{"GET", "/v1/users/me", "", nil}, &sessionv1.GetCurrentUserRequest{}, `{"user":"users/ann"}`},
+		{"a user is read", request{"GET", "/v1/users/bob@example.com", "", nil}, &sessionv1.GetUserRequest{Name: "users/bob@example.com"}, `{"name":"users/bob@example.com"}`},
+		{
+			"a user is created with its id", request{"POST", "/v1/users?user_id=bob", `{"role":"ROLE_OPERATOR"}`, key},
+			&sessionv1.CreateUserRequest{UserId: "bob", User: &sessionv1.User{Role: commonv1.Role_ROLE_OPERATOR}, RequestId: "k1"}, "",
+		},
+		{
+			"what the body has of a user is changed", request{"PATCH", "/v1/users/bob", `{"title":"","role":"ROLE_VIEWER"}`, key},
+			&sessionv1.UpdateUserRequest{
+				User:       &sessionv1.User{Name: "users/bob", Role: commonv1.Role_ROLE_VIEWER},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"role", "title"}}, RequestId: "k1",
+			}, "",
+		},
+		{
+			"a key needs no body", request{"POST", "/v1/keys", "", key},
+			&sessionv1.CreateKeyRequest{RequestId: "k1"}, `{"key":{"name":"keys/k1"},"secret":"fl_x"}`,
+		},
+		{
+			"a key is revoked", request{"POST", "/v1/keys/k1:revoke", "", key},
+			&sessionv1.RevokeKeyRequest{Name: "keys/k1", RequestId: "k1"}, `{"name":"keys/k1"}`,
 		},
 		{"a turn is read", request{"GET", "/v1/sessions/s1/turns/t1", "", nil}, &sessionv1.GetTurnRequest{Name: "sessions/s1/turns/t1"}, ""},
 		{"turns are listed", request{"GET", "/v1/sessions/s1/turns", "", nil}, &sessionv1.ListTurnsRequest{Parent: "sessions/s1"}, ""},

@@ -25,20 +25,21 @@ const (
 type Config struct {
 	DatabaseConfig
 
-	DefaultAgent         string                      `key:"default-agent" help:"the agent of sessions that name no agent"`
-	Agents               map[string]agent.Spec       `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
-	Models               catalog.Config              `key:",inline"`
-	Webhooks             webhook.Config              `key:"webhooks"`
-	Guardrails           map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
-	Budgets              budget.Config               `key:"budgets"`
-	Checkpoints          []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
-	KeepCheckpoints      int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
-	CompactAt            int                         `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
-	CompactSummaryTokens int64                       `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
+	DefaultAgent    string                      `key:"default-agent" help:"the agent of sessions that name no agent"`
+	Agents          map[string]agent.Spec       `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
+	Models          catalog.Config              `key:",inline"`
+	Webhooks        webhook.Config              `key:"webhooks"`
+	Guardrails      map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
+	Budgets         budget.Config               `key:"budgets"`
+	Checkpoints     []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
+	KeepCheckpoints int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
+
+	CompactionConfig
 
 	LimitsConfig
 	WorkersConfig
 	JobsConfig
+	IdentityConfig
 
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"the largest file from which a session is imported; it is kept in the temporary directory during the import"`
 	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} is replaced by the session's id"`
@@ -53,6 +54,17 @@ type DatabaseConfig struct {
 	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, where the one that accepts writes is used; empty: SQLite in the data directory"`
 	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start waits for a Postgres that cannot be reached; nothing is served meanwhile; 0: it does not wait"`
 	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
+}
+
+// CompactionConfig says when conversations are compacted.
+type CompactionConfig struct {
+	CompactAt            int   `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
+	CompactSummaryTokens int64 `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
+}
+
+// IdentityConfig says who may call.
+type IdentityConfig struct {
+	Open bool `key:"open" help:"whether calls without a credential act as the admin users/default of the tenant default, until the first key exists (fairlead admin init)"`
 }
 
 // LimitsConfig bounds turns.
@@ -91,7 +103,8 @@ func Defaults() Config {
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
 		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
 		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
-		CompactAt: 80, CompactSummaryTokens: 4000,
+		CompactionConfig: CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
+		IdentityConfig:   IdentityConfig{Open: true},
 		LimitsConfig: LimitsConfig{
 			MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,

@@ -126,6 +126,30 @@ var mutations = map[string]repeated{
 		return &sessionv1.RotateWebhookSecretRequest{Name: made.Webhook.Name, RequestId: "r"},
 			&sessionv1.RotateWebhookSecretRequest{Name: made.Webhook.Name, RevokeOld: true, RequestId: "r"}
 	},
+	"IdentityService.CreateTenant": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateTenantRequest{TenantId: "acme", RequestId: "r"}, &sessionv1.CreateTenantRequest{TenantId: "other", RequestId: "r"}
+	},
+	"IdentityService.CreateUser": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateUserRequest{UserId: "ann", RequestId: "r"}, &sessionv1.CreateUserRequest{UserId: "bob", RequestId: "r"}
+	},
+	"IdentityService.UpdateUser": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		u := &sessionv1.User{Name: f.user(ctx, t, "ann"), Title: "Ann"}
+		return &sessionv1.UpdateUserRequest{User: u, RequestId: "r"},
+			&sessionv1.UpdateUserRequest{User: &sessionv1.User{Name: u.Name, Title: "Bob"}, RequestId: "r"}
+	},
+	"IdentityService.DeleteUser": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteUserRequest{Name: f.user(ctx, t, "ann"), RequestId: "r"}, nil
+	},
+	"IdentityService.CreateKey": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateKeyRequest{RequestId: "r"}, &sessionv1.CreateKeyRequest{Key: &sessionv1.Key{Title: "x"}, RequestId: "r"}
+	},
+	"IdentityService.RevokeKey": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		made, err := sessionv1.NewIdentityServiceClient(f.conn).CreateKey(ctx, &sessionv1.CreateKeyRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.RevokeKeyRequest{Name: made.Key.Name, RequestId: "r"}, nil
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {
@@ -142,6 +166,15 @@ func newSchedule(s string) *sessionv1.CreateScheduleRequest {
 // newWebhook is of an address that is public; nothing is sent, for no turn ends.
 func newWebhook() *sessionv1.CreateWebhookRequest {
 	return &sessionv1.CreateWebhookRequest{Webhook: &sessionv1.Webhook{Url: "https://8.8.8.8/"}, RequestId: "r"}
+}
+
+func (f *fixture) user(ctx context.Context, t *testing.T, id string) string {
+	t.Helper()
+	made, err := sessionv1.NewIdentityServiceClient(f.conn).CreateUser(ctx, &sessionv1.CreateUserRequest{UserId: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.User.Name
 }
 
 func (f *fixture) schedule(ctx context.Context, t *testing.T, s string) string {
@@ -161,8 +194,8 @@ func unaryMutations(t *testing.T) map[string]protoreflect.MethodDescriptor {
 	protoregistry.GlobalFiles.RangeFilesByPackage("fairlead.session.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
-			if service.Name() == "NodeService" {
-				continue // internal; draining sets a state, so that doing it again changes nothing
+			if service.Name() == "NodeService" || service.Name() == "KeyService" {
+				continue // internal; draining sets a state, so that doing it again changes nothing, and resolving a key reads
 			}
 			for j := range service.Methods().Len() {
 				m := service.Methods().Get(j)
@@ -254,6 +287,10 @@ func nameOf(m proto.Message) string {
 		return r.Schedule.Name
 	case *sessionv1.CreateWebhookResponse:
 		return r.Webhook.Name + " " + r.Secret
+	case *sessionv1.CreateKeyResponse:
+		return r.Key.Name
+	case *sessionv1.CreateTenantResponse:
+		return r.Tenant.Name + " " + r.Key.Name
 	default:
 		return ""
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
@@ -78,6 +79,7 @@ type Service struct {
 	agents     *agents
 	sandbox    *remote.Sandbox
 	tools      *remote.Tools
+	keys       *apikey.Resolver
 }
 
 // New opens the store and builds the service; Run starts its work.
@@ -118,7 +120,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	}
 	s := &Service{
 		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
-		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools),
+		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, c.Open, d.Log),
 	}
 	group, err := d.Server.group(st)
 	if err != nil {
@@ -283,12 +285,14 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
+	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 }
 
-// RegisterPeer registers the services for operators; no other service calls
-// this one.
+// RegisterPeer registers the services for operators, and for services that
+// authenticate callers.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
+	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys))
 }
 
 // Run works on sessions until ctx ends. Then it stops the workers, writes their
@@ -301,6 +305,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.jobs.Run(ctx) })
 	g.Go(func() error { return s.nodes.Run(ctx) })
 	g.Go(func() error { return s.agents.run(ctx) })
+	g.Go(func() error { return s.keys.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
 		return s.dispatcher.Run(ctx)

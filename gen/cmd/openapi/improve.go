@@ -40,6 +40,7 @@ type stream struct {
 // optionalBody lists the operations whose body may be empty.
 var optionalBody = []string{
 	"SessionService_CreateSession", "SessionService_InterruptSession", "SessionService_ForkSession", "SessionService_CompactSession",
+	"IdentityService_CreateTenant", "IdentityService_CreateUser", "IdentityService_CreateKey",
 }
 
 // improve changes the document in place.
@@ -59,6 +60,7 @@ func improve(doc object) error {
 			op := op.(object)
 			id := op["operationId"].(string)
 			renameParameters(path, op)
+			removeMask(op)
 			if slices.Contains(optionalBody, id) {
 				op["requestBody"].(object)["required"] = false
 			}
@@ -79,7 +81,11 @@ func improve(doc object) error {
 		if strings.Contains(name, "{}") {
 			return fmt.Errorf("the path %s has a collection that this program does not know: add it to the table of singulars", path)
 		}
-		paths[name] = item
+		if same, ok := paths[name].(object); ok { // its field has another name, as in {name} and {user.name}
+			maps.Copy(same, item)
+		} else {
+			paths[name] = item
+		}
 	}
 	if seen != len(streams) {
 		return fmt.Errorf("%d of %d streaming operations found: bring the table of streams up to date", seen, len(streams))
@@ -106,6 +112,7 @@ func addSchemas(doc object) {
 var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation",
 	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable",
+	"tenants": "tenant", "keys": "key",
 }
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into
@@ -144,6 +151,15 @@ func renameParameters(path string, op object) {
 			}
 		}
 	}
+}
+
+// removeMask removes the parameter update_mask: the gateway makes the mask from the fields of the body.
+func removeMask(op object) {
+	list, _ := op["parameters"].([]any)
+	op["parameters"] = slices.DeleteFunc(list, func(p any) bool {
+		name := p.(object)["name"]
+		return name == "updateMask" || name == "update_mask"
+	})
 }
 
 func parameters(op object) []object {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -53,6 +54,7 @@ var files = []protoreflect.FileDescriptor{
 	sessionv1.File_fairlead_session_v1_checkpoint_service_proto,
 	sessionv1.File_fairlead_session_v1_repository_service_proto,
 	sessionv1.File_fairlead_session_v1_user_service_proto,
+	sessionv1.File_fairlead_session_v1_identity_service_proto,
 	toolsv1.File_fairlead_tools_v1_tool_service_proto,
 	toolsv1.File_fairlead_tools_v1_operation_service_proto,
 }
@@ -79,16 +81,25 @@ func New() (*Table, error) {
 func (t *Table) Routes() []*Route { return slices.Clone(t.routes) }
 
 // Match returns the routes at a path, one for each method. A path with a verb (`:interrupt`) never matches a
-// route without one.
+// route without one. A word wins over a variable: /v1/users/me is not a user.
 func (t *Table) Match(path string) []*Route {
 	var found []*Route
 	for _, r := range t.routes {
-		if r.pattern.MatchString(path) {
+		if !r.pattern.MatchString(path) {
+			continue
+		}
+		i := slices.IndexFunc(found, func(f *Route) bool { return f.Method == r.Method })
+		switch {
+		case i < 0:
 			found = append(found, r)
+		case r.variables() < found[i].variables():
+			found[i] = r
 		}
 	}
 	return found
 }
+
+func (r *Route) variables() int { return strings.Count(r.Template, "{") }
 
 // Allow returns the methods of routes in the form of the header Allow. It adds HEAD to GET, except for
 // streams.

@@ -110,6 +110,18 @@ func (h *heavy) ListDeliveries(_ context.Context, _, _, after string, limit int)
 	return rows(h, after, limit, func(id string) *sessionv1.Delivery { return &sessionv1.Delivery{Id: id, LastError: heavyText} })
 }
 
+func (h *heavy) ListTenants(_ context.Context, after string, limit int) ([]*sessionv1.Tenant, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.Tenant { return &sessionv1.Tenant{Name: "tenants/" + id, Title: heavyText} })
+}
+
+func (h *heavy) ListUsers(_ context.Context, _, after string, limit int) ([]*sessionv1.User, error) {
+	return rows(h, after, limit, func(id string) *sessionv1.User { return &sessionv1.User{Name: "users/" + id, Title: heavyText} })
+}
+
+func (h *heavy) ListKeys(_ context.Context, p store.KeyPage) ([]*sessionv1.Key, error) {
+	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Key { return &sessionv1.Key{Name: "keys/" + id, Title: heavyText} })
+}
+
 // heavyAgents are as many agents, each of that size.
 func heavyAgents(t *testing.T) *agent.Set {
 	t.Helper()
@@ -152,6 +164,15 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
+	},
+	"IdentityService.ListTenants": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.IdentityService().ListTenants(ctx, &sessionv1.ListTenantsRequest{PageSize: size, PageToken: token})
+	},
+	"IdentityService.ListUsers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.IdentityService().ListUsers(ctx, &sessionv1.ListUsersRequest{PageSize: size, PageToken: token})
+	},
+	"IdentityService.ListKeys": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.IdentityService().ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: size, PageToken: token})
 	},
 	"WebhookService.ListDeliveries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})

@@ -222,6 +222,7 @@ type Store interface {
 	Checkpoints
 	Places
 	Variables
+	Identities
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

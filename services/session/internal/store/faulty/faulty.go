@@ -73,6 +73,7 @@ var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
 type Store struct {
 	*injector
 	checkpoints
+	identities
 	imports
 	places
 	schedules
@@ -96,6 +97,7 @@ type injector struct {
 // Subjects of a store.
 type (
 	checkpoints struct{ *injector }
+	identities  struct{ *injector }
 	imports     struct{ *injector }
 	places      struct{ *injector }
 	schedules   struct{ *injector }
@@ -117,7 +119,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, checkpoints{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, checkpoints{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

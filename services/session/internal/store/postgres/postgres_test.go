@@ -31,7 +31,8 @@ func open(t testing.TB, url string) *postgres.Store {
 }
 
 // empty empties all tables: the suite's cases run one after another, and a
-// database for each of them would take most of their time.
+// database for each of them would take most of their time. The tables of users and
+// tenants get back what their migration put there.
 func empty(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -42,6 +43,9 @@ func empty(t *testing.T, url string) {
 	if _, err := conn.Exec(t.Context(), `do $$ begin
 		execute (select 'truncate ' || string_agg(format('%I.%I', schemaname, tablename), ', ')
 			from pg_tables where schemaname = 'session' and tablename not like 'goose%');
+		insert into session.tenants (tenant, title, create_time) values ('default', '', clock_timestamp());
+		insert into session.users (tenant, user_id, title, role, create_time, update_time)
+			values ('default', 'default', '', 4, clock_timestamp(), clock_timestamp());
 	end $$`); err != nil {
 		t.Fatal(err)
 	}

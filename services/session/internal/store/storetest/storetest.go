@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
 		{"variables", testVariables},
+		{"identities", testIdentities},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

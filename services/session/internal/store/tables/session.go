@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
@@ -186,16 +185,14 @@ func (t sessions) GetSession(ctx context.Context, k store.Key) (*sessionv1.Sessi
 
 // ListSessions implements store.Store.
 func (t sessions) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
-	query, args := "select "+shownColumns+" from sessions s where tenant = $1", []any{p.Tenant}
+	q := filter("select "+shownColumns+" from sessions s where tenant = $1", p.Tenant)
 	if p.Agent != "" {
-		args = append(args, p.Agent)
-		query += fmt.Sprintf(" and agent = $%d", len(args))
+		q.and("agent = ?", p.Agent)
 	}
 	if p.AfterID != "" {
-		args = append(args, p.AfterTime, p.AfterID)
-		query += fmt.Sprintf(" and (create_time, session) < ($%d, $%d)", len(args)-1, len(args))
+		q.and("(create_time, session) < (?, ?)", p.AfterTime, p.AfterID)
 	}
-	args = append(args, sqldb.Limit(p.Limit))
-	out, err := sqldb.Collect(ctx, t.db.Reader(), scanShown, query+fmt.Sprintf(" order by create_time desc, session desc limit $%d", len(args)), args...)
+	statement := q.ordered("create_time desc, session desc", p.Limit)
+	out, err := sqldb.Collect(ctx, t.db.Reader(), scanShown, statement, q.args...)
 	return out, t.db.Fail("list sessions", err)
 }

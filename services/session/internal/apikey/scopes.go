@@ -1,0 +1,34 @@
+package apikey
+
+import (
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1" // its RPCs have scopes
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	_ "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+)
+
+// Scopes returns the scopes to which a key can be limited, sorted: those of the RPCs for clients.
+var Scopes = sync.OnceValue(func() []string {
+	var all []string
+	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			methods := f.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				access, ok := proto.GetExtension(methods.Get(j).Options(), commonv1.E_Access).(*commonv1.Access)
+				if ok && access.GetScope() != "" && access.GetRole() < commonv1.Role_ROLE_SERVICE {
+					all = append(all, access.Scope)
+				}
+			}
+		}
+		return true
+	})
+	slices.Sort(all)
+	return slices.Compact(all)
+})

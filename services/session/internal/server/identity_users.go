@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// userOf returns the user of a resource name; `users/me` is the caller.
+func userOf(ctx context.Context, name string) store.Owner {
+	p := caller(ctx)
+	o := store.Owner{Tenant: p.Tenant, User: strings.TrimPrefix(name, "users/")}
+	if o.User == "me" {
+		o.User = p.User
+	}
+	return o
+}
+
+// userError is storeError for a request about one user.
+func userError(err error, name, requestID string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_USER_NOT_FOUND,
+			fmt.Sprintf("There is no user %s, or it was deleted. An operator can list the users (GET /v1/users).", name),
+			apierr.Resource("fairlead.dev/User", name, "not found"))
+	}
+	return storeError(err, subject{requestID: requestID})
+}
+
+// GetCurrentUser describes the caller.
+func (*IdentityServer) GetCurrentUser(ctx context.Context, _ *sessionv1.GetCurrentUserRequest) (*sessionv1.GetCurrentUserResponse, error) {
+	p := caller(ctx)
+	return &sessionv1.GetCurrentUserResponse{
+		Tenant: "tenants/" + p.Tenant, User: "users/" + p.User, Role: commonv1.Role(p.Role), Scopes: p.Scopes, Credential: p.Credential,
+	}, nil
+}
+
+// CreateUser makes a user.
+func (x *IdentityServer) CreateUser(ctx context.Context, r *sessionv1.CreateUserRequest) (*sessionv1.CreateUserResponse, error) {
+	n := store.NewUser{
+		Owner: store.Owner{Tenant: caller(ctx).Tenant, User: r.UserId}, Title: r.GetUser().GetTitle(), Role: r.GetUser().GetRole(),
+		Request: keepForADay(request("CreateUser", "", r.RequestId, r)),
+	}
+	if n.Role == commonv1.Role_ROLE_UNSPECIFIED {
+		n.Role = commonv1.Role_ROLE_USER
+	}
+	_, err := x.s.Store.CreateUser(ctx, n)
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return nil, identityExists("User", "users/"+r.UserId, "user_id")
+	case errors.Is(err, store.ErrNotFound):
+		return nil, tenantNotFound("tenants/" + n.Tenant)
+	case err != nil:
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	u, err := x.s.Store.GetUser(ctx, n.Owner)
+	if err != nil {
+		return nil, userError(err, "users/"+r.UserId, "")
+	}
+	return &sessionv1.CreateUserResponse{User: u}, nil
+}
+
+// GetUser reads a user.
+func (x *IdentityServer) GetUser(ctx context.Context, r *sessionv1.GetUserRequest) (*sessionv1.GetUserResponse, error) {
+	u, err := x.s.Store.GetUser(ctx, userOf(ctx, r.Name))
+	if err != nil {
+		return nil, userError(err, r.Name, "")
+	}
+	return &sessionv1.GetUserResponse{User: u}, nil
+}
+
+// ListUsers lists a page of users.
+func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRequest) (*sessionv1.ListUsersResponse, error) {
+	tenant := caller(ctx).Tenant
+	all, next, err := listByName("ListUsers\x00"+tenant, r, func(after string, n int) ([]*sessionv1.User, error) {
+		return x.s.Store.ListUsers(ctx, tenant, after, n)
+	})
+	return &sessionv1.ListUsersResponse{Users: all, NextPageToken: next}, err
+}
+
+// UpdateUser changes a user.
+func (x *IdentityServer) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
+	u := store.UserUpdate{Owner: userOf(ctx, r.User.Name), Request: keepForADay(request("UpdateUser", r.User.Name, r.RequestId, r))}
+	paths := r.GetUpdateMask().GetPaths()
+	if slices.Contains(paths, "title") || len(paths) == 0 && r.User.Title != "" {
+		u.Title = &r.User.Title
+	}
+	if slices.Contains(paths, "role") || len(paths) == 0 && r.User.Role != 0 {
+		if err := checkNewRole(ctx, u.User, r.User.Role); err != nil {
+			return nil, err
+		}
+		u.Role = &r.User.Role
+	}
+	if _, err := x.s.Store.UpdateUser(ctx, u); err != nil {
+		return nil, userError(err, r.User.Name, r.RequestId)
+	}
+	changed, err := x.s.Store.GetUser(ctx, u.Owner)
+	if err != nil {
+		return nil, userError(err, r.User.Name, "")
+	}
+	return &sessionv1.UpdateUserResponse{User: changed}, nil
+}
+
+// checkNewRole refuses a user without a role, and the caller's own role: the last admin cannot leave.
+func checkNewRole(ctx context.Context, user string, role commonv1.Role) error {
+	if role == commonv1.Role_ROLE_UNSPECIFIED {
+		return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest,
+			"the request is invalid: user.role: a user has a role; delete the user to take it away", apierr.Field("user.role", "must be set"))
+	}
+	if user == caller(ctx).User {
+		return ownUser(user, "change their own role")
+	}
+	return nil
+}
+
+func ownUser(user, what string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_OWN_USER,
+		fmt.Sprintf("Callers cannot %s, so that a tenant keeps an admin. Ask another admin to do it.", what),
+		apierr.Precondition("OWN_USER", "users/"+user, "is the caller"))
+}
+
+// DeleteUser disables a user.
+func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUserRequest) (*sessionv1.DeleteUserResponse, error) {
+	o := userOf(ctx, r.Name)
+	if o.User == caller(ctx).User {
+		return nil, ownUser(o.User, "delete themselves")
+	}
+	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(request("DeleteUser", r.Name, r.RequestId, r))); err != nil {
+		return nil, userError(err, r.Name, r.RequestId)
+	}
+	return &sessionv1.DeleteUserResponse{}, nil
+}

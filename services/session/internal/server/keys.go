@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// CreateKey makes a key.
+func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRequest) (*sessionv1.CreateKeyResponse, error) {
+	p := caller(ctx)
+	secret := apikey.New()
+	n := store.NewKey{
+		Owner: userOf(ctx, "users/me"), ID: id.New(), Title: r.GetKey().GetTitle(), Hash: secret.Hash(), Creator: p.User,
+		Role: r.GetKey().GetRole(), Most: commonv1.Role(p.Role), Scopes: r.GetKey().GetScopes(),
+		Request: keepForADay(request("CreateKey", "", r.RequestId, r)),
+	}
+	if r.GetKey().GetUser() != "" {
+		n.Owner = userOf(ctx, r.Key.User)
+	}
+	if r.GetKey().GetExpireTime() != nil {
+		if n.Expire = r.Key.ExpireTime.AsTime(); !n.Expire.After(time.Now()) {
+			return nil, badKey("expire_time", "must be in the future")
+		}
+	}
+	if err := checkKey(p, n); err != nil {
+		return nil, err
+	}
+	if err := x.checkFirst(ctx, n); err != nil {
+		return nil, err
+	}
+	answer, err := x.s.Store.CreateKey(ctx, n)
+	if err != nil {
+		return nil, createKeyError(err, n)
+	}
+	k, err := x.s.Store.GetKey(ctx, n.Tenant, answer.Value)
+	if err != nil {
+		return nil, keyError(err, "keys/"+answer.Value, "")
+	}
+	if answer.Replayed {
+		return &sessionv1.CreateKeyResponse{Key: k}, nil
+	}
+	return &sessionv1.CreateKeyResponse{Key: k, Secret: secret.String()}, nil
+}
+
+func badKey(field, fault string) error {
+	field = "key." + field
+	return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest, "the request is invalid: "+field+": "+fault, apierr.Field(field, fault))
+}
+
+// checkKey refuses a key that can do more than its creator.
+func checkKey(p principal.Principal, n store.NewKey) error {
+	if n.User != p.User && p.Role < principal.RoleAdmin {
+		return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+			"Only an admin makes keys of other users. Leave the user out to make one of your own.", apierr.Field("key.user", "another user's"))
+	}
+	if n.Role > n.Most {
+		return beyondRole(fmt.Sprintf("The caller has the role %s, and its keys cannot have a higher one.", p.Role), "key.role")
+	}
+	if len(p.Scopes) > 0 && len(n.Scopes) == 0 {
+		return beyondRole("The caller is limited to scopes, and so are its keys: name the new key's scopes.", "key.scopes")
+	}
+	for _, s := range n.Scopes {
+		if !slices.Contains(apikey.Scopes(), s) {
+			return badKey("scopes", fmt.Sprintf("%s is not a scope; the scopes are %s", s, strings.Join(apikey.Scopes(), ", ")))
+		}
+		if !p.Allows(s) {
+			return beyondRole(fmt.Sprintf("The caller does not have the scope %s, so its keys cannot have it.", s), "key.scopes")
+		}
+	}
+	return nil
+}
+
+func beyondRole(message, field string) error {
+	return fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE, message, apierr.Field(field, "more than the caller may do"))
+}
+
+// checkFirst refuses a first key that would lock everyone out: it ends the calls without a credential.
+func (x *IdentityServer) checkFirst(ctx context.Context, n store.NewKey) error {
+	has, err := x.s.Store.HasKeys(ctx)
+	if err != nil {
+		return storeError(err, subject{})
+	}
+	if has || n.Role == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
+		return nil
+	}
+	if n.Role == commonv1.Role_ROLE_UNSPECIFIED && n.Most == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
+		u, err := x.s.Store.GetUser(ctx, n.Owner)
+		if err != nil {
+			return createKeyError(err, n)
+		}
+		if u.Role == commonv1.Role_ROLE_ADMIN {
+			return nil
+		}
+	}
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+		"The first key closes the server to calls without a credential, so it must be an admin's, without scopes and without an end. Make that one first.",
+		apierr.Precondition("FIRST_KEY", "keys", "would lock the admins out"))
+}
+
+func createKeyError(err error, n store.NewKey) error {
+	name := "users/" + n.User
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return userError(err, name, "")
+	case errors.Is(err, store.ErrRole):
+		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+			fmt.Sprintf("The key's role is higher than the role of %s. Give the user that role first, or the key a lower one.", name),
+			apierr.Precondition("ROLE", name, "has a lower role"), apierr.Field("key.role", "higher than the user's"))
+	case errors.Is(err, store.ErrTooMany):
+		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+			fmt.Sprintf("There are already %d keys of %s, the most allowed. Revoke one first.", store.MaxKeys, name), apierr.Quota(name, "keys"))
+	}
+	return storeError(err, subject{requestID: n.Request.ID})
+}
+
+func keyError(err error, name, requestID string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_KEY_NOT_FOUND,
+			fmt.Sprintf("There is no key %s. List the keys (GET /v1/keys) to see which there are.", name),
+			apierr.Resource("fairlead.dev/Key", name, "not found"))
+	}
+	return storeError(err, subject{requestID: requestID})
+}
+
+// seen reads a key that the caller may see: its own, or any of the tenant for an admin.
+func (x *IdentityServer) seen(ctx context.Context, name string) (*sessionv1.Key, error) {
+	p := caller(ctx)
+	k, err := x.s.Store.GetKey(ctx, p.Tenant, strings.TrimPrefix(name, "keys/"))
+	if err == nil && p.Role < principal.RoleAdmin && k.User != "users/"+p.User {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return nil, keyError(err, name, "")
+	}
+	return k, nil
+}
+
+// GetKey reads a key.
+func (x *IdentityServer) GetKey(ctx context.Context, r *sessionv1.GetKeyRequest) (*sessionv1.GetKeyResponse, error) {
+	k, err := x.seen(ctx, r.Name)
+	return &sessionv1.GetKeyResponse{Key: k}, err
+}
+
+// ListKeys lists a page of keys.
+func (x *IdentityServer) ListKeys(ctx context.Context, r *sessionv1.ListKeysRequest) (*sessionv1.ListKeysResponse, error) {
+	p := caller(ctx)
+	q := store.KeyPage{Tenant: p.Tenant}
+	if r.User != "" {
+		q.User = userOf(ctx, r.User).User
+	}
+	if p.Role < principal.RoleAdmin {
+		if q.User != "" && q.User != p.User {
+			return &sessionv1.ListKeysResponse{}, nil
+		}
+		q.User = p.User
+	}
+	scope := "ListKeys\x00" + q.Tenant + "\x00" + q.User
+	var c sessionCursor
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &c); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Key, n int) ([]*sessionv1.Key, error) {
+		if last != nil {
+			c = keyCursorAt(last)
+		}
+		q.AfterTime, q.AfterID, q.Limit = c.Time, c.ID, n
+		return x.s.Store.ListKeys(ctx, q)
+	})
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	resp := &sessionv1.ListKeysResponse{Keys: all}
+	if more {
+		resp.NextPageToken = page.Encode(scope, keyCursorAt(all[len(all)-1]))
+	}
+	return resp, nil
+}
+
+func keyCursorAt(k *sessionv1.Key) sessionCursor {
+	return sessionCursor{Time: k.CreateTime.AsTime(), ID: lastSegment(k.Name)}
+}
+
+// RevokeKey ends a key.
+func (x *IdentityServer) RevokeKey(ctx context.Context, r *sessionv1.RevokeKeyRequest) (*sessionv1.RevokeKeyResponse, error) {
+	k, err := x.seen(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	tenant, key := caller(ctx).Tenant, lastSegment(k.Name)
+	if _, err := x.s.Store.RevokeKey(ctx, tenant, key, keepForADay(request("RevokeKey", r.Name, r.RequestId, r))); err != nil {
+		return nil, keyError(err, r.Name, r.RequestId)
+	}
+	if k, err = x.s.Store.GetKey(ctx, tenant, key); err != nil {
+		return nil, keyError(err, r.Name, "")
+	}
+	return &sessionv1.RevokeKeyResponse{Key: k}, nil
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/apikey"
+)
+
+// KeyServer implements KeyService.
+type KeyServer struct {
+	sessionv1.UnimplementedKeyServiceServer
+	keys *apikey.Resolver
+}
+
+// KeyService returns the server of KeyService.
+func KeyService(keys *apikey.Resolver) *KeyServer { return &KeyServer{keys: keys} }
+
+// ResolveKey returns the principal of a key.
+func (x *KeyServer) ResolveKey(ctx context.Context, r *sessionv1.ResolveKeyRequest) (*sessionv1.ResolveKeyResponse, error) {
+	if len(r.Sha256) == 0 {
+		if err := x.keys.Open(ctx); err != nil {
+			return nil, resolveError(err)
+		}
+		p := principal.Default()
+		return &sessionv1.ResolveKeyResponse{Tenant: p.Tenant, User: p.User, Role: commonv1.Role(p.Role)}, nil
+	}
+	k, err := x.keys.Resolve(ctx, r.Sha256)
+	if err != nil {
+		return nil, resolveError(err)
+	}
+	out := &sessionv1.ResolveKeyResponse{Tenant: k.Tenant, User: k.User, Role: k.Role, Scopes: k.Scopes, Credential: "keys/" + k.Key}
+	if !k.Expire.IsZero() {
+		out.ExpireTime = timestamppb.New(k.Expire)
+	}
+	return out, nil
+}
+
+func resolveError(err error) error {
+	switch {
+	case errors.Is(err, apikey.ErrRefused):
+		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED,
+			"The key is not valid: it does not exist, was revoked, has ended, or its user was deleted. Ask an admin of the tenant for another one.")
+	case errors.Is(err, apikey.ErrMissing):
+		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING,
+			"The call has no credential, and the server needs one. Send `Authorization: Bearer` with a key or a token.")
+	}
+	return storeError(err, subject{})
+}
