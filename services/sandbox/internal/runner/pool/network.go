@@ -78,16 +78,16 @@ func (s *sandbox) become(to box.Sandbox) error {
 
 // listener asks init for the listener. No command runs yet, so init is unharmed and sends nothing else.
 func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
-	if err := s.send(wire.EncodeID(wire.Listen, 0)); err != nil {
+	if err := s.init.send(wire.EncodeID(wire.Listen, 0)); err != nil {
 		return nil, err
 	}
-	if err := s.socket.SetReadDeadline(deadline); err != nil {
+	if err := s.init.SetReadDeadline(deadline); err != nil {
 		return nil, err
 	}
-	reply, files, err := s.read()
-	elsewhere, ok := s.body.(RemoteListener)
+	reply, files, err := s.init.read()
+	elsewhere, ok := s.hold.body.(RemoteListener)
 	if ok && err == nil && reply.Kind == wire.Listening && len(files) == 0 {
-		return elsewhere.Listener(), s.socket.SetReadDeadline(time.Time{})
+		return elsewhere.Listener(), s.init.SetReadDeadline(time.Time{})
 	}
 	if err != nil || reply.Kind != wire.Listening || len(files) != 1 {
 		closeAll(files)
@@ -95,5 +95,5 @@ func (s *sandbox) listener(deadline time.Time) (net.Listener, error) {
 	}
 	f := os.NewFile(uintptr(files[0]), "way out")
 	l, err := net.FileListener(f)
-	return l, errors.Join(err, f.Close(), s.socket.SetReadDeadline(time.Time{}))
+	return l, errors.Join(err, f.Close(), s.init.SetReadDeadline(time.Time{}))
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
-// freezeTimeout limits how long the kernel may take to freeze a sandbox.
-const freezeTimeout = 10 * time.Second
-
 // Start implements box.Runner.
 func (r *Runner) Start(ctx context.Context, c box.Command) (box.Process, error) {
 	for {
@@ -60,13 +57,13 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		return nil, box.ErrClosed
 	}
 	for _, s := range slices.Clone(r.sandboxes[spec.Workspace]) {
-		if s.spec != spec && s.users == 0 { // it was made for an earlier configuration of the workspace
+		if s.spec != spec && s.stay.users == 0 { // it was made for an earlier configuration of the workspace
 			r.evict(s)
 			continue
 		}
 		// Without control groups, only one command at a time can be told apart.
-		if s.spec == spec && (r.groups != nil || s.reserved == 0 || !command) {
-			s.reserve(command)
+		if s.spec == spec && (r.groups != nil || s.stay.commands == 0 || !command) {
+			s.stay.enter(command)
 			r.mu.Unlock()
 			return s, r.await(ctx, s, command)
 		}
@@ -77,7 +74,7 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		return nil, err
 	}
 	s := newSandbox(r, spec)
-	s.reserve(command)
+	s.stay.enter(command)
 	r.next++
 	group := spec.ID + "." + strconv.FormatInt(r.next, 10)
 	r.sandboxes[spec.Workspace] = append(r.sandboxes[spec.Workspace], s)
@@ -91,15 +88,6 @@ func (r *Runner) enter(ctx context.Context, spec box.Sandbox, command bool) (*sa
 		r.build(context.WithoutCancel(ctx), s, group)
 	}()
 	return s, r.await(ctx, s, command)
-}
-
-// reserve takes a place in the sandbox. The runner's mu is held.
-func (s *sandbox) reserve(command bool) {
-	s.users++
-	if command {
-		s.reserved++
-	}
-	s.stopIdleTimer()
 }
 
 // build makes a sandbox and follows it to its end.
@@ -154,7 +142,7 @@ func (r *Runner) acquireSlot(spare bool) (before *sandbox, err error) {
 func (r *Runner) longestIdle() (idle *sandbox) {
 	for _, all := range r.sandboxes {
 		for _, s := range all {
-			if s.users == 0 && (idle == nil || s.since.Before(idle.since)) {
+			if s.stay.users == 0 && (idle == nil || s.stay.since.Before(idle.stay.since)) {
 				idle = s
 			}
 		}
@@ -166,15 +154,12 @@ func (r *Runner) longestIdle() (idle *sandbox) {
 func (r *Runner) leave(s *sandbox, command bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.users--
-	if command {
-		s.reserved--
-	}
+	s.stay.leave(command)
 	at := slices.Index(r.sandboxes[s.spec.Workspace], s)
-	if s.users > 0 || at < 0 || s.spec.Spare {
+	if s.stay.users > 0 || at < 0 || s.spec.Spare {
 		return
 	}
-	s.since = time.Now()
+	s.stay.since = time.Now()
 	same := func(other *sandbox) bool { return other.spec == s.spec }
 	if slices.ContainsFunc(r.sandboxes[s.spec.Workspace][:at], same) { // one is enough for an idle workspace
 		r.evict(s)
@@ -185,19 +170,8 @@ func (r *Runner) leave(s *sandbox, command bool) {
 
 // startIdleTimer starts a sandbox's idle timer. mu is held.
 func (r *Runner) startIdleTimer(s *sandbox) {
-	switch {
-	case r.idle == 0:
-	case s.timer == nil:
-		s.timer = time.AfterFunc(r.idle, func() { r.retire(s) })
-	default:
-		s.timer.Reset(r.idle)
-	}
-}
-
-// stopIdleTimer stops a sandbox's idle timer. The runner's mu is held.
-func (s *sandbox) stopIdleTimer() {
-	if s.timer != nil {
-		s.timer.Stop()
+	if r.idle > 0 {
+		s.stay.startTimer(r.idle, func() { r.retire(s) })
 	}
 }
 
@@ -205,7 +179,7 @@ func (s *sandbox) stopIdleTimer() {
 func (r *Runner) retire(s *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.users > 0 || time.Since(s.since) < r.idle || !slices.Contains(r.sandboxes[s.spec.Workspace], s) {
+	if s.stay.users > 0 || time.Since(s.stay.since) < r.idle || !slices.Contains(r.sandboxes[s.spec.Workspace], s) {
 		return
 	}
 	r.evict(s)
@@ -223,7 +197,7 @@ func (r *Runner) markEnding(s *sandbox) { r.ending = append(r.ending, s) }
 
 // remove unregisters a sandbox, so that no command finds it. mu is held.
 func (r *Runner) remove(s *sandbox) {
-	s.stopIdleTimer()
+	s.stay.stopTimer()
 	w := s.spec.Workspace
 	r.sandboxes[w] = slices.DeleteFunc(r.sandboxes[w], func(x *sandbox) bool { return x == s })
 	if len(r.sandboxes[w]) == 0 {
@@ -267,7 +241,7 @@ func (r *Runner) Move(from string, to box.Sandbox) {
 			s.kill()
 			continue
 		}
-		s.since = time.Now()
+		s.stay.since = time.Now()
 		r.sandboxes[to.Workspace] = []*sandbox{s}
 		r.startIdleTimer(s)
 	}
@@ -315,120 +289,4 @@ func (r *Runner) Close() error {
 	end(all)
 	r.work.Wait()
 	return errors.Join(r.maker.Close(), r.null.Close())
-}
-
-// Freeze implements box.Runner. Without control groups it cannot freeze.
-func (r *Runner) Freeze(ctx context.Context, workspace string) (bool, func(), error) {
-	r.mu.Lock()
-	var all []*sandbox // more than one while commands with another network run
-	if r.groups != nil {
-		all = slices.Clone(r.sandboxes[workspace])
-	}
-	for _, s := range all {
-		s.reserve(false)
-	}
-	r.mu.Unlock()
-	var thaws []func()
-	thaw := func() {
-		for _, f := range thaws {
-			f()
-		}
-	}
-	for i, s := range all {
-		f, err := r.freezeOne(ctx, s)
-		if err != nil {
-			thaw()
-			for _, rest := range all[i+1:] {
-				r.leave(rest, false)
-			}
-			return false, func() {}, err
-		}
-		if f != nil {
-			thaws = append(thaws, f)
-		}
-	}
-	return len(thaws) > 0, thaw, nil
-}
-
-// freezeOne freezes a sandbox in which the caller has a place, and thaw releases the place. It returns nil
-// and no error if nothing runs in the sandbox.
-func (r *Runner) freezeOne(ctx context.Context, s *sandbox) (thaw func(), err error) {
-	if err := r.await(ctx, s, false); err != nil {
-		return nil, nil //nolint:nilerr,nilnil // it was never made, so nothing runs in it
-	}
-	s.starting.Lock()
-	if err := s.freeze(ctx); err != nil {
-		s.starting.Unlock()
-		r.leave(s, false)
-		return nil, s.awaitGone(ctx, err)
-	}
-	return func() {
-		s.thaw()
-		s.starting.Unlock()
-		r.leave(s, false)
-	}, nil
-}
-
-// awaitGone ignores an error that the sandbox's end explains, once nothing runs in it.
-func (s *sandbox) awaitGone(ctx context.Context, err error) error {
-	if !errors.Is(err, errGone) {
-		return err
-	}
-	select {
-	case <-s.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the end of a sandbox: %w", ctx.Err())
-	}
-}
-
-// freeze stops all processes in the sandbox until thaw is called, or returns an error; errGone means that
-// the sandbox is being ended. turn is held.
-func (s *sandbox) freeze(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, freezeTimeout)
-	defer cancel()
-	s.mu.Lock()
-	s.frozen = time.Now()
-	s.mu.Unlock()
-	err := s.group.Freeze(ctx)
-	s.mu.Lock()
-	if s.ending { // the kill may have come before the freeze
-		err = errGone
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return errors.Join(err, s.goOn())
-	}
-	return nil
-}
-
-// thaw undoes freeze. turn is held.
-func (s *sandbox) thaw() {
-	if err := s.goOn(); err != nil {
-		s.r.log.Error("cannot thaw a sandbox: ending it", "error", err)
-		s.kill()
-	}
-}
-
-// goOn thaws the sandbox, unless its end has done so.
-func (s *sandbox) goOn() error {
-	err := s.group.Thaw()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stood += time.Since(s.frozen)
-	s.frozen = time.Time{}
-	if s.ending {
-		return nil // its group may be gone
-	}
-	return err
-}
-
-// standing reports whether the sandbox is frozen, and for how long it has been in all.
-func (s *sandbox) standing() (frozen bool, stood time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.frozen.IsZero() {
-		return false, s.stood
-	}
-	return true, s.stood + time.Since(s.frozen)
 }

@@ -36,7 +36,7 @@ type process struct {
 	met    cgroup.Counts // of the sandbox's group when it started
 	dir    string        // of the command
 	name   string
-	beside bool // whether another command was in the sandbox meanwhile; guarded by the sandbox's mu
+	beside bool // whether another command was in the sandbox meanwhile; guarded by the mu of the sandbox's commands
 
 	started chan struct{} // closed when init has reported its start or its end
 	ended   chan struct{} // closed when it has ended
@@ -61,8 +61,8 @@ func (p *process) Resize(size box.TerminalSize) error {
 	if p.terminal == nil {
 		return box.ErrNoTerminal
 	}
-	if p.sb.init == 0 {
-		if err := p.sb.send(wire.EncodeResize(p.id, size.Rows, size.Columns)); !errors.Is(err, errGone) {
+	if p.sb.elsewhere() {
+		if err := p.sb.init.send(wire.EncodeResize(p.id, size.Rows, size.Columns)); !errors.Is(err, errGone) {
 			return err
 		}
 		return nil // it has ended
@@ -101,8 +101,8 @@ func (p *process) handle(reply wire.Reply, files *[]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case reply.Kind == wire.Started && !p.begun && (len(*files) >= 1 || p.sb.init == 0):
-		if p.sb.init != 0 {
+	case reply.Kind == wire.Started && !p.begun && (len(*files) >= 1 || p.sb.elsewhere()):
+		if !p.sb.elsewhere() {
 			p.pidfd = (*files)[0]
 			*files = (*files)[1:]
 		}
@@ -177,7 +177,7 @@ func (p *process) strike() {
 		return
 	}
 	if p.watch == nil {
-		_, p.stood = p.sb.standing()
+		_, p.stood = p.sb.stood.read()
 		p.watch = time.AfterFunc(killTimeout, p.overdue)
 	}
 	if !p.live {
@@ -189,7 +189,7 @@ func (p *process) strike() {
 	if p.pidfd >= 0 {
 		_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
 	} else {
-		_ = p.sb.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch enforces its end
+		_ = p.sb.init.send(wire.EncodeSignal(p.id, uint32(unix.SIGKILL))) // the watch enforces its end
 	}
 }
 
@@ -208,7 +208,7 @@ func (p *process) late() bool {
 	if p.reply.Kind != 0 {
 		return false
 	}
-	frozen, stood := p.sb.standing()
+	frozen, stood := p.sb.stood.read()
 	if !frozen && stood == p.stood {
 		return true
 	}
@@ -226,7 +226,7 @@ func (p *process) Signal(number int) error {
 		return nil
 	}
 	if p.pidfd < 0 {
-		return p.sb.send(wire.EncodeSignal(p.id, uint32(number)))
+		return p.sb.init.send(wire.EncodeSignal(p.id, uint32(number)))
 	}
 	s := unix.Signal(number)
 	err := unix.PidfdSendSignal(p.pidfd, s, nil, signalGroup)
@@ -265,10 +265,12 @@ func (p *process) Wait() box.Exit {
 		if !reply.Swept && p.group == nil {
 			p.sb.sweep()
 		}
-		met := p.sb.countsAfter(reply.Swept).Since(p.met)
+		now := p.sb.counts()
+		p.sb.counted.after(now, func() bool { return reply.Swept && len(p.sb.commands.list()) == 1 })
+		met := now.Since(p.met)
 		e.OOMKilled = met.OOMKills > 0 && p.group == nil
 		of := &e.Met
-		if p.sb.hadOthers(p) {
+		if p.sb.commands.hadOthers(p) {
 			of = &e.Common
 		}
 		of.Throttled, of.Refused = met.Throttled, met.Refused
@@ -306,6 +308,8 @@ func (p *process) clear() {
 			p.sb.r.log.Error("cannot remove the control group of a command", "error", err)
 		}
 	}
-	p.sb.forget(p)
+	if p.sb.commands.remove(p) {
+		p.sb.terminals.forget()
+	}
 	p.sb.r.leave(p.sb, true)
 }

@@ -37,10 +37,8 @@ func TestOnlyACommandThatDoesNotEndTakesItsSandboxAlong(t *testing.T) {
 				}
 				<-time.After(2 * killTimeout)
 				synctest.Wait()
-				sb.mu.Lock()
-				defer sb.mu.Unlock()
-				if sb.ending == ends {
-					t.Errorf("the sandbox is being ended: %v", sb.ending)
+				if ending := sb.hold.isEnding(); ending == ends {
+					t.Errorf("the sandbox is being ended: %v", ending)
 				}
 			})
 		})
@@ -65,9 +63,7 @@ func TestTheTimeThatASandboxStandsStillIsNotItsCommands(t *testing.T) {
 		}
 		ending := func() bool {
 			synctest.Wait()
-			sb.mu.Lock()
-			defer sb.mu.Unlock()
-			return sb.ending
+			return sb.hold.isEnding()
 		}
 		p.Kill()
 		for range 3 { // it runs for three quarters of its time
@@ -133,9 +129,7 @@ func TestACommandThatMayHaveRunIsLostAndNotAnError(t *testing.T) {
 				sb := newSandbox(&Runner{}, box.Sandbox{})
 				p := &process{stdio: &stdio{}, sb: sb, pidfd: -1, started: make(chan struct{}), ended: make(chan struct{})}
 				time.AfterFunc(startTimeout+2*killTimeout, func() {
-					sb.mu.Lock()
-					defer sb.mu.Unlock()
-					if !sb.ending {
+					if !sb.hold.isEnding() {
 						t.Error("its sandbox is not ended")
 					}
 					p.lose(0, false)
@@ -156,45 +150,20 @@ func TestACommandThatMayHaveRunIsLostAndNotAnError(t *testing.T) {
 func TestASandboxThatHearsNothingIsEnded(t *testing.T) {
 	t.Parallel() // it takes sendTimeout
 	sb := newSandbox(&Runner{}, box.Sandbox{})
-	theirs, err := sb.connect()
+	conn, theirs, err := connectInit()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _, _ = theirs.Close(), sb.socket.Close() }()
-	if err := sb.socket.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+	sb.init = conn
+	defer func() { _, _ = theirs.Close(), sb.init.Close() }()
+	if err := sb.init.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	for err == nil {
-		_, err = sb.socket.Write([]byte{0})
+		_, err = sb.init.Write([]byte{0})
 	}
 	p := &process{stdio: &stdio{childIn: none, childOut: none, childErr: none}, sb: sb, pidfd: -1}
-	if err := p.ask(box.Command{}, true, func() error { return nil }); !errors.Is(err, errGone) || !sb.ending {
-		t.Errorf("%v, it is being ended: %v", err, sb.ending)
-	}
-}
-
-// What the sandbox's group counts is a command's own only where nothing else ran beside it.
-func TestWhoHadOthersBesideItIsKnown(t *testing.T) {
-	sb := newSandbox(&Runner{}, box.Sandbox{})
-	first, second, third := &process{}, &process{}, &process{}
-	enlist := func(p *process) {
-		p.sb = sb
-		if _, err := sb.enlist(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	enlist(first)
-	if sb.hadOthers(first) {
-		t.Error("the first one, alone")
-	}
-	enlist(second)
-	if !sb.hadOthers(first) || !sb.hadOthers(second) {
-		t.Error("two beside each other")
-	}
-	delete(sb.commands, first.id)
-	delete(sb.commands, second.id)
-	enlist(third)
-	if sb.hadOthers(third) {
-		t.Error("one after the others")
+	if err := p.ask(box.Command{}, true, func() error { return nil }); !errors.Is(err, errGone) || !sb.hold.isEnding() {
+		t.Errorf("%v, it is being ended: %v", err, sb.hold.isEnding())
 	}
 }

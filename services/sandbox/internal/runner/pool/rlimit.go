@@ -17,7 +17,7 @@ const (
 )
 
 func (s *sandbox) helpers() uint64 {
-	if s.init == 0 {
+	if s.elsewhere() {
 		return remoteHelpers
 	}
 	return helpers
@@ -51,7 +51,7 @@ func Resources(l box.Limits) []Resource {
 
 // lowerLimits sets lower limits for an unused sandbox.
 func (s *sandbox) lowerLimits(l box.Limits) error {
-	if s.init == 0 {
+	if s.elsewhere() {
 		return errors.New("the limits of a sandbox elsewhere do not change")
 	}
 	if s.group != nil {
@@ -59,7 +59,7 @@ func (s *sandbox) lowerLimits(l box.Limits) error {
 			return err
 		}
 	}
-	return Limit(s.init, s.spec.Owner, Resources(l))
+	return Limit(s.hold.pid, s.spec.Owner, Resources(l))
 }
 
 // Limit lowers the limits of a sandbox in which nothing runs yet. A process may do that to another one of

@@ -32,14 +32,14 @@ func (s *sandbox) start(c box.Command) (*process, error) {
 	p := &process{
 		stdio: ends, sb: s, pidfd: -1, dir: c.Dir, name: c.Argv[0], started: make(chan struct{}), ended: make(chan struct{}),
 	}
-	alone, err := s.enlist(p)
+	alone, err := s.commands.add(p)
 	if err != nil {
 		ends.closeOurs()
 		s.r.leave(s, true)
 		return nil, err
 	}
 	if alone {
-		s.rememberReaped()
+		s.written.remember(s.hold.holder())
 	}
 	if err := p.ask(c, alone, done); err != nil {
 		p.clear()
@@ -59,7 +59,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 			return err
 		}
 	}
-	p.met = s.countsBefore(alone)
+	p.met = s.counted.before(alone, s.counts)
 	if s.group == nil && done != nil {
 		if err := done(); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (p *process) ask(c box.Command, alone bool, done func() error) (err error) 
 	defer gate.close()
 	request := p.request(s.r.path, c)
 	request.Gate, request.ReportStart = gated, p.group != nil || c.Terminal != nil
-	err = s.sendCommand(request, append(p.child(), theirs...))
+	err = s.init.sendCommand(request, append(p.child(), theirs...))
 	closeAll(theirs)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.kill() // init does not listen
@@ -153,40 +153,6 @@ func (p *process) join() (over bool, err error) {
 func hasEnded(pidfd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
 	return err == nil && n > 0
-}
-
-// enlist adds a command to the sandbox and reports whether it is the only one.
-func (s *sandbox) enlist(p *process) (alone bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ending {
-		return false, errGone
-	}
-	s.next++
-	p.id = s.next
-	alone = len(s.commands) == 0
-	for _, other := range s.commands {
-		other.beside = true
-	}
-	p.beside = !alone
-	s.commands[p.id] = p
-	return alone, nil
-}
-
-// hadOthers reports whether another command was in the sandbox while this one was.
-func (s *sandbox) hadOthers(p *process) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.beside
-}
-
-func (s *sandbox) forget(p *process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.commands, p.id)
-	if len(s.commands) == 0 {
-		s.terminals = 0 // those of the next command are to be counted
-	}
 }
 
 // lowered reports whether a command has limits of its own.

@@ -8,40 +8,53 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 )
 
 // chunk is how many files of counts are open at once.
 const chunk = 64
 
+// writeCount counts what the processes of a sandbox have written to disks. It is safe for concurrent use.
+type writeCount struct {
+	as func(f func() error) error // runs f with power over the sandbox's namespaces
+	// reaped is what the sandbox's first process had written, by itself and for reaped processes, when the
+	// sandbox was last without a command.
+	reaped atomic.Int64
+}
+
 // Written implements box.Process. It reads what the kernel counts for each process. Processes of another
 // machine do not count.
 func (p *process) Written() (bytes int64) {
-	s := p.sb
-	holder := s.holder()
+	holder := p.sb.hold.holder()
 	if holder == 0 {
 		return 0
 	}
-	for some := range slices.Chunk(s.below(holder), chunk) {
-		bytes += s.writtenBy(some...)
-	}
-	return bytes + max(s.writtenBy(holder)-s.reaped.Load(), 0)
+	return p.sb.written.since(holder)
 }
 
-// rememberReaped remembers what the sandbox's first process has written while no command runs. The kernel
+// since returns what was written since remember. holder is the sandbox's first process.
+func (w *writeCount) since(holder int) (bytes int64) {
+	for some := range slices.Chunk(w.below(holder), chunk) {
+		bytes += w.by(some...)
+	}
+	return bytes + max(w.by(holder)-w.reaped.Load(), 0)
+}
+
+// remember remembers what the sandbox's first process has written while no command runs. The kernel
 // counts reaped processes for the one that reaps them: that is init for orphans and for ended commands.
-func (s *sandbox) rememberReaped() {
-	if holder := s.holder(); holder != 0 {
-		s.reaped.Store(s.writtenBy(holder))
+func (w *writeCount) remember(holder int) {
+	if holder != 0 {
+		w.reaped.Store(w.by(holder))
 	}
 }
 
 // below returns the other processes of a sandbox: those that descend from its first one, or on a kernel that
 // does not list children, those in its process namespace.
-func (s *sandbox) below(holder int) (all []int) {
+func (w *writeCount) below(holder int) (all []int) {
 	if _, err := os.Stat("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children"); err == nil {
 		return descendants(holder)
 	}
-	_ = s.as(func() error {
+	_ = w.as(func() error {
 		all = slices.DeleteFunc(Namespace(holder), func(pid int) bool { return pid == holder })
 		return nil
 	})
@@ -66,10 +79,10 @@ func descendants(of int) (all []int) {
 	return all
 }
 
-// writtenBy returns how many bytes processes and their reaped children have written to disks. Those that may
+// by returns how many bytes processes and their reaped children have written to disks. Those that may
 // not be read do not count. The file of a process that hides its memory, like init, belongs to root; others
 // belong to the owner. To read either one needs power over the sandbox's namespaces, which the owner has.
-func (s *sandbox) writtenBy(pids ...int) (bytes int64) {
+func (w *writeCount) by(pids ...int) (bytes int64) {
 	denied := map[int]*os.File{} // nil for one that could not be opened
 	for _, pid := range pids {
 		f, err := os.Open(ioFile(pid))
@@ -89,7 +102,7 @@ func (s *sandbox) writtenBy(pids ...int) (bytes int64) {
 	if len(denied) == 0 {
 		return bytes
 	}
-	_ = s.as(func() error {
+	_ = w.as(func() error {
 		for pid, f := range denied {
 			if f == nil {
 				f, _ = os.Open(ioFile(pid))
@@ -109,20 +122,6 @@ func (s *sandbox) as(f func() error) error {
 		return f()
 	}
 	return As(s.spec.Owner, f)
-}
-
-// holder returns a process in the process namespace of the sandbox; zero if the sandbox is on another
-// machine.
-func (s *sandbox) holder() int {
-	if s.init != 0 {
-		return s.init
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h, ok := s.body.(Holder); ok {
-		return h.Holder()
-	}
-	return 0
 }
 
 // Namespace returns the processes in the process namespace of a process that the caller may inspect; none
