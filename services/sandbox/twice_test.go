@@ -136,6 +136,10 @@ func interruptions(f *gittest.Forge) []interrupted {
 			"a file is moved that others move on", put("old", "one"), moving, running("if test -e f; then mv f g; else mv old g; fi; echo two > old"),
 			one, one, after{files: "f=two g=one"}, after{files: "g=one old=two"},
 		},
+		{"an archive is unpacked", nothing, func(t *testing.T, c *client) error {
+			_, err := c.unpack(t, c.victim(), "d", tarOf(t, entry{name: "f", content: "one"}), sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, 0)
+			return err
+		}, running("mv d e || true; echo two > d"), after{files: "d/f=one"}, after{files: "d/f=one"}, after{"d=two", "FILE_EXISTS"}, after{files: "d=two e/f=one"}},
 		{"a repository is removed", put("repos/r/.git/config", ""), func(t *testing.T, c *client) error {
 			_, err := c.repos.RemoveRepository(t.Context(), &sandboxv1.RemoveRepositoryRequest{Call: c.victim(), Directory: "r"})
 			return err

@@ -48,10 +48,15 @@ func (f Format) writer(to io.Writer) archiveWriter {
 	}
 }
 
-// Pack writes the workspace as an archive: files, directories and links, following none. It leaves out
-// other files, and files that vanish meanwhile. It fails with ErrExport if it cannot read a file.
-func (t *Tree) Pack(ctx context.Context, format Format, to io.Writer) error {
-	root, err := t.directory(".")
+// Pack writes a directory as an archive: files, directories and links, following none, with paths relative
+// to it. It leaves out other files, and files that vanish meanwhile. It fails with ErrExport if it cannot
+// read a file.
+func (t *Tree) Pack(ctx context.Context, name string, format Format, to io.Writer) error {
+	name, err := Clean(name)
+	if err != nil {
+		return err
+	}
+	root, err := t.directory(name)
 	if err != nil {
 		return err
 	}

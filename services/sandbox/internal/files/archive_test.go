@@ -97,7 +97,7 @@ func TestAWorkspaceIsTheSameAfterItWasPackedAndUnpacked(t *testing.T) {
 	for format, name := range formatNames {
 		t.Run(name, func(t *testing.T) {
 			var archive bytes.Buffer
-			if err := from.Pack(t.Context(), format, &archive); err != nil {
+			if err := from.Pack(t.Context(), ".", format, &archive); err != nil {
 				t.Fatal(err)
 			}
 			to, copied := emptyTree(t)
@@ -305,7 +305,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("beside the workspace there are %v, %v", around, err)
 		}
 		var again bytes.Buffer
-		if err := tree.Pack(t.Context(), Tar, &again); err != nil {
+		if err := tree.Pack(t.Context(), ".", Tar, &again); err != nil {
 			t.Errorf("what was unpacked cannot be packed: %v", err)
 		}
 	})

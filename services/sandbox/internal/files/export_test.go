@@ -73,12 +73,12 @@ func TestAnExportThatCannotBeSaysWhereAndWhy(t *testing.T) {
 	tree, dir := emptyTree(t)
 	deep := strings.Repeat("d/", maxDepth) + "d"
 	must(t, os.MkdirAll(filepath.Join(dir, deep), 0o755))
-	err := tree.Pack(t.Context(), Tar, io.Discard)
+	err := tree.Pack(t.Context(), ".", Tar, io.Discard)
 	if !errors.Is(err, ErrExport) || !strings.Contains(err.Error(), "d/d/d/") || !strings.Contains(err.Error(), "256 directories deep") {
 		t.Errorf("of a deep folder: %.300v", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, deep)))
-	must(t, tree.Pack(t.Context(), Tar, io.Discard))
+	must(t, tree.Pack(t.Context(), ".", Tar, io.Discard))
 }
 
 // owned gives a folder to a user that permissions can stop; they cannot stop root.
@@ -111,7 +111,7 @@ func TestWhatIsClosedIsPacked(t *testing.T) {
 			var was unix.Stat_t
 			must(t, unix.Stat(filepath.Join(dir, "closed"), &was))
 			var archive bytes.Buffer
-			must(t, bind.As(who, func() error { return tree.Pack(context.Background(), Tar, &archive) }))
+			must(t, bind.As(who, func() error { return tree.Pack(context.Background(), ".", Tar, &archive) }))
 			names, modes := packed(t, &archive)
 			if want := []string{"closed/", "closed/inner/", "closed/inner/file", "closed/secret", "open"}; !slices.Equal(names, want) {
 				t.Errorf("in it is %q, not %q", names, want)
@@ -136,7 +136,7 @@ func TestWhatCannotBeOpenedIsNamed(t *testing.T) {
 	}
 	tree, dir := newTree(t, map[string]string{"a/closed/file": "1"})
 	must(t, os.Chmod(filepath.Join(dir, "a/closed"), 0o700))
-	err := bind.As(bind.IDs{UID: 65534, GID: 65534}, func() error { return tree.Pack(context.Background(), Tar, io.Discard) })
+	err := bind.As(bind.IDs{UID: 65534, GID: 65534}, func() error { return tree.Pack(context.Background(), ".", Tar, io.Discard) })
 	if !errors.Is(err, ErrExport) || !strings.Contains(err.Error(), "a/closed is closed to reading") || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("it says %v", err)
 	}
@@ -154,7 +154,7 @@ func TestWhatIsClosedIsPackedManyTimesAtOnce(t *testing.T) {
 	all.SetLimit(8)
 	for i := range archives {
 		all.Go(func() error {
-			return bind.As(who, func() error { return tree.Pack(context.Background(), Tar, &archives[i]) })
+			return bind.As(who, func() error { return tree.Pack(context.Background(), ".", Tar, &archives[i]) })
 		})
 	}
 	must(t, all.Wait())

@@ -25,7 +25,7 @@ func TestFarTimesAndLongLinksComeBackFromAnArchive(t *testing.T) {
 	}
 	for format, name := range formatNames {
 		var archive bytes.Buffer
-		if err := from.Pack(t.Context(), format, &archive); err != nil {
+		if err := from.Pack(t.Context(), ".", format, &archive); err != nil {
 			t.Fatal(err)
 		}
 		to, copied := emptyTree(t)

@@ -66,7 +66,7 @@ func (s *Space) Taken(p RenameStep, sameBoot bool) (taken, known bool) {
 		return true, p.Staged && sameBoot
 	case p.Staged && !sameBoot: // its content may not have reached the disk
 		i, err := s.Stat(p.To)
-		return true, err == nil && (i.Type != Regular || i.Size == p.Size)
+		return true, err == nil && i.Type != Directory && (i.Type != Regular || i.Size == p.Size)
 	}
 	return true, true
 }

@@ -230,7 +230,7 @@ func TestOtherToolsUnderstandTheZip(t *testing.T) {
 		t.Fatal(err)
 	}
 	var packed bytes.Buffer
-	if err := tree.Pack(t.Context(), Zip, &packed); err != nil {
+	if err := tree.Pack(t.Context(), ".", Zip, &packed); err != nil {
 		t.Fatal(err)
 	}
 	work := t.TempDir()
@@ -279,7 +279,7 @@ func FuzzUnpackZip(f *testing.F) {
 			t.Errorf("beside the workspace there are %v, %v", around, err)
 		}
 		var again bytes.Buffer
-		if err := tree.Pack(t.Context(), Zip, &again); err != nil {
+		if err := tree.Pack(t.Context(), ".", Zip, &again); err != nil {
 			t.Errorf("what was unpacked cannot be packed: %v", err)
 		}
 	})
@@ -294,7 +294,7 @@ func TestTimesThatAZipDoesNotHaveAreTheNearest(t *testing.T) {
 		t.Skip("the file system does not have them either")
 	}
 	var packed bytes.Buffer
-	must(t, tree.Pack(t.Context(), Zip, &packed))
+	must(t, tree.Pack(t.Context(), ".", Zip, &packed))
 	in, err := zip.NewReader(bytes.NewReader(packed.Bytes()), int64(packed.Len()))
 	must(t, err)
 	for i, want := range []time.Time{time.Unix(0, 0), last} {

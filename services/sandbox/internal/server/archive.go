@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/filename"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 )
@@ -35,7 +36,11 @@ func (s *workspaceServer) ExportWorkspace(r *sandboxv1.ExportWorkspaceRequest, s
 	out := bufio.NewWriterSize(sender(func(b []byte) error {
 		return stream.Send(&sandboxv1.ExportWorkspaceResponse{Data: b})
 	}), archivePiece)
-	err = t.Pack(stream.Context(), formats[r.GetFormat()], out)
+	name := filename.Decode(r.GetPath())
+	if alias := t.Alias(name); alias != "" {
+		return status(fmt.Errorf("%w: %s: a mount is not exported", files.ErrMountPoint, alias))
+	}
+	err = t.Pack(stream.Context(), name, formats[r.GetFormat()], out)
 	if err := cmp.Or(t.checkCurrent(), err); err != nil { // files that vanish meanwhile are left out
 		return status(err)
 	}
@@ -86,6 +91,15 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 		return err
 	}
 	defer func() { _ = t.Close() }()
+	if err := unpackInto(in.stream.Context(), w, t, format, in); err != nil {
+		return err
+	}
+	return w.MakeStandardFolders() // an archive from elsewhere lacks them
+}
+
+// unpackInto unpacks an archive into an empty directory of the workspace's file system, within the
+// workspace's limits. It reads the whole archive.
+func unpackInto(ctx context.Context, w *box.Workspace, t *files.Tree, format files.Format, in io.Reader) error {
 	reserve := func(bytes int64) error {
 		if err := w.Reserve(bytes, 1); err != nil {
 			return err
@@ -94,7 +108,8 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 		return nil
 	}
 	t.Folder = func() error { return reserve(folderBytes) }
-	switch ctx := in.stream.Context(); format {
+	var err error
+	switch format {
 	case files.Zip:
 		err = unzip(ctx, w, t, in, reserve)
 	case files.TarGzip:
@@ -109,10 +124,8 @@ func unpack(w *box.Workspace, format files.Format, in *receiver) error {
 	if err := w.Reserve(1, 0); err != nil { // on disk it may be larger than declared
 		return err
 	}
-	if _, err := io.Copy(io.Discard, in); err != nil {
-		return err
-	}
-	return w.MakeStandardFolders() // an archive from elsewhere lacks them
+	_, err = io.Copy(io.Discard, in)
+	return err
 }
 
 // unzip unpacks a zip. Its directory comes last, so the zip is first stored in an unnamed file, which may

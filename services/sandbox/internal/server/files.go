@@ -92,7 +92,11 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 	if err != nil {
 		return nil, status(err)
 	}
-	scope := strings.Join(append([]string{"ListFiles", k.Tenant, k.Session, r.GetPath(), r.GetResolvedPath()}, r.GetIgnore()...), "\x00")
+	list, method := t.List, "ListFiles"
+	if r.GetRecursive() {
+		list, method = t.ListAll, "ListFiles.recursive"
+	}
+	scope := strings.Join(append([]string{method, k.Tenant, k.Session, r.GetPath(), r.GetResolvedPath()}, r.GetIgnore()...), "\x00")
 	var after []byte // bytes: a name may be anything
 	if r.GetPageToken() != "" {
 		if err := page.Decode(r.GetPageToken(), scope, &after); err != nil {
@@ -103,7 +107,7 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 	if err != nil {
 		return nil, status(err)
 	}
-	all, more, err := t.List(ctx, name, string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
+	all, more, err := list(ctx, name, string(after), page.Size(r.GetPageSize(), 1000, 10000), r.GetIgnore())
 	if err != nil {
 		return nil, status(err)
 	}
@@ -111,7 +115,10 @@ func (s *fileServer) ListFiles(ctx context.Context, r *sandboxv1.ListFilesReques
 	n := fits(resp.GetFiles())
 	if resp.Files = resp.Files[:n]; more || n < len(all) {
 		last := all[n-1].Path
-		resp.NextPageToken = page.Encode(scope, []byte(last[strings.LastIndexByte(last, '/')+1:]))
+		if !r.GetRecursive() {
+			last = last[strings.LastIndexByte(last, '/')+1:]
+		}
+		resp.NextPageToken = page.Encode(scope, []byte(last))
 	}
 	return resp, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -53,10 +54,11 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	if err != nil {
 		return status(err)
 	}
-	sum, err := receive(stream, t.account(w, name), d)
+	sum, epoch, err := receive(stream, t.account(w, name), d)
 	if err != nil {
 		return status(err)
 	}
+	c.Epoch = cmp.Or(epoch, c.Epoch)
 	resp, err := s.put(c, t, d, name, start, sum)
 	if err != nil {
 		return status(err)
@@ -64,27 +66,31 @@ func (s *fileServer) WriteFile(stream sandboxv1.FileService_WriteFileServer) err
 	return stream.SendAndClose(resp)
 }
 
-// receive writes the data of a stream into a draft and returns its hash.
-func receive(stream sandboxv1.FileService_WriteFileServer, to account, d *files.Draft) ([]byte, error) {
+// receive writes the data of a stream into a draft. It returns the data's hash, and the epoch at its end if
+// the caller sent one.
+func receive(stream sandboxv1.FileService_WriteFileServer, to account, d *files.Draft) (sum []byte, epoch int64, err error) {
 	hash := sha256.New()
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return hash.Sum(nil), nil
+			return hash.Sum(nil), epoch, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		data, ok := r.GetKind().(*sandboxv1.WriteFileRequest_Data)
-		if !ok {
-			return nil, invalid("kind", "only the first request may be `start`")
+		switch kind := r.GetKind().(type) {
+		case *sandboxv1.WriteFileRequest_Epoch:
+			epoch = kind.Epoch
+			continue
+		case *sandboxv1.WriteFileRequest_Start:
+			return nil, 0, invalid("kind", "only the first request may be `start`")
 		}
-		hash.Write(data.Data)
-		if _, err := d.Write(data.Data); err != nil {
-			return nil, err
+		hash.Write(r.GetData())
+		if _, err := d.Write(r.GetData()); err != nil {
+			return nil, 0, err
 		}
 		if err := to.reserve(d.Size(), 1); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 }

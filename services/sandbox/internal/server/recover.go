@@ -47,9 +47,10 @@ func readRename(raw []byte) (n renameIntent, err error) {
 
 // described are the answers that describe a file's final state.
 var described = map[string]func() proto.Message{
-	"write": func() proto.Message { return &sandboxv1.WriteFileResponse{} },
-	"edit":  func() proto.Message { return &sandboxv1.EditFileResponse{} },
-	"move":  func() proto.Message { return &sandboxv1.MoveFileResponse{} },
+	"write":  func() proto.Message { return &sandboxv1.WriteFileResponse{} },
+	"edit":   func() proto.Message { return &sandboxv1.EditFileResponse{} },
+	"move":   func() proto.Message { return &sandboxv1.MoveFileResponse{} },
+	"unpack": func() proto.Message { return &sandboxv1.UnpackFilesResponse{} },
 }
 
 // Recover implements box.Upkeep.Recover. The file of a step shows whether the step was taken. A snapshot

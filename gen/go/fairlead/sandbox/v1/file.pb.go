@@ -546,7 +546,11 @@ type ListFilesRequest struct {
 	ResolvedPath string `protobuf:"bytes,7,opt,name=resolved_path,json=resolvedPath,proto3" json:"resolved_path,omitempty"`
 	// Leaves out files whose path matches one of these globs, as it is given or
 	// where it leads, and does not enter such directories.
-	Denied        []string `protobuf:"bytes,8,rep,name=denied,proto3" json:"denied,omitempty"`
+	Denied []string `protobuf:"bytes,8,rep,name=denied,proto3" json:"denied,omitempty"`
+	// Lists everything below the directory, a directory before its contents. Symbolic
+	// links are not followed, and directories of mounts are not entered. `ignore` and
+	// `denied` also leave out what is below a directory that they match.
+	Recursive     bool `protobuf:"varint,9,opt,name=recursive,proto3" json:"recursive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -635,6 +639,13 @@ func (x *ListFilesRequest) GetDenied() []string {
 		return x.Denied
 	}
 	return nil
+}
+
+func (x *ListFilesRequest) GetRecursive() bool {
+	if x != nil {
+		return x.Recursive
+	}
+	return false
 }
 
 // ListFilesResponse is a page of a directory.
@@ -1132,6 +1143,7 @@ type WriteFileRequest struct {
 	//
 	//	*WriteFileRequest_Start
 	//	*WriteFileRequest_Data
+	//	*WriteFileRequest_Epoch
 	Kind          isWriteFileRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1192,6 +1204,15 @@ func (x *WriteFileRequest) GetData() []byte {
 	return nil
 }
 
+func (x *WriteFileRequest) GetEpoch() int64 {
+	if x != nil {
+		if x, ok := x.Kind.(*WriteFileRequest_Epoch); ok {
+			return x.Epoch
+		}
+	}
+	return 0
+}
+
 type isWriteFileRequest_Kind interface {
 	isWriteFileRequest_Kind()
 }
@@ -1206,9 +1227,17 @@ type WriteFileRequest_Data struct {
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
 }
 
+type WriteFileRequest_Epoch struct {
+	// The epoch under which the caller acts by now, after all data: another holder may
+	// have got the session while the data was sent. It replaces the epoch of the call.
+	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3,oneof"`
+}
+
 func (*WriteFileRequest_Start) isWriteFileRequest_Kind() {}
 
 func (*WriteFileRequest_Data) isWriteFileRequest_Kind() {}
+
+func (*WriteFileRequest_Epoch) isWriteFileRequest_Kind() {}
 
 // WriteFileStart says which file to write.
 type WriteFileStart struct {
@@ -1359,6 +1388,220 @@ func (x *WriteFileResponse) GetCreated() bool {
 	return false
 }
 
+// UnpackFilesRequest is one piece of an archive to unpack.
+type UnpackFilesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*UnpackFilesRequest_Start
+	//	*UnpackFilesRequest_Data
+	//	*UnpackFilesRequest_Epoch
+	Kind          isUnpackFilesRequest_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpackFilesRequest) Reset() {
+	*x = UnpackFilesRequest{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpackFilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpackFilesRequest) ProtoMessage() {}
+
+func (x *UnpackFilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpackFilesRequest.ProtoReflect.Descriptor instead.
+func (*UnpackFilesRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *UnpackFilesRequest) GetKind() isUnpackFilesRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *UnpackFilesRequest) GetStart() *UnpackFilesStart {
+	if x != nil {
+		if x, ok := x.Kind.(*UnpackFilesRequest_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
+func (x *UnpackFilesRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Kind.(*UnpackFilesRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+func (x *UnpackFilesRequest) GetEpoch() int64 {
+	if x != nil {
+		if x, ok := x.Kind.(*UnpackFilesRequest_Epoch); ok {
+			return x.Epoch
+		}
+	}
+	return 0
+}
+
+type isUnpackFilesRequest_Kind interface {
+	isUnpackFilesRequest_Kind()
+}
+
+type UnpackFilesRequest_Start struct {
+	// Where to; the first piece.
+	Start *UnpackFilesStart `protobuf:"bytes,1,opt,name=start,proto3,oneof"`
+}
+
+type UnpackFilesRequest_Data struct {
+	// More of the archive.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+type UnpackFilesRequest_Epoch struct {
+	// The epoch under which the caller acts by now, as in WriteFileRequest.
+	Epoch int64 `protobuf:"varint,3,opt,name=epoch,proto3,oneof"`
+}
+
+func (*UnpackFilesRequest_Start) isUnpackFilesRequest_Kind() {}
+
+func (*UnpackFilesRequest_Data) isUnpackFilesRequest_Kind() {}
+
+func (*UnpackFilesRequest_Epoch) isUnpackFilesRequest_Kind() {}
+
+// UnpackFilesStart says where to unpack an archive.
+type UnpackFilesStart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which call it is for.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The path of the new directory.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The archive's format; not set means TAR.
+	Format        ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpackFilesStart) Reset() {
+	*x = UnpackFilesStart{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpackFilesStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpackFilesStart) ProtoMessage() {}
+
+func (x *UnpackFilesStart) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpackFilesStart.ProtoReflect.Descriptor instead.
+func (*UnpackFilesStart) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *UnpackFilesStart) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *UnpackFilesStart) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *UnpackFilesStart) GetFormat() ArchiveFormat {
+	if x != nil {
+		return x.Format
+	}
+	return ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED
+}
+
+// UnpackFilesResponse says what was made.
+type UnpackFilesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The new directory.
+	File          *FileInfo `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpackFilesResponse) Reset() {
+	*x = UnpackFilesResponse{}
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpackFilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpackFilesResponse) ProtoMessage() {}
+
+func (x *UnpackFilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpackFilesResponse.ProtoReflect.Descriptor instead.
+func (*UnpackFilesResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *UnpackFilesResponse) GetFile() *FileInfo {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
 // EditFileRequest asks to replace pieces of a file.
 type EditFileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1378,7 +1621,7 @@ type EditFileRequest struct {
 
 func (x *EditFileRequest) Reset() {
 	*x = EditFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1633,7 @@ func (x *EditFileRequest) String() string {
 func (*EditFileRequest) ProtoMessage() {}
 
 func (x *EditFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1646,7 @@ func (x *EditFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditFileRequest.ProtoReflect.Descriptor instead.
 func (*EditFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EditFileRequest) GetCall() *v1.CallRef {
@@ -1455,7 +1698,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1710,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1723,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Edit) GetOldText() string {
@@ -1524,7 +1767,7 @@ type EditFileResponse struct {
 
 func (x *EditFileResponse) Reset() {
 	*x = EditFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1779,7 @@ func (x *EditFileResponse) String() string {
 func (*EditFileResponse) ProtoMessage() {}
 
 func (x *EditFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1792,7 @@ func (x *EditFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditFileResponse.ProtoReflect.Descriptor instead.
 func (*EditFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EditFileResponse) GetFile() *FileInfo {
@@ -1595,7 +1838,7 @@ type DeleteFileRequest struct {
 
 func (x *DeleteFileRequest) Reset() {
 	*x = DeleteFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1850,7 @@ func (x *DeleteFileRequest) String() string {
 func (*DeleteFileRequest) ProtoMessage() {}
 
 func (x *DeleteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1863,7 @@ func (x *DeleteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFileRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteFileRequest) GetCall() *v1.CallRef {
@@ -1653,7 +1896,7 @@ type DeleteFileResponse struct {
 
 func (x *DeleteFileResponse) Reset() {
 	*x = DeleteFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1908,7 @@ func (x *DeleteFileResponse) String() string {
 func (*DeleteFileResponse) ProtoMessage() {}
 
 func (x *DeleteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1921,7 @@ func (x *DeleteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFileResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
 }
 
 // MoveFileRequest names a file and where it goes.
@@ -1700,7 +1943,7 @@ type MoveFileRequest struct {
 
 func (x *MoveFileRequest) Reset() {
 	*x = MoveFileRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +1955,7 @@ func (x *MoveFileRequest) String() string {
 func (*MoveFileRequest) ProtoMessage() {}
 
 func (x *MoveFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +1968,7 @@ func (x *MoveFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFileRequest.ProtoReflect.Descriptor instead.
 func (*MoveFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MoveFileRequest) GetCall() *v1.CallRef {
@@ -1767,7 +2010,7 @@ type MoveFileResponse struct {
 
 func (x *MoveFileResponse) Reset() {
 	*x = MoveFileResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2022,7 @@ func (x *MoveFileResponse) String() string {
 func (*MoveFileResponse) ProtoMessage() {}
 
 func (x *MoveFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2035,7 @@ func (x *MoveFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFileResponse.ProtoReflect.Descriptor instead.
 func (*MoveFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MoveFileResponse) GetFile() *FileInfo {
@@ -1817,7 +2060,7 @@ type WatchFilesRequest struct {
 
 func (x *WatchFilesRequest) Reset() {
 	*x = WatchFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +2072,7 @@ func (x *WatchFilesRequest) String() string {
 func (*WatchFilesRequest) ProtoMessage() {}
 
 func (x *WatchFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +2085,7 @@ func (x *WatchFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFilesRequest.ProtoReflect.Descriptor instead.
 func (*WatchFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchFilesRequest) GetSession() string {
@@ -1878,7 +2121,7 @@ type WatchFilesResponse struct {
 
 func (x *WatchFilesResponse) Reset() {
 	*x = WatchFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +2133,7 @@ func (x *WatchFilesResponse) String() string {
 func (*WatchFilesResponse) ProtoMessage() {}
 
 func (x *WatchFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +2146,7 @@ func (x *WatchFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFilesResponse.ProtoReflect.Descriptor instead.
 func (*WatchFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchFilesResponse) GetChanges() []*WatchedChange {
@@ -1927,7 +2170,7 @@ type WatchedChange struct {
 
 func (x *WatchedChange) Reset() {
 	*x = WatchedChange{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2182,7 @@ func (x *WatchedChange) String() string {
 func (*WatchedChange) ProtoMessage() {}
 
 func (x *WatchedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2195,7 @@ func (x *WatchedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedChange.ProtoReflect.Descriptor instead.
 func (*WatchedChange) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchedChange) GetKind() WatchedChangeKind {
@@ -1996,7 +2239,7 @@ type GlobFilesRequest struct {
 
 func (x *GlobFilesRequest) Reset() {
 	*x = GlobFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2251,7 @@ func (x *GlobFilesRequest) String() string {
 func (*GlobFilesRequest) ProtoMessage() {}
 
 func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[25]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2264,7 @@ func (x *GlobFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesRequest.ProtoReflect.Descriptor instead.
 func (*GlobFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GlobFilesRequest) GetSession() string {
@@ -2088,7 +2331,7 @@ type GlobFilesResponse struct {
 
 func (x *GlobFilesResponse) Reset() {
 	*x = GlobFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2343,7 @@ func (x *GlobFilesResponse) String() string {
 func (*GlobFilesResponse) ProtoMessage() {}
 
 func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[26]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2356,7 @@ func (x *GlobFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GlobFilesResponse.ProtoReflect.Descriptor instead.
 func (*GlobFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GlobFilesResponse) GetFiles() []*FileInfo {
@@ -2175,7 +2418,7 @@ type GrepFilesRequest struct {
 
 func (x *GrepFilesRequest) Reset() {
 	*x = GrepFilesRequest{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2430,7 @@ func (x *GrepFilesRequest) String() string {
 func (*GrepFilesRequest) ProtoMessage() {}
 
 func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[27]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2443,7 @@ func (x *GrepFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesRequest.ProtoReflect.Descriptor instead.
 func (*GrepFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GrepFilesRequest) GetSession() string {
@@ -2309,7 +2552,7 @@ type GrepFilesResponse struct {
 
 func (x *GrepFilesResponse) Reset() {
 	*x = GrepFilesResponse{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2564,7 @@ func (x *GrepFilesResponse) String() string {
 func (*GrepFilesResponse) ProtoMessage() {}
 
 func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[28]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2577,7 @@ func (x *GrepFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepFilesResponse.ProtoReflect.Descriptor instead.
 func (*GrepFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GrepFilesResponse) GetMatches() []*GrepMatch {
@@ -2378,7 +2621,7 @@ type GrepMatch struct {
 
 func (x *GrepMatch) Reset() {
 	*x = GrepMatch{}
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2633,7 @@ func (x *GrepMatch) String() string {
 func (*GrepMatch) ProtoMessage() {}
 
 func (x *GrepMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[29]
+	mi := &file_fairlead_sandbox_v1_file_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2646,7 @@ func (x *GrepMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrepMatch.ProtoReflect.Descriptor instead.
 func (*GrepMatch) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_sandbox_v1_file_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GrepMatch) GetPath() string {
@@ -2445,7 +2688,7 @@ var File_fairlead_sandbox_v1_file_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/sandbox/v1/file.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x01\n" +
+	"\x1efairlead/sandbox/v1/file.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a#fairlead/sandbox/v1/workspace.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xeb\x01\n" +
 	"\bFileInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x121\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1d.fairlead.sandbox.v1.FileTypeR\x04type\x12\x12\n" +
@@ -2467,7 +2710,7 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x121\n" +
 	"\x14workspace_generation\x18\x03 \x01(\x03R\x13workspaceGeneration\")\n" +
 	"\x13ResolvePathResponse\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xfa\x02\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\x98\x03\n" +
 	"\x10ListFilesRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1c\n" +
 	"\x04path\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\x12$\n" +
@@ -2477,7 +2720,8 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x06ignore\x18\x05 \x03(\tB\x0f\xbaH\f\x92\x01\t\x10@\"\x05r\x03(\x80\bR\x06ignore\x121\n" +
 	"\x14workspace_generation\x18\x06 \x01(\x03R\x13workspaceGeneration\x12-\n" +
 	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPath\x12)\n" +
-	"\x06denied\x18\b \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04(\x80\x80\x01R\x06denied\"\x8b\x01\n" +
+	"\x06denied\x18\b \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x90N\"\x06r\x04(\x80\x80\x01R\x06denied\x12\x1c\n" +
+	"\trecursive\x18\t \x01(\bR\trecursive\"\x8b\x01\n" +
 	"\x11ListFilesResponse\x123\n" +
 	"\x05files\x18\x01 \x03(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x05files\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x19\n" +
@@ -2506,10 +2750,11 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\vReadFileEnd\x12\x14\n" +
 	"\x05lines\x18\x01 \x01(\x03R\x05lines\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x1b\n" +
-	"\tcut_lines\x18\x03 \x01(\x03R\bcutLines\"\x7f\n" +
+	"\tcut_lines\x18\x03 \x01(\x03R\bcutLines\"\xa0\x01\n" +
 	"\x10WriteFileRequest\x12;\n" +
 	"\x05start\x18\x01 \x01(\v2#.fairlead.sandbox.v1.WriteFileStartH\x00R\x05start\x12\x1f\n" +
-	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04data\x12\x1f\n" +
+	"\x05epoch\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02 \x00H\x00R\x05epochB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x96\x02\n" +
 	"\x0eWriteFileStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
@@ -2522,7 +2767,19 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\rresolved_path\x18\a \x01(\tB\b\xbaH\x05r\x03(\x80 R\fresolvedPathJ\x04\b\x06\x10\aR\x14workspace_generation\"`\n" +
 	"\x11WriteFileResponse\x121\n" +
 	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xf3\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xa4\x01\n" +
+	"\x12UnpackFilesRequest\x12=\n" +
+	"\x05start\x18\x01 \x01(\v2%.fairlead.sandbox.v1.UnpackFilesStartH\x00R\x05start\x12\x1f\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04data\x12\x1f\n" +
+	"\x05epoch\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02 \x00H\x00R\x05epochB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xb1\x01\n" +
+	"\x10UnpackFilesStart\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
+	"\x04path\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80 R\x04path\x12D\n" +
+	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"H\n" +
+	"\x13UnpackFilesResponse\x121\n" +
+	"\x04file\x18\x01 \x01(\v2\x1d.fairlead.sandbox.v1.FileInfoR\x04file\"\xf3\x01\n" +
 	"\x0fEditFileRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1e\n" +
 	"\x04path\x18\x02 \x01(\tB\n" +
@@ -2622,7 +2879,7 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\x15GREP_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fGREP_MODE_LINES\x10\x01\x12\x13\n" +
 	"\x0fGREP_MODE_FILES\x10\x02\x12\x13\n" +
-	"\x0fGREP_MODE_COUNT\x10\x032\xe1\b\n" +
+	"\x0fGREP_MODE_COUNT\x10\x032\xcd\t\n" +
 	"\vFileService\x12_\n" +
 	"\bStatFile\x12$.fairlead.sandbox.v1.StatFileRequest\x1a%.fairlead.sandbox.v1.StatFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12h\n" +
@@ -2633,6 +2890,8 @@ const file_fairlead_sandbox_v1_file_proto_rawDesc = "" +
 	"\bReadFile\x12$.fairlead.sandbox.v1.ReadFileRequest\x1a%.fairlead.sandbox.v1.ReadFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"0\x01\x12d\n" +
 	"\tWriteFile\x12%.fairlead.sandbox.v1.WriteFileRequest\x1a&.fairlead.sandbox.v1.WriteFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"(\x01\x12j\n" +
+	"\vUnpackFiles\x12'.fairlead.sandbox.v1.UnpackFilesRequest\x1a(.fairlead.sandbox.v1.UnpackFilesResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"(\x01\x12_\n" +
 	"\bEditFile\x12$.fairlead.sandbox.v1.EditFileRequest\x1a%.fairlead.sandbox.v1.EditFileResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12e\n" +
@@ -2662,7 +2921,7 @@ func file_fairlead_sandbox_v1_file_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_file_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_fairlead_sandbox_v1_file_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_fairlead_sandbox_v1_file_proto_goTypes = []any{
 	(FileType)(0),                 // 0: fairlead.sandbox.v1.FileType
 	(WatchedChangeKind)(0),        // 1: fairlead.sandbox.v1.WatchedChangeKind
@@ -2682,27 +2941,31 @@ var file_fairlead_sandbox_v1_file_proto_goTypes = []any{
 	(*WriteFileRequest)(nil),      // 15: fairlead.sandbox.v1.WriteFileRequest
 	(*WriteFileStart)(nil),        // 16: fairlead.sandbox.v1.WriteFileStart
 	(*WriteFileResponse)(nil),     // 17: fairlead.sandbox.v1.WriteFileResponse
-	(*EditFileRequest)(nil),       // 18: fairlead.sandbox.v1.EditFileRequest
-	(*Edit)(nil),                  // 19: fairlead.sandbox.v1.Edit
-	(*EditFileResponse)(nil),      // 20: fairlead.sandbox.v1.EditFileResponse
-	(*DeleteFileRequest)(nil),     // 21: fairlead.sandbox.v1.DeleteFileRequest
-	(*DeleteFileResponse)(nil),    // 22: fairlead.sandbox.v1.DeleteFileResponse
-	(*MoveFileRequest)(nil),       // 23: fairlead.sandbox.v1.MoveFileRequest
-	(*MoveFileResponse)(nil),      // 24: fairlead.sandbox.v1.MoveFileResponse
-	(*WatchFilesRequest)(nil),     // 25: fairlead.sandbox.v1.WatchFilesRequest
-	(*WatchFilesResponse)(nil),    // 26: fairlead.sandbox.v1.WatchFilesResponse
-	(*WatchedChange)(nil),         // 27: fairlead.sandbox.v1.WatchedChange
-	(*GlobFilesRequest)(nil),      // 28: fairlead.sandbox.v1.GlobFilesRequest
-	(*GlobFilesResponse)(nil),     // 29: fairlead.sandbox.v1.GlobFilesResponse
-	(*GrepFilesRequest)(nil),      // 30: fairlead.sandbox.v1.GrepFilesRequest
-	(*GrepFilesResponse)(nil),     // 31: fairlead.sandbox.v1.GrepFilesResponse
-	(*GrepMatch)(nil),             // 32: fairlead.sandbox.v1.GrepMatch
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
-	(*v1.CallRef)(nil),            // 34: fairlead.common.v1.CallRef
+	(*UnpackFilesRequest)(nil),    // 18: fairlead.sandbox.v1.UnpackFilesRequest
+	(*UnpackFilesStart)(nil),      // 19: fairlead.sandbox.v1.UnpackFilesStart
+	(*UnpackFilesResponse)(nil),   // 20: fairlead.sandbox.v1.UnpackFilesResponse
+	(*EditFileRequest)(nil),       // 21: fairlead.sandbox.v1.EditFileRequest
+	(*Edit)(nil),                  // 22: fairlead.sandbox.v1.Edit
+	(*EditFileResponse)(nil),      // 23: fairlead.sandbox.v1.EditFileResponse
+	(*DeleteFileRequest)(nil),     // 24: fairlead.sandbox.v1.DeleteFileRequest
+	(*DeleteFileResponse)(nil),    // 25: fairlead.sandbox.v1.DeleteFileResponse
+	(*MoveFileRequest)(nil),       // 26: fairlead.sandbox.v1.MoveFileRequest
+	(*MoveFileResponse)(nil),      // 27: fairlead.sandbox.v1.MoveFileResponse
+	(*WatchFilesRequest)(nil),     // 28: fairlead.sandbox.v1.WatchFilesRequest
+	(*WatchFilesResponse)(nil),    // 29: fairlead.sandbox.v1.WatchFilesResponse
+	(*WatchedChange)(nil),         // 30: fairlead.sandbox.v1.WatchedChange
+	(*GlobFilesRequest)(nil),      // 31: fairlead.sandbox.v1.GlobFilesRequest
+	(*GlobFilesResponse)(nil),     // 32: fairlead.sandbox.v1.GlobFilesResponse
+	(*GrepFilesRequest)(nil),      // 33: fairlead.sandbox.v1.GrepFilesRequest
+	(*GrepFilesResponse)(nil),     // 34: fairlead.sandbox.v1.GrepFilesResponse
+	(*GrepMatch)(nil),             // 35: fairlead.sandbox.v1.GrepMatch
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	(*v1.CallRef)(nil),            // 37: fairlead.common.v1.CallRef
+	(ArchiveFormat)(0),            // 38: fairlead.sandbox.v1.ArchiveFormat
 }
 var file_fairlead_sandbox_v1_file_proto_depIdxs = []int32{
 	0,  // 0: fairlead.sandbox.v1.FileInfo.type:type_name -> fairlead.sandbox.v1.FileType
-	33, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
+	36, // 1: fairlead.sandbox.v1.FileInfo.modify_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: fairlead.sandbox.v1.StatFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
 	3,  // 3: fairlead.sandbox.v1.ListFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
 	11, // 4: fairlead.sandbox.v1.ReadFileRequest.bytes:type_name -> fairlead.sandbox.v1.ByteRange
@@ -2710,46 +2973,52 @@ var file_fairlead_sandbox_v1_file_proto_depIdxs = []int32{
 	3,  // 6: fairlead.sandbox.v1.ReadFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
 	14, // 7: fairlead.sandbox.v1.ReadFileResponse.end:type_name -> fairlead.sandbox.v1.ReadFileEnd
 	16, // 8: fairlead.sandbox.v1.WriteFileRequest.start:type_name -> fairlead.sandbox.v1.WriteFileStart
-	34, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
+	37, // 9: fairlead.sandbox.v1.WriteFileStart.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 10: fairlead.sandbox.v1.WriteFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	34, // 11: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	19, // 12: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
-	3,  // 13: fairlead.sandbox.v1.EditFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	34, // 14: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	34, // 15: fairlead.sandbox.v1.MoveFileRequest.call:type_name -> fairlead.common.v1.CallRef
-	3,  // 16: fairlead.sandbox.v1.MoveFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
-	27, // 17: fairlead.sandbox.v1.WatchFilesResponse.changes:type_name -> fairlead.sandbox.v1.WatchedChange
-	1,  // 18: fairlead.sandbox.v1.WatchedChange.kind:type_name -> fairlead.sandbox.v1.WatchedChangeKind
-	3,  // 19: fairlead.sandbox.v1.GlobFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
-	2,  // 20: fairlead.sandbox.v1.GrepFilesRequest.mode:type_name -> fairlead.sandbox.v1.GrepMode
-	32, // 21: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
-	4,  // 22: fairlead.sandbox.v1.FileService.StatFile:input_type -> fairlead.sandbox.v1.StatFileRequest
-	6,  // 23: fairlead.sandbox.v1.FileService.ResolvePath:input_type -> fairlead.sandbox.v1.ResolvePathRequest
-	8,  // 24: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
-	10, // 25: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
-	15, // 26: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
-	18, // 27: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
-	21, // 28: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
-	23, // 29: fairlead.sandbox.v1.FileService.MoveFile:input_type -> fairlead.sandbox.v1.MoveFileRequest
-	25, // 30: fairlead.sandbox.v1.FileService.WatchFiles:input_type -> fairlead.sandbox.v1.WatchFilesRequest
-	28, // 31: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
-	30, // 32: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
-	5,  // 33: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
-	7,  // 34: fairlead.sandbox.v1.FileService.ResolvePath:output_type -> fairlead.sandbox.v1.ResolvePathResponse
-	9,  // 35: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
-	13, // 36: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
-	17, // 37: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
-	20, // 38: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
-	22, // 39: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
-	24, // 40: fairlead.sandbox.v1.FileService.MoveFile:output_type -> fairlead.sandbox.v1.MoveFileResponse
-	26, // 41: fairlead.sandbox.v1.FileService.WatchFiles:output_type -> fairlead.sandbox.v1.WatchFilesResponse
-	29, // 42: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
-	31, // 43: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
-	33, // [33:44] is the sub-list for method output_type
-	22, // [22:33] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	19, // 11: fairlead.sandbox.v1.UnpackFilesRequest.start:type_name -> fairlead.sandbox.v1.UnpackFilesStart
+	37, // 12: fairlead.sandbox.v1.UnpackFilesStart.call:type_name -> fairlead.common.v1.CallRef
+	38, // 13: fairlead.sandbox.v1.UnpackFilesStart.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	3,  // 14: fairlead.sandbox.v1.UnpackFilesResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	37, // 15: fairlead.sandbox.v1.EditFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	22, // 16: fairlead.sandbox.v1.EditFileRequest.edits:type_name -> fairlead.sandbox.v1.Edit
+	3,  // 17: fairlead.sandbox.v1.EditFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	37, // 18: fairlead.sandbox.v1.DeleteFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	37, // 19: fairlead.sandbox.v1.MoveFileRequest.call:type_name -> fairlead.common.v1.CallRef
+	3,  // 20: fairlead.sandbox.v1.MoveFileResponse.file:type_name -> fairlead.sandbox.v1.FileInfo
+	30, // 21: fairlead.sandbox.v1.WatchFilesResponse.changes:type_name -> fairlead.sandbox.v1.WatchedChange
+	1,  // 22: fairlead.sandbox.v1.WatchedChange.kind:type_name -> fairlead.sandbox.v1.WatchedChangeKind
+	3,  // 23: fairlead.sandbox.v1.GlobFilesResponse.files:type_name -> fairlead.sandbox.v1.FileInfo
+	2,  // 24: fairlead.sandbox.v1.GrepFilesRequest.mode:type_name -> fairlead.sandbox.v1.GrepMode
+	35, // 25: fairlead.sandbox.v1.GrepFilesResponse.matches:type_name -> fairlead.sandbox.v1.GrepMatch
+	4,  // 26: fairlead.sandbox.v1.FileService.StatFile:input_type -> fairlead.sandbox.v1.StatFileRequest
+	6,  // 27: fairlead.sandbox.v1.FileService.ResolvePath:input_type -> fairlead.sandbox.v1.ResolvePathRequest
+	8,  // 28: fairlead.sandbox.v1.FileService.ListFiles:input_type -> fairlead.sandbox.v1.ListFilesRequest
+	10, // 29: fairlead.sandbox.v1.FileService.ReadFile:input_type -> fairlead.sandbox.v1.ReadFileRequest
+	15, // 30: fairlead.sandbox.v1.FileService.WriteFile:input_type -> fairlead.sandbox.v1.WriteFileRequest
+	18, // 31: fairlead.sandbox.v1.FileService.UnpackFiles:input_type -> fairlead.sandbox.v1.UnpackFilesRequest
+	21, // 32: fairlead.sandbox.v1.FileService.EditFile:input_type -> fairlead.sandbox.v1.EditFileRequest
+	24, // 33: fairlead.sandbox.v1.FileService.DeleteFile:input_type -> fairlead.sandbox.v1.DeleteFileRequest
+	26, // 34: fairlead.sandbox.v1.FileService.MoveFile:input_type -> fairlead.sandbox.v1.MoveFileRequest
+	28, // 35: fairlead.sandbox.v1.FileService.WatchFiles:input_type -> fairlead.sandbox.v1.WatchFilesRequest
+	31, // 36: fairlead.sandbox.v1.FileService.GlobFiles:input_type -> fairlead.sandbox.v1.GlobFilesRequest
+	33, // 37: fairlead.sandbox.v1.FileService.GrepFiles:input_type -> fairlead.sandbox.v1.GrepFilesRequest
+	5,  // 38: fairlead.sandbox.v1.FileService.StatFile:output_type -> fairlead.sandbox.v1.StatFileResponse
+	7,  // 39: fairlead.sandbox.v1.FileService.ResolvePath:output_type -> fairlead.sandbox.v1.ResolvePathResponse
+	9,  // 40: fairlead.sandbox.v1.FileService.ListFiles:output_type -> fairlead.sandbox.v1.ListFilesResponse
+	13, // 41: fairlead.sandbox.v1.FileService.ReadFile:output_type -> fairlead.sandbox.v1.ReadFileResponse
+	17, // 42: fairlead.sandbox.v1.FileService.WriteFile:output_type -> fairlead.sandbox.v1.WriteFileResponse
+	20, // 43: fairlead.sandbox.v1.FileService.UnpackFiles:output_type -> fairlead.sandbox.v1.UnpackFilesResponse
+	23, // 44: fairlead.sandbox.v1.FileService.EditFile:output_type -> fairlead.sandbox.v1.EditFileResponse
+	25, // 45: fairlead.sandbox.v1.FileService.DeleteFile:output_type -> fairlead.sandbox.v1.DeleteFileResponse
+	27, // 46: fairlead.sandbox.v1.FileService.MoveFile:output_type -> fairlead.sandbox.v1.MoveFileResponse
+	29, // 47: fairlead.sandbox.v1.FileService.WatchFiles:output_type -> fairlead.sandbox.v1.WatchFilesResponse
+	32, // 48: fairlead.sandbox.v1.FileService.GlobFiles:output_type -> fairlead.sandbox.v1.GlobFilesResponse
+	34, // 49: fairlead.sandbox.v1.FileService.GrepFiles:output_type -> fairlead.sandbox.v1.GrepFilesResponse
+	38, // [38:50] is the sub-list for method output_type
+	26, // [26:38] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_file_proto_init() }
@@ -2757,6 +3026,7 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 	if File_fairlead_sandbox_v1_file_proto != nil {
 		return
 	}
+	file_fairlead_sandbox_v1_workspace_proto_init()
 	file_fairlead_sandbox_v1_file_proto_msgTypes[7].OneofWrappers = []any{
 		(*ReadFileRequest_Bytes)(nil),
 		(*ReadFileRequest_Lines)(nil),
@@ -2769,6 +3039,12 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 	file_fairlead_sandbox_v1_file_proto_msgTypes[12].OneofWrappers = []any{
 		(*WriteFileRequest_Start)(nil),
 		(*WriteFileRequest_Data)(nil),
+		(*WriteFileRequest_Epoch)(nil),
+	}
+	file_fairlead_sandbox_v1_file_proto_msgTypes[15].OneofWrappers = []any{
+		(*UnpackFilesRequest_Start)(nil),
+		(*UnpackFilesRequest_Data)(nil),
+		(*UnpackFilesRequest_Epoch)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2776,7 +3052,7 @@ func file_fairlead_sandbox_v1_file_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_file_proto_rawDesc), len(file_fairlead_sandbox_v1_file_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   30,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

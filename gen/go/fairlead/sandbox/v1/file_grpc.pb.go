@@ -24,6 +24,7 @@ const (
 	FileService_ListFiles_FullMethodName   = "/fairlead.sandbox.v1.FileService/ListFiles"
 	FileService_ReadFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/ReadFile"
 	FileService_WriteFile_FullMethodName   = "/fairlead.sandbox.v1.FileService/WriteFile"
+	FileService_UnpackFiles_FullMethodName = "/fairlead.sandbox.v1.FileService/UnpackFiles"
 	FileService_EditFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/EditFile"
 	FileService_DeleteFile_FullMethodName  = "/fairlead.sandbox.v1.FileService/DeleteFile"
 	FileService_MoveFile_FullMethodName    = "/fairlead.sandbox.v1.FileService/MoveFile"
@@ -65,6 +66,12 @@ type FileServiceClient interface {
 	// WriteFile replaces or creates a regular file, atomically, with the
 	// directories that lead to it. The first request is `start`.
 	WriteFile(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[WriteFileRequest, WriteFileResponse], error)
+	// UnpackFiles unpacks an archive into a new directory, which is there whole or not at
+	// all, with the directories that lead to it. The first request is `start`. A path
+	// that is taken is ALREADY_EXISTS with reason FILE_EXISTS, and one in a mount
+	// FAILED_PRECONDITION with reason MOUNT_POINT. Archives are refused as by
+	// ImportWorkspace.
+	UnpackFiles(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UnpackFilesRequest, UnpackFilesResponse], error)
 	// EditFile replaces pieces of a text file, all of them or none, atomically.
 	EditFile(ctx context.Context, in *EditFileRequest, opts ...grpc.CallOption) (*EditFileResponse, error)
 	// DeleteFile removes a file or a directory.
@@ -153,6 +160,19 @@ func (c *fileServiceClient) WriteFile(ctx context.Context, opts ...grpc.CallOpti
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FileService_WriteFileClient = grpc.ClientStreamingClient[WriteFileRequest, WriteFileResponse]
 
+func (c *fileServiceClient) UnpackFiles(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UnpackFilesRequest, UnpackFilesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[2], FileService_UnpackFiles_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[UnpackFilesRequest, UnpackFilesResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FileService_UnpackFilesClient = grpc.ClientStreamingClient[UnpackFilesRequest, UnpackFilesResponse]
+
 func (c *fileServiceClient) EditFile(ctx context.Context, in *EditFileRequest, opts ...grpc.CallOption) (*EditFileResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EditFileResponse)
@@ -185,7 +205,7 @@ func (c *fileServiceClient) MoveFile(ctx context.Context, in *MoveFileRequest, o
 
 func (c *fileServiceClient) WatchFiles(ctx context.Context, in *WatchFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchFilesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[2], FileService_WatchFiles_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[3], FileService_WatchFiles_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +234,7 @@ func (c *fileServiceClient) GlobFiles(ctx context.Context, in *GlobFilesRequest,
 
 func (c *fileServiceClient) GrepFiles(ctx context.Context, in *GrepFilesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GrepFilesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[3], FileService_GrepFiles_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &FileService_ServiceDesc.Streams[4], FileService_GrepFiles_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +284,12 @@ type FileServiceServer interface {
 	// WriteFile replaces or creates a regular file, atomically, with the
 	// directories that lead to it. The first request is `start`.
 	WriteFile(grpc.ClientStreamingServer[WriteFileRequest, WriteFileResponse]) error
+	// UnpackFiles unpacks an archive into a new directory, which is there whole or not at
+	// all, with the directories that lead to it. The first request is `start`. A path
+	// that is taken is ALREADY_EXISTS with reason FILE_EXISTS, and one in a mount
+	// FAILED_PRECONDITION with reason MOUNT_POINT. Archives are refused as by
+	// ImportWorkspace.
+	UnpackFiles(grpc.ClientStreamingServer[UnpackFilesRequest, UnpackFilesResponse]) error
 	// EditFile replaces pieces of a text file, all of them or none, atomically.
 	EditFile(context.Context, *EditFileRequest) (*EditFileResponse, error)
 	// DeleteFile removes a file or a directory.
@@ -304,6 +330,9 @@ func (UnimplementedFileServiceServer) ReadFile(*ReadFileRequest, grpc.ServerStre
 }
 func (UnimplementedFileServiceServer) WriteFile(grpc.ClientStreamingServer[WriteFileRequest, WriteFileResponse]) error {
 	return status.Error(codes.Unimplemented, "method WriteFile not implemented")
+}
+func (UnimplementedFileServiceServer) UnpackFiles(grpc.ClientStreamingServer[UnpackFilesRequest, UnpackFilesResponse]) error {
+	return status.Error(codes.Unimplemented, "method UnpackFiles not implemented")
 }
 func (UnimplementedFileServiceServer) EditFile(context.Context, *EditFileRequest) (*EditFileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EditFile not implemented")
@@ -415,6 +444,13 @@ func _FileService_WriteFile_Handler(srv interface{}, stream grpc.ServerStream) e
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FileService_WriteFileServer = grpc.ClientStreamingServer[WriteFileRequest, WriteFileResponse]
+
+func _FileService_UnpackFiles_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(FileServiceServer).UnpackFiles(&grpc.GenericServerStream[UnpackFilesRequest, UnpackFilesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FileService_UnpackFilesServer = grpc.ClientStreamingServer[UnpackFilesRequest, UnpackFilesResponse]
 
 func _FileService_EditFile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(EditFileRequest)
@@ -555,6 +591,11 @@ var FileService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "WriteFile",
 			Handler:       _FileService_WriteFile_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "UnpackFiles",
+			Handler:       _FileService_UnpackFiles_Handler,
 			ClientStreams: true,
 		},
 		{

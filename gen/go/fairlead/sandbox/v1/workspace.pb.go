@@ -1367,7 +1367,10 @@ type ExportWorkspaceRequest struct {
 	// The generation of the workspace's place; 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,2,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
 	// The archive's format; not set means TAR.
-	Format        ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
+	Format ArchiveFormat `protobuf:"varint,3,opt,name=format,proto3,enum=fairlead.sandbox.v1.ArchiveFormat" json:"format,omitempty"`
+	// The directory to export, whose files have paths relative to it; empty is the
+	// workspace. A directory in a mount is FAILED_PRECONDITION with reason MOUNT_POINT.
+	Path          string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1421,6 +1424,13 @@ func (x *ExportWorkspaceRequest) GetFormat() ArchiveFormat {
 		return x.Format
 	}
 	return ArchiveFormat_ARCHIVE_FORMAT_UNSPECIFIED
+}
+
+func (x *ExportWorkspaceRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
 }
 
 // ExportWorkspaceResponse is one piece of the archive.
@@ -1749,11 +1759,12 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x1a\n" +
 	"\bwritable\x18\x03 \x01(\bR\bwritable\x12\x1d\n" +
 	"\n" +
-	"on_request\x18\x04 \x01(\bR\tonRequest\"\xd6\x01\n" +
+	"on_request\x18\x04 \x01(\bR\tonRequest\"\xf4\x01\n" +
 	"\x16ExportWorkspaceRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x121\n" +
 	"\x14workspace_generation\x18\x02 \x01(\x03R\x13workspaceGeneration\x12D\n" +
-	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\"-\n" +
+	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\x12\x1c\n" +
+	"\x04path\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x04path\"-\n" +
 	"\x17ExportWorkspaceResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\x88\x01\n" +
 	"\x16ImportWorkspaceRequest\x12>\n" +

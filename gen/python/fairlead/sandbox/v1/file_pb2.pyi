@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
+from fairlead.sandbox.v1 import workspace_pb2 as _workspace_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -101,7 +102,7 @@ class ResolvePathResponse(_message.Message):
     def __init__(self, path: _Optional[str] = ...) -> None: ...
 
 class ListFilesRequest(_message.Message):
-    __slots__ = ("session", "path", "page_size", "page_token", "ignore", "workspace_generation", "resolved_path", "denied")
+    __slots__ = ("session", "path", "page_size", "page_token", "ignore", "workspace_generation", "resolved_path", "denied", "recursive")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +111,7 @@ class ListFilesRequest(_message.Message):
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     RESOLVED_PATH_FIELD_NUMBER: _ClassVar[int]
     DENIED_FIELD_NUMBER: _ClassVar[int]
+    RECURSIVE_FIELD_NUMBER: _ClassVar[int]
     session: str
     path: str
     page_size: int
@@ -118,7 +120,8 @@ class ListFilesRequest(_message.Message):
     workspace_generation: int
     resolved_path: str
     denied: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., ignore: _Optional[_Iterable[str]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ..., denied: _Optional[_Iterable[str]] = ...) -> None: ...
+    recursive: bool
+    def __init__(self, session: _Optional[str] = ..., path: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., ignore: _Optional[_Iterable[str]] = ..., workspace_generation: _Optional[int] = ..., resolved_path: _Optional[str] = ..., denied: _Optional[_Iterable[str]] = ..., recursive: _Optional[bool] = ...) -> None: ...
 
 class ListFilesResponse(_message.Message):
     __slots__ = ("files", "next_page_token", "left_out")
@@ -187,12 +190,14 @@ class ReadFileEnd(_message.Message):
     def __init__(self, lines: _Optional[int] = ..., more: _Optional[bool] = ..., cut_lines: _Optional[int] = ...) -> None: ...
 
 class WriteFileRequest(_message.Message):
-    __slots__ = ("start", "data")
+    __slots__ = ("start", "data", "epoch")
     START_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     start: WriteFileStart
     data: bytes
-    def __init__(self, start: _Optional[_Union[WriteFileStart, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+    epoch: int
+    def __init__(self, start: _Optional[_Union[WriteFileStart, _Mapping]] = ..., data: _Optional[bytes] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class WriteFileStart(_message.Message):
     __slots__ = ("call", "path", "mode", "if_etag", "create_only", "resolved_path")
@@ -217,6 +222,32 @@ class WriteFileResponse(_message.Message):
     file: FileInfo
     created: bool
     def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ..., created: _Optional[bool] = ...) -> None: ...
+
+class UnpackFilesRequest(_message.Message):
+    __slots__ = ("start", "data", "epoch")
+    START_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    start: UnpackFilesStart
+    data: bytes
+    epoch: int
+    def __init__(self, start: _Optional[_Union[UnpackFilesStart, _Mapping]] = ..., data: _Optional[bytes] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class UnpackFilesStart(_message.Message):
+    __slots__ = ("call", "path", "format")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    path: str
+    format: _workspace_pb2.ArchiveFormat
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., path: _Optional[str] = ..., format: _Optional[_Union[_workspace_pb2.ArchiveFormat, str]] = ...) -> None: ...
+
+class UnpackFilesResponse(_message.Message):
+    __slots__ = ("file",)
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    file: FileInfo
+    def __init__(self, file: _Optional[_Union[FileInfo, _Mapping]] = ...) -> None: ...
 
 class EditFileRequest(_message.Message):
     __slots__ = ("call", "path", "edits", "resolved_path")

@@ -74,6 +74,11 @@ class FileServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileResponse.FromString,
                 _registered_method=True)
+        self.UnpackFiles = channel.stream_unary(
+                '/fairlead.sandbox.v1.FileService/UnpackFiles',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesResponse.FromString,
+                _registered_method=True)
         self.EditFile = channel.unary_unary(
                 '/fairlead.sandbox.v1.FileService/EditFile',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.EditFileRequest.SerializeToString,
@@ -162,6 +167,17 @@ class FileServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UnpackFiles(self, request_iterator, context):
+        """UnpackFiles unpacks an archive into a new directory, which is there whole or not at
+        all, with the directories that lead to it. The first request is `start`. A path
+        that is taken is ALREADY_EXISTS with reason FILE_EXISTS, and one in a mount
+        FAILED_PRECONDITION with reason MOUNT_POINT. Archives are refused as by
+        ImportWorkspace.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EditFile(self, request, context):
         """EditFile replaces pieces of a text file, all of them or none, atomically.
         """
@@ -235,6 +251,11 @@ def add_FileServiceServicer_to_server(servicer, server):
                     servicer.WriteFile,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileResponse.SerializeToString,
+            ),
+            'UnpackFiles': grpc.stream_unary_rpc_method_handler(
+                    servicer.UnpackFiles,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesResponse.SerializeToString,
             ),
             'EditFile': grpc.unary_unary_rpc_method_handler(
                     servicer.EditFile,
@@ -417,6 +438,33 @@ class FileService:
             '/fairlead.sandbox.v1.FileService/WriteFile',
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_file__pb2.WriteFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnpackFiles(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/fairlead.sandbox.v1.FileService/UnpackFiles',
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_file__pb2.UnpackFilesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -230,14 +230,16 @@ class WorkspaceMount(_message.Message):
     def __init__(self, name: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., writable: _Optional[bool] = ..., on_request: _Optional[bool] = ...) -> None: ...
 
 class ExportWorkspaceRequest(_message.Message):
-    __slots__ = ("session", "workspace_generation", "format")
+    __slots__ = ("session", "workspace_generation", "format", "path")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
     session: str
     workspace_generation: int
     format: ArchiveFormat
-    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
+    path: str
+    def __init__(self, session: _Optional[str] = ..., workspace_generation: _Optional[int] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ..., path: _Optional[str] = ...) -> None: ...
 
 class ExportWorkspaceResponse(_message.Message):
     __slots__ = ("data",)

@@ -8,6 +8,8 @@ import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js
 import { file_fairlead_common_v1_access } from "../../common/v1/access_pb.js";
 import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
+import type { ArchiveFormat } from "./workspace_pb.js";
+import { file_fairlead_sandbox_v1_workspace } from "./workspace_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/file.proto.
  */
 export const file_fairlead_sandbox_v1_file: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyKGAQoSUmVzb2x2ZVBhdGhSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIiMKE1Jlc29sdmVQYXRoUmVzcG9uc2USDAoEcGF0aBgBIAEoCSKjAgoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMSHwoNcmVzb2x2ZWRfcGF0aBgHIAEoCUIIukgFcgMogCASIQoGZGVuaWVkGAggAygJQhG6SA6SAQsQkE4iBnIEKICAASJsChFMaXN0RmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhAKCGxlZnRfb3V0GAMgASgIIo8CCg9SZWFkRmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASLwoFYnl0ZXMYAyABKAsyHi5mYWlybGVhZC5zYW5kYm94LnYxLkJ5dGVSYW5nZUgAEi8KBWxpbmVzGAQgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5MaW5lUmFuZ2VIABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAxIfCg1yZXNvbHZlZF9wYXRoGAYgASgJQgi6SAVyAyiAIEIHCgVyYW5nZSI8CglCeXRlUmFuZ2USFwoGb2Zmc2V0GAEgASgDQge6SAQiAigAEhYKBWxpbWl0GAIgASgDQge6SAQiAigAIngKCUxpbmVSYW5nZRIWCgVmaXJzdBgBIAEoA0IHukgEIgIoABIWCgVjb3VudBgCIAEoA0IHukgEIgIoABIfCg5tYXhfbGluZV9ieXRlcxgDIAEoA0IHukgEIgIoABIaCgltYXhfYnl0ZXMYBCABKANCB7pIBCICKAAiigEKEFJlYWRGaWxlUmVzcG9uc2USLQoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm9IABIOCgRkYXRhGAIgASgMSAASLwoDZW5kGAMgASgLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5SZWFkRmlsZUVuZEgAQgYKBGtpbmQiPQoLUmVhZEZpbGVFbmQSDQoFbGluZXMYASABKAMSDAoEbW9yZRgCIAEoCBIRCgljdXRfbGluZXMYAyABKAMicgoQV3JpdGVGaWxlUmVxdWVzdBI0CgVzdGFydBgBIAEoCzIjLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlU3RhcnRIABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASLiAQoOV3JpdGVGaWxlU3RhcnQSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIWCgRtb2RlGAMgASgNQgi6SAUqAxj/AxIZCgdpZl9ldGFnGAQgASgJQgi6SAVyAxiAARITCgtjcmVhdGVfb25seRgFIAEoCBIfCg1yZXNvbHZlZF9wYXRoGAcgASgJQgi6SAVyAyiAIEoECAYQB1IUd29ya3NwYWNlX2dlbmVyYXRpb24iUQoRV3JpdGVGaWxlUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SDwoHY3JlYXRlZBgCIAEoCCLSAQoPRWRpdEZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASNQoFZWRpdHMYAyADKAsyGS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRCC7pICJIBBQgBEOgHEh8KDXJlc29sdmVkX3BhdGgYBSABKAlCCLpIBXIDKIAgSgQIBBAFUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiJXCgRFZGl0EhwKCG9sZF90ZXh0GAEgASgJQgq6SAdyBSiAgIAEEhwKCG5ld190ZXh0GAIgASgJQgq6SAdyBSiAgIAEEhMKC3JlcGxhY2VfYWxsGAMgASgIIoIBChBFZGl0RmlsZVJlc3BvbnNlEisKBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhQKDHJlcGxhY2VtZW50cxgCIAMoBRIPCgdzbmlwcGV0GAMgASgJEhoKEnNuaXBwZXRfZmlyc3RfbGluZRgEIAEoAyKPAQoRRGVsZXRlRmlsZVJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIRCglyZWN1cnNpdmUYAyABKAhKBAgEEAVSFHdvcmtzcGFjZV9nZW5lcmF0aW9uIhQKEkRlbGV0ZUZpbGVSZXNwb25zZSKrAQoPTW92ZUZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASHAoIbmV3X3BhdGgYAyABKAlCCrpIB3IFEAEogCASEQoJb3ZlcndyaXRlGAQgASgISgQIBRAGUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiI/ChBNb3ZlRmlsZVJlc3BvbnNlEisKBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvIoUBChFXYXRjaEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgDIAEoAyJJChJXYXRjaEZpbGVzUmVzcG9uc2USMwoHY2hhbmdlcxgBIAMoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hlZENoYW5nZSJTCg1XYXRjaGVkQ2hhbmdlEjQKBGtpbmQYASABKA4yJi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoZWRDaGFuZ2VLaW5kEgwKBHBhdGgYAiABKAkigwIKEEdsb2JGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoHcGF0dGVybhgCIAEoCUIKukgHcgUQASiAIBIWCgRwYXRoGAMgASgJQgi6SAVyAyiAIBIcCgttYXhfcmVzdWx0cxgEIAEoBUIHukgEGgIoABIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgFIAEoAxIfCg1yZXNvbHZlZF9wYXRoGAYgASgJQgi6SAVyAyiAIBIhCgZkZW5pZWQYByADKAlCEbpIDpIBCxCQTiIGcgQogIABImYKEUdsb2JGaWxlc1Jlc3BvbnNlEiwKBWZpbGVzGAEgAygLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbxIRCgl0cnVuY2F0ZWQYAiABKAgSEAoIbGVmdF9vdXQYAyABKAgirQMKEEdyZXBGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoHcGF0dGVybhgCIAEoCUIKukgHcgUQASiAIBIWCgRwYXRoGAMgASgJQgi6SAVyAyiAIBIWCgRnbG9iGAQgASgJQgi6SAVyAyiAIBITCgtpZ25vcmVfY2FzZRgFIAEoCBIRCgltdWx0aWxpbmUYBiABKAgSGQoGYmVmb3JlGAcgASgFQgm6SAYaBBhkKAASGAoFYWZ0ZXIYCCABKAVCCbpIBhoEGGQoABIaCgltYXhfbGluZXMYCSABKAVCB7pIBBoCKAASNQoEbW9kZRgKIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcE1vZGVCCLpIBYIBAhABEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAsgASgDEh8KDXJlc29sdmVkX3BhdGgYDCABKAlCCLpIBXIDKIAgEiEKBmRlbmllZBgNIAMoCUIRukgOkgELEJBOIgZyBCiAgAEiaQoRR3JlcEZpbGVzUmVzcG9uc2USLwoHbWF0Y2hlcxgBIAMoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcE1hdGNoEhEKCXRydW5jYXRlZBgCIAEoCBIQCghsZWZ0X291dBgDIAEoCCJVCglHcmVwTWF0Y2gSDAoEcGF0aBgBIAEoCRIMCgRsaW5lGAIgASgDEgwKBHRleHQYAyABKAwSDwoHY29udGV4dBgEIAEoCBINCgVjb3VudBgFIAEoAyqBAQoIRmlsZVR5cGUSGQoVRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRRklMRV9UWVBFX1JFR1VMQVIQARIXChNGSUxFX1RZUEVfRElSRUNUT1JZEAISFQoRRklMRV9UWVBFX1NZTUxJTksQAxITCg9GSUxFX1RZUEVfT1RIRVIQBCq6AQoRV2F0Y2hlZENoYW5nZUtpbmQSIwofV0FUQ0hFRF9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEh8KG1dBVENIRURfQ0hBTkdFX0tJTkRfQ1JFQVRFRBABEiAKHFdBVENIRURfQ0hBTkdFX0tJTkRfTU9ESUZJRUQQAhIfChtXQVRDSEVEX0NIQU5HRV9LSU5EX0RFTEVURUQQAxIcChhXQVRDSEVEX0NIQU5HRV9LSU5EX0xPU1QQBCpkCghHcmVwTW9kZRIZChVHUkVQX01PREVfVU5TUEVDSUZJRUQQABITCg9HUkVQX01PREVfTElORVMQARITCg9HUkVQX01PREVfRklMRVMQAhITCg9HUkVQX01PREVfQ09VTlQQAzLhCAoLRmlsZVNlcnZpY2USXwoIU3RhdEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLlN0YXRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuU3RhdEZpbGVSZXNwb25zZSIGwtUYAggKEmgKC1Jlc29sdmVQYXRoEicuZmFpcmxlYWQuc2FuZGJveC52MS5SZXNvbHZlUGF0aFJlcXVlc3QaKC5mYWlybGVhZC5zYW5kYm94LnYxLlJlc29sdmVQYXRoUmVzcG9uc2UiBsLVGAIIChJiCglMaXN0RmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkxpc3RGaWxlc1Jlc3BvbnNlIgbC1RgCCAoSYQoIUmVhZEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLlJlYWRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVSZXNwb25zZSIGwtUYAggKMAESZAoJV3JpdGVGaWxlEiUuZmFpcmxlYWQuc2FuZGJveC52MS5Xcml0ZUZpbGVSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5Xcml0ZUZpbGVSZXNwb25zZSIGwtUYAggKKAESXwoIRWRpdEZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuRWRpdEZpbGVSZXNwb25zZSIGwtUYAggKEmUKCkRlbGV0ZUZpbGUSJi5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZUZpbGVSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVGaWxlUmVzcG9uc2UiBsLVGAIIChJfCghNb3ZlRmlsZRIkLmZhaXJsZWFkLnNhbmRib3gudjEuTW92ZUZpbGVSZXF1ZXN0GiUuZmFpcmxlYWQuc2FuZGJveC52MS5Nb3ZlRmlsZVJlc3BvbnNlIgbC1RgCCAoSZwoKV2F0Y2hGaWxlcxImLmZhaXJsZWFkLnNhbmRib3gudjEuV2F0Y2hGaWxlc1JlcXVlc3QaJy5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoRmlsZXNSZXNwb25zZSIGwtUYAggKMAESYgoJR2xvYkZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5HbG9iRmlsZXNSZXNwb25zZSIGwtUYAggKEmQKCUdyZXBGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcEZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuR3JlcEZpbGVzUmVzcG9uc2UiBsLVGAIICjABQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_google_protobuf_timestamp]);
+  fileDesc("Ch5mYWlybGVhZC9zYW5kYm94L3YxL2ZpbGUucHJvdG8SE2ZhaXJsZWFkLnNhbmRib3gudjEitQEKCEZpbGVJbmZvEgwKBHBhdGgYASABKAkSKwoEdHlwZRgCIAEoDjIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZVR5cGUSDAoEc2l6ZRgDIAEoAxIMCgRtb2RlGAQgASgNEi8KC21vZGlmeV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtsaW5rX3RhcmdldBgGIAEoCRIMCgRldGFnGAcgASgJIoMBCg9TdGF0RmlsZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiPwoQU3RhdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyKGAQoSUmVzb2x2ZVBhdGhSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIiMKE1Jlc29sdmVQYXRoUmVzcG9uc2USDAoEcGF0aBgBIAEoCSK2AgoQTGlzdEZpbGVzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBIaCglwYWdlX3NpemUYAyABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgEASHwoGaWdub3JlGAUgAygJQg+6SAySAQkQQCIFcgMogAgSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBiABKAMSHwoNcmVzb2x2ZWRfcGF0aBgHIAEoCUIIukgFcgMogCASIQoGZGVuaWVkGAggAygJQhG6SA6SAQsQkE4iBnIEKICAARIRCglyZWN1cnNpdmUYCSABKAgibAoRTGlzdEZpbGVzUmVzcG9uc2USLAoFZmlsZXMYASADKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIQCghsZWZ0X291dBgDIAEoCCKPAgoPUmVhZEZpbGVSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBHBhdGgYAiABKAlCCLpIBXIDKIAgEi8KBWJ5dGVzGAMgASgLMh4uZmFpcmxlYWQuc2FuZGJveC52MS5CeXRlUmFuZ2VIABIvCgVsaW5lcxgEIAEoCzIeLmZhaXJsZWFkLnNhbmRib3gudjEuTGluZVJhbmdlSAASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBSABKAMSHwoNcmVzb2x2ZWRfcGF0aBgGIAEoCUIIukgFcgMogCBCBwoFcmFuZ2UiPAoJQnl0ZVJhbmdlEhcKBm9mZnNldBgBIAEoA0IHukgEIgIoABIWCgVsaW1pdBgCIAEoA0IHukgEIgIoACJ4CglMaW5lUmFuZ2USFgoFZmlyc3QYASABKANCB7pIBCICKAASFgoFY291bnQYAiABKANCB7pIBCICKAASHwoObWF4X2xpbmVfYnl0ZXMYAyABKANCB7pIBCICKAASGgoJbWF4X2J5dGVzGAQgASgDQge6SAQiAigAIooBChBSZWFkRmlsZVJlc3BvbnNlEi0KBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvSAASDgoEZGF0YRgCIAEoDEgAEi8KA2VuZBgDIAEoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuUmVhZEZpbGVFbmRIAEIGCgRraW5kIj0KC1JlYWRGaWxlRW5kEg0KBWxpbmVzGAEgASgDEgwKBG1vcmUYAiABKAgSEQoJY3V0X2xpbmVzGAMgASgDIowBChBXcml0ZUZpbGVSZXF1ZXN0EjQKBXN0YXJ0GAEgASgLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xcml0ZUZpbGVTdGFydEgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAEhgKBWVwb2NoGAMgASgDQge6SAQiAiAASABCDQoEa2luZBIFukgCCAEi4gEKDldyaXRlRmlsZVN0YXJ0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASFgoEbW9kZRgDIAEoDUIIukgFKgMY/wMSGQoHaWZfZXRhZxgEIAEoCUIIukgFcgMYgAESEwoLY3JlYXRlX29ubHkYBSABKAgSHwoNcmVzb2x2ZWRfcGF0aBgHIAEoCUIIukgFcgMogCBKBAgGEAdSFHdvcmtzcGFjZV9nZW5lcmF0aW9uIlEKEVdyaXRlRmlsZVJlc3BvbnNlEisKBGZpbGUYASABKAsyHS5mYWlybGVhZC5zYW5kYm94LnYxLkZpbGVJbmZvEg8KB2NyZWF0ZWQYAiABKAgikAEKElVucGFja0ZpbGVzUmVxdWVzdBI2CgVzdGFydBgBIAEoCzIlLmZhaXJsZWFkLnNhbmRib3gudjEuVW5wYWNrRmlsZXNTdGFydEgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAEhgKBWVwb2NoGAMgASgDQge6SAQiAiAASABCDQoEa2luZBIFukgCCAEinQEKEFVucGFja0ZpbGVzU3RhcnQSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBI8CgZmb3JtYXQYAyABKA4yIi5mYWlybGVhZC5zYW5kYm94LnYxLkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABIkIKE1VucGFja0ZpbGVzUmVzcG9uc2USKwoEZmlsZRgBIAEoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8i0gEKD0VkaXRGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEjUKBWVkaXRzGAMgAygLMhkuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0Qgu6SAiSAQUIARDoBxIfCg1yZXNvbHZlZF9wYXRoGAUgASgJQgi6SAVyAyiAIEoECAQQBVIUd29ya3NwYWNlX2dlbmVyYXRpb24iVwoERWRpdBIcCghvbGRfdGV4dBgBIAEoCUIKukgHcgUogICABBIcCghuZXdfdGV4dBgCIAEoCUIKukgHcgUogICABBITCgtyZXBsYWNlX2FsbBgDIAEoCCKCAQoQRWRpdEZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbxIUCgxyZXBsYWNlbWVudHMYAiADKAUSDwoHc25pcHBldBgDIAEoCRIaChJzbmlwcGV0X2ZpcnN0X2xpbmUYBCABKAMijwEKEURlbGV0ZUZpbGVSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASEQoJcmVjdXJzaXZlGAMgASgISgQIBBAFUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiIUChJEZWxldGVGaWxlUmVzcG9uc2UiqwEKD01vdmVGaWxlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhwKCG5ld19wYXRoGAMgASgJQgq6SAdyBRABKIAgEhEKCW92ZXJ3cml0ZRgEIAEoCEoECAUQBlIUd29ya3NwYWNlX2dlbmVyYXRpb24iPwoQTW92ZUZpbGVSZXNwb25zZRIrCgRmaWxlGAEgASgLMh0uZmFpcmxlYWQuc2FuZGJveC52MS5GaWxlSW5mbyKFAQoRV2F0Y2hGaWxlc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAyABKAMiSQoSV2F0Y2hGaWxlc1Jlc3BvbnNlEjMKB2NoYW5nZXMYASADKAsyIi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoZWRDaGFuZ2UiUwoNV2F0Y2hlZENoYW5nZRI0CgRraW5kGAEgASgOMiYuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaGVkQ2hhbmdlS2luZBIMCgRwYXRoGAIgASgJIoMCChBHbG9iRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKB3BhdHRlcm4YAiABKAlCCrpIB3IFEAEogCASFgoEcGF0aBgDIAEoCUIIukgFcgMogCASHAoLbWF4X3Jlc3VsdHMYBCABKAVCB7pIBBoCKAASHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YBSABKAMSHwoNcmVzb2x2ZWRfcGF0aBgGIAEoCUIIukgFcgMogCASIQoGZGVuaWVkGAcgAygJQhG6SA6SAQsQkE4iBnIEKICAASJmChFHbG9iRmlsZXNSZXNwb25zZRIsCgVmaWxlcxgBIAMoCzIdLmZhaXJsZWFkLnNhbmRib3gudjEuRmlsZUluZm8SEQoJdHJ1bmNhdGVkGAIgASgIEhAKCGxlZnRfb3V0GAMgASgIIq0DChBHcmVwRmlsZXNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKB3BhdHRlcm4YAiABKAlCCrpIB3IFEAEogCASFgoEcGF0aBgDIAEoCUIIukgFcgMogCASFgoEZ2xvYhgEIAEoCUIIukgFcgMogCASEwoLaWdub3JlX2Nhc2UYBSABKAgSEQoJbXVsdGlsaW5lGAYgASgIEhkKBmJlZm9yZRgHIAEoBUIJukgGGgQYZCgAEhgKBWFmdGVyGAggASgFQgm6SAYaBBhkKAASGgoJbWF4X2xpbmVzGAkgASgFQge6SAQaAigAEjUKBG1vZGUYCiABKA4yHS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBNb2RlQgi6SAWCAQIQARIcChR3b3Jrc3BhY2VfZ2VuZXJhdGlvbhgLIAEoAxIfCg1yZXNvbHZlZF9wYXRoGAwgASgJQgi6SAVyAyiAIBIhCgZkZW5pZWQYDSADKAlCEbpIDpIBCxCQTiIGcgQogIABImkKEUdyZXBGaWxlc1Jlc3BvbnNlEi8KB21hdGNoZXMYASADKAsyHi5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBNYXRjaBIRCgl0cnVuY2F0ZWQYAiABKAgSEAoIbGVmdF9vdXQYAyABKAgiVQoJR3JlcE1hdGNoEgwKBHBhdGgYASABKAkSDAoEbGluZRgCIAEoAxIMCgR0ZXh0GAMgASgMEg8KB2NvbnRleHQYBCABKAgSDQoFY291bnQYBSABKAMqgQEKCEZpbGVUeXBlEhkKFUZJTEVfVFlQRV9VTlNQRUNJRklFRBAAEhUKEUZJTEVfVFlQRV9SRUdVTEFSEAESFwoTRklMRV9UWVBFX0RJUkVDVE9SWRACEhUKEUZJTEVfVFlQRV9TWU1MSU5LEAMSEwoPRklMRV9UWVBFX09USEVSEAQqugEKEVdhdGNoZWRDaGFuZ2VLaW5kEiMKH1dBVENIRURfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIfChtXQVRDSEVEX0NIQU5HRV9LSU5EX0NSRUFURUQQARIgChxXQVRDSEVEX0NIQU5HRV9LSU5EX01PRElGSUVEEAISHwobV0FUQ0hFRF9DSEFOR0VfS0lORF9ERUxFVEVEEAMSHAoYV0FUQ0hFRF9DSEFOR0VfS0lORF9MT1NUEAQqZAoIR3JlcE1vZGUSGQoVR1JFUF9NT0RFX1VOU1BFQ0lGSUVEEAASEwoPR1JFUF9NT0RFX0xJTkVTEAESEwoPR1JFUF9NT0RFX0ZJTEVTEAISEwoPR1JFUF9NT0RFX0NPVU5UEAMyzQkKC0ZpbGVTZXJ2aWNlEl8KCFN0YXRGaWxlEiQuZmFpcmxlYWQuc2FuZGJveC52MS5TdGF0RmlsZVJlcXVlc3QaJS5mYWlybGVhZC5zYW5kYm94LnYxLlN0YXRGaWxlUmVzcG9uc2UiBsLVGAIIChJoCgtSZXNvbHZlUGF0aBInLmZhaXJsZWFkLnNhbmRib3gudjEuUmVzb2x2ZVBhdGhSZXF1ZXN0GiguZmFpcmxlYWQuc2FuZGJveC52MS5SZXNvbHZlUGF0aFJlc3BvbnNlIgbC1RgCCAoSYgoJTGlzdEZpbGVzEiUuZmFpcmxlYWQuc2FuZGJveC52MS5MaXN0RmlsZXNSZXF1ZXN0GiYuZmFpcmxlYWQuc2FuZGJveC52MS5MaXN0RmlsZXNSZXNwb25zZSIGwtUYAggKEmEKCFJlYWRGaWxlEiQuZmFpcmxlYWQuc2FuZGJveC52MS5SZWFkRmlsZVJlcXVlc3QaJS5mYWlybGVhZC5zYW5kYm94LnYxLlJlYWRGaWxlUmVzcG9uc2UiBsLVGAIICjABEmQKCVdyaXRlRmlsZRIlLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuV3JpdGVGaWxlUmVzcG9uc2UiBsLVGAIICigBEmoKC1VucGFja0ZpbGVzEicuZmFpcmxlYWQuc2FuZGJveC52MS5VbnBhY2tGaWxlc1JlcXVlc3QaKC5mYWlybGVhZC5zYW5kYm94LnYxLlVucGFja0ZpbGVzUmVzcG9uc2UiBsLVGAIICigBEl8KCEVkaXRGaWxlEiQuZmFpcmxlYWQuc2FuZGJveC52MS5FZGl0RmlsZVJlcXVlc3QaJS5mYWlybGVhZC5zYW5kYm94LnYxLkVkaXRGaWxlUmVzcG9uc2UiBsLVGAIIChJlCgpEZWxldGVGaWxlEiYuZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVGaWxlUmVxdWVzdBonLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlRmlsZVJlc3BvbnNlIgbC1RgCCAoSXwoITW92ZUZpbGUSJC5mYWlybGVhZC5zYW5kYm94LnYxLk1vdmVGaWxlUmVxdWVzdBolLmZhaXJsZWFkLnNhbmRib3gudjEuTW92ZUZpbGVSZXNwb25zZSIGwtUYAggKEmcKCldhdGNoRmlsZXMSJi5mYWlybGVhZC5zYW5kYm94LnYxLldhdGNoRmlsZXNSZXF1ZXN0GicuZmFpcmxlYWQuc2FuZGJveC52MS5XYXRjaEZpbGVzUmVzcG9uc2UiBsLVGAIICjABEmIKCUdsb2JGaWxlcxIlLmZhaXJsZWFkLnNhbmRib3gudjEuR2xvYkZpbGVzUmVxdWVzdBomLmZhaXJsZWFkLnNhbmRib3gudjEuR2xvYkZpbGVzUmVzcG9uc2UiBsLVGAIIChJkCglHcmVwRmlsZXMSJS5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1JlcXVlc3QaJi5mYWlybGVhZC5zYW5kYm94LnYxLkdyZXBGaWxlc1Jlc3BvbnNlIgbC1RgCCAowAUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_sandbox_v1_workspace, file_google_protobuf_timestamp]);
 
 /**
  * FileInfo describes a file.
@@ -259,6 +261,15 @@ export type ListFilesRequest = Message<"fairlead.sandbox.v1.ListFilesRequest"> &
    * @generated from field: repeated string denied = 8;
    */
   denied: string[];
+
+  /**
+   * Lists everything below the directory, a directory before its contents. Symbolic
+   * links are not followed, and directories of mounts are not entered. `ignore` and
+   * `denied` also leave out what is below a directory that they match.
+   *
+   * @generated from field: bool recursive = 9;
+   */
+  recursive: boolean;
 };
 
 /**
@@ -548,6 +559,15 @@ export type WriteFileRequest = Message<"fairlead.sandbox.v1.WriteFileRequest"> &
      */
     value: Uint8Array;
     case: "data";
+  } | {
+    /**
+     * The epoch under which the caller acts by now, after all data: another holder may
+     * have got the session while the data was sent. It replaces the epoch of the call.
+     *
+     * @generated from field: int64 epoch = 3;
+     */
+    value: bigint;
+    case: "epoch";
   } | { case: undefined; value?: undefined };
 };
 
@@ -646,6 +666,107 @@ export const WriteFileResponseSchema: GenMessage<WriteFileResponse> = /*@__PURE_
   messageDesc(file_fairlead_sandbox_v1_file, 14);
 
 /**
+ * UnpackFilesRequest is one piece of an archive to unpack.
+ *
+ * @generated from message fairlead.sandbox.v1.UnpackFilesRequest
+ */
+export type UnpackFilesRequest = Message<"fairlead.sandbox.v1.UnpackFilesRequest"> & {
+  /**
+   * What it is.
+   *
+   * @generated from oneof fairlead.sandbox.v1.UnpackFilesRequest.kind
+   */
+  kind: {
+    /**
+     * Where to; the first piece.
+     *
+     * @generated from field: fairlead.sandbox.v1.UnpackFilesStart start = 1;
+     */
+    value: UnpackFilesStart;
+    case: "start";
+  } | {
+    /**
+     * More of the archive.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | {
+    /**
+     * The epoch under which the caller acts by now, as in WriteFileRequest.
+     *
+     * @generated from field: int64 epoch = 3;
+     */
+    value: bigint;
+    case: "epoch";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.UnpackFilesRequest.
+ * Use `create(UnpackFilesRequestSchema)` to create a new message.
+ */
+export const UnpackFilesRequestSchema: GenMessage<UnpackFilesRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 15);
+
+/**
+ * UnpackFilesStart says where to unpack an archive.
+ *
+ * @generated from message fairlead.sandbox.v1.UnpackFilesStart
+ */
+export type UnpackFilesStart = Message<"fairlead.sandbox.v1.UnpackFilesStart"> & {
+  /**
+   * Which call it is for.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The path of the new directory.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * The archive's format; not set means TAR.
+   *
+   * @generated from field: fairlead.sandbox.v1.ArchiveFormat format = 3;
+   */
+  format: ArchiveFormat;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.UnpackFilesStart.
+ * Use `create(UnpackFilesStartSchema)` to create a new message.
+ */
+export const UnpackFilesStartSchema: GenMessage<UnpackFilesStart> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 16);
+
+/**
+ * UnpackFilesResponse says what was made.
+ *
+ * @generated from message fairlead.sandbox.v1.UnpackFilesResponse
+ */
+export type UnpackFilesResponse = Message<"fairlead.sandbox.v1.UnpackFilesResponse"> & {
+  /**
+   * The new directory.
+   *
+   * @generated from field: fairlead.sandbox.v1.FileInfo file = 1;
+   */
+  file?: FileInfo | undefined;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.UnpackFilesResponse.
+ * Use `create(UnpackFilesResponseSchema)` to create a new message.
+ */
+export const UnpackFilesResponseSchema: GenMessage<UnpackFilesResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_file, 17);
+
+/**
  * EditFileRequest asks to replace pieces of a file.
  *
  * @generated from message fairlead.sandbox.v1.EditFileRequest
@@ -687,7 +808,7 @@ export type EditFileRequest = Message<"fairlead.sandbox.v1.EditFileRequest"> & {
  * Use `create(EditFileRequestSchema)` to create a new message.
  */
 export const EditFileRequestSchema: GenMessage<EditFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 15);
+  messageDesc(file_fairlead_sandbox_v1_file, 18);
 
 /**
  * Edit replaces a piece of text.
@@ -728,7 +849,7 @@ export type Edit = Message<"fairlead.sandbox.v1.Edit"> & {
  * Use `create(EditSchema)` to create a new message.
  */
 export const EditSchema: GenMessage<Edit> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 16);
+  messageDesc(file_fairlead_sandbox_v1_file, 19);
 
 /**
  * EditFileResponse says what was replaced. An edit whose text is not found, or
@@ -773,7 +894,7 @@ export type EditFileResponse = Message<"fairlead.sandbox.v1.EditFileResponse"> &
  * Use `create(EditFileResponseSchema)` to create a new message.
  */
 export const EditFileResponseSchema: GenMessage<EditFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 17);
+  messageDesc(file_fairlead_sandbox_v1_file, 20);
 
 /**
  * DeleteFileRequest names a file to remove.
@@ -808,7 +929,7 @@ export type DeleteFileRequest = Message<"fairlead.sandbox.v1.DeleteFileRequest">
  * Use `create(DeleteFileRequestSchema)` to create a new message.
  */
 export const DeleteFileRequestSchema: GenMessage<DeleteFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 18);
+  messageDesc(file_fairlead_sandbox_v1_file, 21);
 
 /**
  * DeleteFileResponse says that the file is gone.
@@ -823,7 +944,7 @@ export type DeleteFileResponse = Message<"fairlead.sandbox.v1.DeleteFileResponse
  * Use `create(DeleteFileResponseSchema)` to create a new message.
  */
 export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 19);
+  messageDesc(file_fairlead_sandbox_v1_file, 22);
 
 /**
  * MoveFileRequest names a file and where it goes.
@@ -867,7 +988,7 @@ export type MoveFileRequest = Message<"fairlead.sandbox.v1.MoveFileRequest"> & {
  * Use `create(MoveFileRequestSchema)` to create a new message.
  */
 export const MoveFileRequestSchema: GenMessage<MoveFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 20);
+  messageDesc(file_fairlead_sandbox_v1_file, 23);
 
 /**
  * MoveFileResponse describes the file under its new name.
@@ -888,7 +1009,7 @@ export type MoveFileResponse = Message<"fairlead.sandbox.v1.MoveFileResponse"> &
  * Use `create(MoveFileResponseSchema)` to create a new message.
  */
 export const MoveFileResponseSchema: GenMessage<MoveFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 21);
+  messageDesc(file_fairlead_sandbox_v1_file, 24);
 
 /**
  * WatchFilesRequest names a directory.
@@ -923,7 +1044,7 @@ export type WatchFilesRequest = Message<"fairlead.sandbox.v1.WatchFilesRequest">
  * Use `create(WatchFilesRequestSchema)` to create a new message.
  */
 export const WatchFilesRequestSchema: GenMessage<WatchFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 22);
+  messageDesc(file_fairlead_sandbox_v1_file, 25);
 
 /**
  * WatchFilesResponse contains changes that were seen together, in their order. The
@@ -945,7 +1066,7 @@ export type WatchFilesResponse = Message<"fairlead.sandbox.v1.WatchFilesResponse
  * Use `create(WatchFilesResponseSchema)` to create a new message.
  */
 export const WatchFilesResponseSchema: GenMessage<WatchFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 23);
+  messageDesc(file_fairlead_sandbox_v1_file, 26);
 
 /**
  * WatchedChange is a change of a file, a directory or a symbolic link. One that is
@@ -974,7 +1095,7 @@ export type WatchedChange = Message<"fairlead.sandbox.v1.WatchedChange"> & {
  * Use `create(WatchedChangeSchema)` to create a new message.
  */
 export const WatchedChangeSchema: GenMessage<WatchedChange> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 24);
+  messageDesc(file_fairlead_sandbox_v1_file, 27);
 
 /**
  * GlobFilesRequest asks for files by pattern.
@@ -1041,7 +1162,7 @@ export type GlobFilesRequest = Message<"fairlead.sandbox.v1.GlobFilesRequest"> &
  * Use `create(GlobFilesRequestSchema)` to create a new message.
  */
 export const GlobFilesRequestSchema: GenMessage<GlobFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 25);
+  messageDesc(file_fairlead_sandbox_v1_file, 28);
 
 /**
  * GlobFilesResponse contains the files.
@@ -1076,7 +1197,7 @@ export type GlobFilesResponse = Message<"fairlead.sandbox.v1.GlobFilesResponse">
  * Use `create(GlobFilesResponseSchema)` to create a new message.
  */
 export const GlobFilesResponseSchema: GenMessage<GlobFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 26);
+  messageDesc(file_fairlead_sandbox_v1_file, 29);
 
 /**
  * GrepFilesRequest asks to search files.
@@ -1184,7 +1305,7 @@ export type GrepFilesRequest = Message<"fairlead.sandbox.v1.GrepFilesRequest"> &
  * Use `create(GrepFilesRequestSchema)` to create a new message.
  */
 export const GrepFilesRequestSchema: GenMessage<GrepFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 27);
+  messageDesc(file_fairlead_sandbox_v1_file, 30);
 
 /**
  * GrepFilesResponse is one piece of a search.
@@ -1219,7 +1340,7 @@ export type GrepFilesResponse = Message<"fairlead.sandbox.v1.GrepFilesResponse">
  * Use `create(GrepFilesResponseSchema)` to create a new message.
  */
 export const GrepFilesResponseSchema: GenMessage<GrepFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 28);
+  messageDesc(file_fairlead_sandbox_v1_file, 31);
 
 /**
  * GrepMatch is one line, file or count.
@@ -1269,7 +1390,7 @@ export type GrepMatch = Message<"fairlead.sandbox.v1.GrepMatch"> & {
  * Use `create(GrepMatchSchema)` to create a new message.
  */
 export const GrepMatchSchema: GenMessage<GrepMatch> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_file, 29);
+  messageDesc(file_fairlead_sandbox_v1_file, 32);
 
 /**
  * FileType says what a file is.
@@ -1480,6 +1601,20 @@ export const FileService: GenService<{
     methodKind: "client_streaming";
     input: typeof WriteFileRequestSchema;
     output: typeof WriteFileResponseSchema;
+  },
+  /**
+   * UnpackFiles unpacks an archive into a new directory, which is there whole or not at
+   * all, with the directories that lead to it. The first request is `start`. A path
+   * that is taken is ALREADY_EXISTS with reason FILE_EXISTS, and one in a mount
+   * FAILED_PRECONDITION with reason MOUNT_POINT. Archives are refused as by
+   * ImportWorkspace.
+   *
+   * @generated from rpc fairlead.sandbox.v1.FileService.UnpackFiles
+   */
+  unpackFiles: {
+    methodKind: "client_streaming";
+    input: typeof UnpackFilesRequestSchema;
+    output: typeof UnpackFilesResponseSchema;
   },
   /**
    * EditFile replaces pieces of a text file, all of them or none, atomically.
