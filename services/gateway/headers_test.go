@@ -77,7 +77,7 @@ func TestAPathTakesOnlyItsOwnMethods(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/sessions/s1":                 "DELETE, GET, HEAD, OPTIONS",
 		"/v1/users/u/variables/v":         "DELETE, OPTIONS, PUT",
-		"/v1/sessions/s1:export":          "OPTIONS, GET",
+		"/v1/sessions/s1:export":          "GET, OPTIONS",
 		"/openapi.json":                   "GET, HEAD",
 		"/v1/nothing":                     "DELETE, GET, HEAD, PATCH, POST, PUT",
 		"/v1/sessions/s1/events:stream":   "GET, OPTIONS",

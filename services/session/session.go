@@ -282,6 +282,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())
 	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
 	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
+	sessionv1.RegisterSessionFileServiceServer(r, s.server.SessionFileService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())

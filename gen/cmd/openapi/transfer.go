@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -16,13 +17,16 @@ var (
 	archive = object{}
 )
 
-// addTransfers documents the two operations whose body or answer is a file.
+// addTransfers documents the operations whose body or answer is a file.
 // Their RPCs have no HTTP rule, because grpc-gateway knows no files; the gateway
 // serves them itself.
 func addTransfers(paths object) error {
 	for path, item := range map[string]object{
-		"/v1/sessions/{session}:export": {"get": exportOperation()},
-		"/v1/sessions:import":           {"post": importOperation()},
+		"/v1/sessions/{session}:export":        {"get": exportOperation()},
+		"/v1/sessions:import":                  {"post": importOperation()},
+		"/v1/sessions/{session}/files/{path}":  {"get": readFileOperation(), "put": writeFileOperation(), "delete": deleteFileOperation()},
+		"/v1/sessions/{session}/files:archive": {"get": archiveOperation()},
+		"/v1/sessions/{session}/files:unpack":  {"post": unpackOperation()},
 	} {
 		if paths[path] != nil {
 			return fmt.Errorf("the path %s comes from the proto now: leave it out of addTransfers", path)
@@ -33,7 +37,6 @@ func addTransfers(paths object) error {
 }
 
 func exportOperation() object {
-	session := object{"type": "string", "pattern": pathPattern((&sessionv1.ExportSessionRequest{}).ProtoReflect().Descriptor(), "session")}
 	file := answer("The file, named by Content-Disposition. An answer that breaks off is cut: its connection ends with an error.", object{
 		"application/jsonl": jsonl, "application/gzip": archive,
 	})
@@ -43,14 +46,19 @@ func exportOperation() object {
 	return operation("SessionService_ExportSession",
 		"ExportSession answers with a session as a file: its transcript (`application/jsonl`), or an archive of the transcript and the workspace's files (`application/gzip`).",
 		file,
-		object{
-			"name": "session", "in": "path", "required": true, "schema": session,
-			"description": "The last part of the resource name `sessions/{session}`.",
-		},
+		sessionParameter(),
 		object{
 			"name": "format", "in": "query", "schema": object{"type": "string", "enum": []any{"jsonl", "archive"}, "default": "jsonl"},
 			"description": "What to export: `jsonl`, the transcript alone, or `archive`, a gzipped tar of the transcript and the files.",
 		})
+}
+
+func sessionParameter() object {
+	pattern := pathPattern((&sessionv1.ExportSessionRequest{}).ProtoReflect().Descriptor(), "session")
+	return object{
+		"name": "session", "in": "path", "required": true, "schema": object{"type": "string", "pattern": pattern},
+		"description": "The last part of the resource name `sessions/{session}`.",
+	}
 }
 
 func importOperation() object {
@@ -83,10 +91,11 @@ func answer(description string, content object) object {
 	return object{"description": description, "content": content}
 }
 
-// operation is an operation of SessionService, with the answer to errors that all have.
+// operation is an operation, with the answer to errors that all have.
 func operation(id, summary string, ok object, parameters ...any) object {
+	service, _, _ := strings.Cut(id, "_")
 	return object{
-		"operationId": id, "summary": summary, "tags": []any{"SessionService"}, "parameters": parameters,
+		"operationId": id, "summary": summary, "tags": []any{service}, "parameters": parameters,
 		"responses": object{
 			"200":     ok,
 			"default": answer("An unexpected error response.", object{"application/json": object{"schema": object{"$ref": "#/components/schemas/google.rpc.Status"}}}),

@@ -38,6 +38,7 @@ type backend struct {
 	webhooks  sessionv1.WebhookServiceClient
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
+	files     sessionv1.SessionFileServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
 }
@@ -48,6 +49,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
+		files: sessionv1.NewSessionFileServiceClient(conn),
 	}
 }
 

@@ -24,27 +24,32 @@ type exportCommand struct {
 
 // Run exports. The file appears only when it is complete.
 func (c exportCommand) Run(ctx context.Context, s stdio) error {
-	return c.with(ctx, s, func(ctx context.Context, b *backend) (err error) {
-		if c.Output == "" {
-			return c.download(ctx, b, s.out)
-		}
-		file, err := os.CreateTemp(filepath.Dir(c.Output), "."+filepath.Base(c.Output)+"-*")
-		if err != nil {
-			return fmt.Errorf("write %s: %w", c.Output, err)
-		}
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, os.Remove(file.Name()))
-			}
-		}()
-		if err := c.download(ctx, b, file); err != nil {
-			return errors.Join(err, file.Close())
-		}
-		if err := errors.Join(file.Sync(), file.Close()); err != nil {
-			return fmt.Errorf("write %s: %w", c.Output, err)
-		}
-		return os.Rename(file.Name(), c.Output)
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return save(s.out, c.Output, func(w io.Writer) error { return c.download(ctx, b, w) })
 	})
+}
+
+// save writes a file, which appears only when it is complete. Without a name it writes to out.
+func save(out io.Writer, name string, write func(io.Writer) error) (err error) {
+	if name == "" {
+		return write(out)
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := write(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return os.Rename(file.Name(), name)
 }
 
 func (c exportCommand) download(ctx context.Context, b *backend, w io.Writer) error {
@@ -108,20 +113,35 @@ func (b *backend) upload(ctx context.Context, open *sessionv1.ImportOpen, from i
 		return nil, client.Explained(err)
 	}
 	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
-	for buf := make([]byte, 256<<10); err == nil; {
-		n, readErr := from.Read(buf)
-		if n > 0 {
-			err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: buf[:n]}})
-		}
-		if errors.Is(readErr, io.EOF) {
-			break
-		}
-		if readErr != nil {
-			return nil, fmt.Errorf("read the file: %w", readErr)
-		}
+	if err == nil {
+		err = eachPiece(from, func(b []byte) error {
+			return stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: b}})
+		})
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
 	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
 	return resp.GetSession(), client.Explained(err)
+}
+
+// eachPiece sends a file in pieces. It returns io.EOF if the server has ended the stream; the stream knows the
+// cause.
+func eachPiece(from io.Reader, send func([]byte) error) error {
+	for buf := make([]byte, 256<<10); ; {
+		n, readErr := from.Read(buf)
+		if n > 0 {
+			if err := send(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(readErr, io.EOF) {
+			return nil
+		}
+		if readErr != nil {
+			return fmt.Errorf("read the file: %w", readErr)
+		}
+	}
 }
 
 // printMade prints the name of a new session.

@@ -35,6 +35,9 @@ const (
 	ReasonUnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE"
 	ReasonUnsupportedEncoding  = "UNSUPPORTED_ENCODING"
 	ReasonBadParameter         = "BAD_PARAMETER"
+	ReasonBadRange             = "BAD_RANGE"
+	ReasonBadCondition         = "BAD_CONDITION"
+	ReasonPreconditionFailed   = "PRECONDITION_FAILED"
 	ReasonBadLastEventID       = "BAD_LAST_EVENT_ID"
 	ReasonBadIdempotencyKey    = "BAD_IDEMPOTENCY_KEY"
 	ReasonCrossOrigin          = "CROSS_ORIGIN"
@@ -49,8 +52,8 @@ const (
 // retry is the default wait before a client may retry.
 const retry = time.Second
 
-// withStatus sets an HTTP status that differs from the one of the error's code.
-func withStatus(httpStatus int, err error) error {
+// WithStatus sets an HTTP status that differs from the one of the error's code.
+func WithStatus(httpStatus int, err error) error {
 	return &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: err}
 }
 
@@ -69,7 +72,7 @@ func SlashAtTheEnd(path string) error {
 
 // MethodNotAllowed returns the error for a method that a path does not have.
 func MethodNotAllowed(method, path string, allowed []string) error {
-	return withStatus(http.StatusMethodNotAllowed, apierr.New(codes.Unimplemented, Domain, ReasonMethodNotAllowed,
+	return WithStatus(http.StatusMethodNotAllowed, apierr.New(codes.Unimplemented, Domain, ReasonMethodNotAllowed,
 		fmt.Sprintf("%s does not take %s; it takes %s", Excerpt(path), Excerpt(method), strings.Join(allowed, ", "))))
 }
 
@@ -86,14 +89,14 @@ func BodyMalformed(field, what string) error {
 // BodyTooLarge returns the error for a body, or a line of one, beyond the limit in
 // bytes.
 func BodyTooLarge(limit int64) error {
-	return withStatus(http.StatusRequestEntityTooLarge, apierr.New(codes.InvalidArgument, Domain, ReasonBodyTooLarge,
+	return WithStatus(http.StatusRequestEntityTooLarge, apierr.New(codes.InvalidArgument, Domain, ReasonBodyTooLarge,
 		fmt.Sprintf("the body is larger than %d bytes", limit),
 		apierr.Metadata(map[string]string{"limitBytes": strconv.FormatInt(limit, 10)})))
 }
 
 // BodyTimeout returns the error for a body that takes too long to arrive.
 func BodyTimeout(limit time.Duration) error {
-	return withStatus(http.StatusRequestTimeout, apierr.New(codes.DeadlineExceeded, Domain, ReasonBodyTimeout,
+	return WithStatus(http.StatusRequestTimeout, apierr.New(codes.DeadlineExceeded, Domain, ReasonBodyTimeout,
 		fmt.Sprintf("the body did not arrive within %s", limit)))
 }
 
@@ -102,13 +105,13 @@ func UnsupportedMediaType(got, want string) error {
 	if got == "" {
 		got = "nothing"
 	}
-	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedMediaType,
+	return WithStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedMediaType,
 		fmt.Sprintf("Content-Type says %s; send the body as JSON, with Content-Type: %s", Excerpt(got), want)))
 }
 
 // UnsupportedEncoding returns the error for a compressed or otherwise encoded body.
 func UnsupportedEncoding(got string) error {
-	return withStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedEncoding,
+	return WithStatus(http.StatusUnsupportedMediaType, apierr.New(codes.InvalidArgument, Domain, ReasonUnsupportedEncoding,
 		fmt.Sprintf("Content-Encoding says %s; send the body as it is, without that header", Excerpt(got))))
 }
 
@@ -121,6 +124,31 @@ func BadParameter(name, what string) error {
 // BadQuery returns the error for a query string that cannot be parsed.
 func BadQuery(err error) error {
 	return apierr.New(codes.InvalidArgument, Domain, ReasonBadParameter, "the query cannot be read: "+Excerpt(err.Error()))
+}
+
+// BadRange returns the error for a header Range that cannot be served.
+func BadRange(what string) error {
+	return apierr.New(codes.InvalidArgument, Domain, ReasonBadRange, "the header Range "+what)
+}
+
+// RangeNotSatisfiable returns the error for ranges that are all beyond the end of a file.
+func RangeNotSatisfiable() error {
+	return WithStatus(http.StatusRequestedRangeNotSatisfiable, apierr.New(codes.OutOfRange, Domain, ReasonBadRange,
+		"the header Range names no byte of the file; Content-Range has the file's size"))
+}
+
+// BadCondition returns the error for a conditional header that a path does not understand.
+func BadCondition(name, what string) error {
+	return apierr.New(codes.InvalidArgument, Domain, ReasonBadCondition, "the header "+name+" "+what)
+}
+
+// PreconditionFailed returns a service's error about a condition that the request's headers set.
+func PreconditionFailed(err error) error { return WithStatus(http.StatusPreconditionFailed, err) }
+
+// Changed returns the error for a file that is not the one that the headers of a request name.
+func Changed() error {
+	return PreconditionFailed(apierr.New(codes.FailedPrecondition, Domain, ReasonPreconditionFailed,
+		"the file has changed: its ETag or time is not the one of the request; read it again"))
 }
 
 // BadLastEventID returns the error for a header Last-Event-ID that is not a sequence

@@ -70,7 +70,7 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 		return nil, err
 	}
 	a.transfer = &transfer.Server{
-		Client: client, Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
+		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
 	}
 	a.mux = a.newMux()
 	if err := sessionv1.RegisterSessionServiceHandlerClient(ctx, a.mux, client); err != nil {
@@ -87,6 +87,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	}
 	if err := sessionv1.RegisterRepositoryServiceHandlerClient(ctx, a.mux, sessionv1.NewRepositoryServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the repository service: %w", err)
+	}
+	if err := sessionv1.RegisterSessionFileServiceHandlerClient(ctx, a.mux, sessionv1.NewSessionFileServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the service of sessions' files: %w", err)
 	}
 	if err := sessionv1.RegisterCheckpointServiceHandlerClient(ctx, a.mux, sessionv1.NewCheckpointServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the checkpoint service: %w", err)

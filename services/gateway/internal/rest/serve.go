@@ -75,8 +75,8 @@ func (a *api) methods(path string) []string {
 	if path == specificationPath {
 		return []string{http.MethodGet, http.MethodHead}
 	}
-	if method, template := transfer.Match(path); template != "" {
-		return []string{http.MethodOptions, method}
+	if files := transfer.Match(path); len(files) > 0 {
+		return transfer.Allow(files)
 	}
 	if candidates := a.table.Match(path); len(candidates) > 0 {
 		return route.Allow(candidates)
@@ -87,8 +87,7 @@ func (a *api) methods(path string) []string {
 // notFound returns the error for a path without a route.
 func (a *api) notFound(path string) error {
 	bare := strings.TrimRight(path, "/")
-	_, file := transfer.Match(bare)
-	if bare != path && (len(a.table.Match(bare)) > 0 || file != "" || bare == specificationPath) {
+	if bare != path && (len(a.table.Match(bare)) > 0 || len(transfer.Match(bare)) > 0 || bare == specificationPath) {
 		return problem.SlashAtTheEnd(path)
 	}
 	return problem.PathNotFound(path)

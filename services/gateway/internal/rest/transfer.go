@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,26 +17,29 @@ import (
 // serveTransfer serves requests whose body or answer is a file, which grpc-gateway cannot do. It reports
 // whether the request is one of them.
 func (a *api) serveTransfer(w http.ResponseWriter, r *http.Request) bool {
-	method, template := transfer.Match(r.URL.Path)
-	if template == "" {
+	found := transfer.Match(r.URL.Path)
+	if len(found) == 0 {
 		return false
 	}
-	allowed := []string{http.MethodOptions, method}
-	switch r.Method {
-	case method:
-		if err := codec.CheckContentEncoding(r.Header); err != nil {
-			problem.Write(w, err)
-			return true
-		}
-		r.Pattern = method + " " + template
-		trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", template))
-		a.transfer.Serve(w, r.WithContext(principal.With(r.Context(), principal.Default())))
-	case http.MethodOptions:
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
+	allowed := strings.Join(transfer.Allow(found), ", ")
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", allowed)
 		w.WriteHeader(http.StatusNoContent)
-	default:
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, allowed))
+		return true
 	}
+	at := slices.IndexFunc(found, func(on transfer.Route) bool { return on.Takes(r.Method) })
+	if at < 0 {
+		w.Header().Set("Allow", allowed)
+		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, transfer.Allow(found)))
+		return true
+	}
+	on := found[at]
+	if err := codec.CheckContentEncoding(r.Header); err != nil {
+		problem.Write(w, err)
+		return true
+	}
+	r.Pattern = on.Method + " " + on.Template
+	trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", on.Template))
+	a.transfer.Serve(w, r.WithContext(principal.With(r.Context(), principal.Default())), on)
 	return true
 }

@@ -1,6 +1,5 @@
-// Package transfer moves sessions over HTTP as files: `GET /v1/sessions/{session}:export` answers with one,
-// and the body of `POST /v1/sessions:import` is one. Both are streamed in pieces; the gateway stores no part
-// of a file.
+// Package transfer serves the requests whose body or answer is a file: exports and imports of sessions, and
+// the files of their workspaces. Files are streamed in pieces; the gateway stores no part of them.
 package transfer
 
 import (
@@ -11,13 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
@@ -30,6 +30,7 @@ import (
 // Server serves requests with files. It is safe for concurrent use.
 type Server struct {
 	Client  sessionv1.SessionServiceClient
+	Files   sessionv1.SessionFileServiceClient
 	Streams *limit.Streams // a file counts as a stream while it is transferred
 	// WriteTimeout bounds how long a reader may take nothing, and BodyTimeout how long a sender may send
 	// nothing.
@@ -37,40 +38,16 @@ type Server struct {
 	Log                       *slog.Logger
 }
 
-// Templates of the paths, for traces.
-const (
-	ExportTemplate = "/v1/sessions/{session}:export"
-	ImportTemplate = "/v1/sessions:import"
-)
-
-var exportPath = regexp.MustCompile(`^/v1/(sessions/[a-z0-9][a-z0-9-]{0,62}):export$`)
-
-// Match returns the template of a path of this package and its only method; "" for other paths.
-func Match(path string) (method, template string) {
-	switch {
-	case path == ImportTemplate:
-		return http.MethodPost, ImportTemplate
-	case exportPath.MatchString(path):
-		return http.MethodGet, ExportTemplate
-	}
-	return "", ""
-}
-
-// Serve serves a request whose path and method Match knows. It cuts off a broken answer, so that it does not
-// look like a whole file.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
+// Serve serves a request on its route. It cuts off a broken answer, so that it does not look like a whole
+// file.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, on Route) {
 	release, err := s.Streams.Acquire(limit.Client(r))
 	if err != nil {
 		problem.Write(w, err)
 		return
 	}
 	defer release()
-	if r.URL.Path == ImportTemplate {
-		err = s.receive(w, r)
-	} else {
-		err = s.send(w, r, exportPath.FindStringSubmatch(r.URL.Path)[1])
-	}
-	if err == nil {
+	if err = on.serve(s, w, r, on.names); err == nil {
 		return
 	}
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
@@ -119,7 +96,8 @@ var forms = map[string]form{
 
 // send answers with a session's file. It returns an error only before it has
 // written anything.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) error {
+func (s *Server) send(w http.ResponseWriter, r *http.Request, names []string) error {
+	session := names[0]
 	query, err := parameters(r.URL.RawQuery, "format")
 	if err != nil {
 		return err
@@ -141,16 +119,25 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, session string) er
 	}
 	w.Header().Set("Content-Type", as.mediaType)
 	w.Header().Set("Content-Disposition", `attachment; filename="`+strings.ReplaceAll(session, "/", "-")+as.fileEnd+`"`)
+	return s.stream(w, r, piece.GetData(), func() ([]byte, error) {
+		piece, err := stream.Recv()
+		return piece.GetData(), err
+	})
+}
+
+// stream writes the pieces of a file. It panics to cut off an answer that cannot be completed.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, piece []byte, next func() ([]byte, error)) error {
 	control := http.NewResponseController(w)
-	for ; err == nil; piece, err = stream.Recv() {
+	var err error
+	for ; err == nil; piece, err = next() {
 		// Writers without deadlines, as in tests of handlers alone, ignore it.
 		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
-		if _, err = w.Write(piece.GetData()); err != nil {
+		if _, err = w.Write(piece); err != nil {
 			break
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		s.Log.WarnContext(r.Context(), "an export was cut off", "session", session, "error", err)
+		s.Log.WarnContext(r.Context(), "a download was cut off", "route", r.Pattern, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -163,7 +150,7 @@ const pieceBytes = 256 << 10
 const keyHeader = "Idempotency-Key"
 
 // receive makes a session from the body.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, _ []string) error {
 	open, err := opened(r)
 	if err != nil {
 		return err
@@ -175,32 +162,58 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Open{Open: open}})
+	if err == nil {
+		err = s.upload(w, r, func(b []byte) error {
+			return stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: b}})
+		})
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
+	copyKey(w, stream)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, resp.GetSession()) // a client that has gone finds the session by its key
+}
+
+// upload sends the body in pieces. It returns io.EOF if the service has ended the stream; the stream knows
+// the cause.
+func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte) error) error {
 	body := &patient{from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
-	for buf := make([]byte, pieceBytes); err == nil; {
+	for buf := make([]byte, pieceBytes); ; {
 		n, readErr := io.ReadFull(body, buf)
 		if readErr != nil && !body.ended {
 			return broken(readErr, s.BodyTimeout)
 		}
 		if n > 0 {
-			err = stream.Send(&sessionv1.ImportSessionRequest{Kind: &sessionv1.ImportSessionRequest_Data{Data: buf[:n]}})
+			if err := send(buf[:n]); err != nil {
+				return err
+			}
 		}
 		if readErr != nil {
-			break
+			return nil
 		}
 	}
-	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
-	if md, headerErr := stream.Header(); headerErr == nil && len(md.Get(strings.ToLower(keyHeader))) > 0 {
+}
+
+// copyKey answers with the idempotency key of an upload.
+func copyKey(w http.ResponseWriter, stream grpc.ClientStream) {
+	if md, err := stream.Header(); err == nil && len(md.Get(strings.ToLower(keyHeader))) > 0 {
 		w.Header().Set(keyHeader, md.Get(strings.ToLower(keyHeader))[0])
 	}
-	if err != nil {
-		return err
-	}
-	data, err := codec.Marshaler{}.Marshal(resp.GetSession())
+}
+
+// answer writes a message as JSON.
+func answer(w http.ResponseWriter, status int, m proto.Message) error {
+	data, err := codec.Marshaler{}.Marshal(m)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", codec.ContentType)
-	_, _ = w.Write(data) // a client that has gone finds the session by its key
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
 	return nil
 }
 
@@ -213,14 +226,20 @@ func opened(r *http.Request) (*sessionv1.ImportOpen, error) {
 	if err != nil {
 		return nil, err
 	}
+	key, err := idempotencyKey(r)
+	return &sessionv1.ImportOpen{SessionId: query["session_id"], Agent: query["agent"], RequestId: key}, err
+}
+
+// idempotencyKey reads the header.
+func idempotencyKey(r *http.Request) (string, error) {
 	keys := r.Header.Values(keyHeader)
 	switch {
 	case len(keys) > 1:
-		return nil, problem.BadIdempotencyKey("is given more than once")
+		return "", problem.BadIdempotencyKey("is given more than once")
 	case len(keys) == 1 && !utf8.ValidString(keys[0]):
-		return nil, problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
+		return "", problem.BadIdempotencyKey("is not UTF-8; use up to 128 printable ASCII characters without spaces")
 	}
-	return &sessionv1.ImportOpen{SessionId: query["session_id"], Agent: query["agent"], RequestId: strings.Join(keys, "")}, nil
+	return strings.Join(keys, ""), nil
 }
 
 // patient reads a body whose sender may be slow, but may not stop.

@@ -18,9 +18,13 @@ const pieceBytes = 256 << 10
 // ExportWorkspace returns the workspace as an archive, once its first bytes are there. It
 // reads until ctx ends.
 func (s *Sandbox) ExportWorkspace(ctx context.Context, p Place) (io.Reader, error) {
-	stream, err := s.workspaces.ExportWorkspace(node.At(ctx, p.Node), &sandboxv1.ExportWorkspaceRequest{
-		Session: p.Session, WorkspaceGeneration: p.Generation,
-	})
+	return s.ExportFiles(ctx, p, &sandboxv1.ExportWorkspaceRequest{})
+}
+
+// ExportFiles returns a directory as an archive, as ExportWorkspace does.
+func (s *Sandbox) ExportFiles(ctx context.Context, p Place, r *sandboxv1.ExportWorkspaceRequest) (io.Reader, error) {
+	r.Session, r.WorkspaceGeneration = p.Session, p.Generation
+	stream, err := s.workspaces.ExportWorkspace(node.At(ctx, p.Node), r)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type Sandbox struct {
 	workspaces   sandboxv1.WorkspaceServiceClient
 	snapshots    sandboxv1.SnapshotServiceClient
 	repositories sandboxv1.RepositoryServiceClient
+	files        sandboxv1.FileServiceClient
 }
 
 // NewSandbox returns the sandbox service behind a connection.
@@ -27,6 +28,7 @@ func NewSandbox(to grpc.ClientConnInterface) *Sandbox {
 	return &Sandbox{
 		health: healthpb.NewHealthClient(c), workspaces: sandboxv1.NewWorkspaceServiceClient(c),
 		snapshots: sandboxv1.NewSnapshotServiceClient(c), repositories: sandboxv1.NewRepositoryServiceClient(c),
+		files: sandboxv1.NewFileServiceClient(c),
 	}
 }
 

@@ -44,10 +44,7 @@ func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impo
 		return err
 	}
 	open := first.GetOpen()
-	if open.RequestId == "" {
-		open.RequestId = id.New()
-	}
-	if err := stream.SetHeader(metadata.Pairs(rpc.IdempotencyKey, open.RequestId)); err != nil {
+	if open.RequestId, err = nameUpload(stream, open.RequestId); err != nil {
 		return err
 	}
 	upload, sum, err := s.receive(stream)
@@ -60,6 +57,14 @@ func (s *imports) ImportSession(stream grpc.ClientStreamingServer[sessionv1.Impo
 		return err
 	}
 	return stream.SendAndClose(&sessionv1.ImportSessionResponse{Session: session})
+}
+
+// nameUpload returns the idempotency key of an upload, made if it is empty, and answers with it in the metadata.
+func nameUpload(stream grpc.ServerStream, key string) (string, error) {
+	if key == "" {
+		key = id.New()
+	}
+	return key, stream.SetHeader(metadata.Pairs(rpc.IdempotencyKey, key))
 }
 
 // receive writes the upload to a file and computes its checksum.

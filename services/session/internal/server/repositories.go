@@ -2,23 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
-	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
 
@@ -26,81 +19,12 @@ import (
 // state of its own.
 type repositoryService struct {
 	sessionv1.UnimplementedRepositoryServiceServer
-	*Server
+	workspaces
 }
 
 // RepositoryService returns the server of RepositoryService.
 func (s *Server) RepositoryService() sessionv1.RepositoryServiceServer {
-	return &repositoryService{Server: s}
-}
-
-// repositoryCall returns the reference under which a request acts: that of the
-// session's current holder. A repeated request is the same call.
-func (s *repositoryService) repositoryCall(ctx context.Context, session, method, requestID string) (*commonv1.CallRef, store.Place, error) {
-	place, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, place, storeError(err, subject{session: session, requestID: requestID})
-	}
-	if place.Restore {
-		return nil, place, placement.ToBeRestored(session)
-	}
-	sum := sha256.Sum256([]byte(method + "\x00" + requestID))
-	call := &commonv1.CallRef{Session: session, Epoch: max(epoch, 1), CallId: "repository." + hex.EncodeToString(sum[:16])}
-	call.Node, call.WorkspaceGeneration = place.Node, place.Generation
-	return call, place, nil
-}
-
-// holders is how many holders may take a session over during a request on its behalf.
-const holders = 5
-
-// retryStaleEpoch makes a request as the session's holder, and repeats it if another holder has taken
-// the session over meanwhile. To the sandbox it is the same call, which it makes once.
-func retryStaleEpoch[T any](do func() (T, error)) (done T, err error) {
-	for range holders {
-		if done, err = do(); !errors.Is(err, remote.ErrStaleEpoch) {
-			break
-		}
-	}
-	return done, err
-}
-
-// lost returns the error of a request in a workspace that its node has lost.
-func lost(err error, place store.Place, session string) error {
-	if errors.Is(err, remote.ErrNoWorkspace) && place.Made {
-		return placement.ToBeRestored(session)
-	}
-	return err
-}
-
-// at returns the place of the session's workspace.
-func (s *repositoryService) at(ctx context.Context, session string) (store.Place, error) {
-	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return place, storeError(err, subject{session: session})
-	}
-	if place.Restore {
-		return place, placement.ToBeRestored(session)
-	}
-	return place, nil
-}
-
-// in returns the place of a session's workspace for the sandbox.
-func in(p store.Place, session string) remote.Place {
-	return remote.Place{Session: session, Node: p.Node, Generation: p.Generation}
-}
-
-// exists refuses sessions that do not exist.
-func (s *repositoryService) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
-	found, err := s.Store.GetSession(ctx, key(ctx, session))
-	return found, storeError(err, subject{session: session})
-}
-
-// forward passes on a refusal of the sandbox.
-func forward(err error, session, requestID string) error {
-	if errors.Is(err, remote.ErrCallIDReused) {
-		return storeError(store.ErrRequestIDReused, subject{session: session, requestID: requestID})
-	}
-	return apierr.Forward(err)
+	return &repositoryService{workspaces: workspaces{s.Config}}
 }
 
 // splitRepository splits `sessions/{session}/repositories/{repository}`.
@@ -151,7 +75,7 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	if err != nil {
 		return nil, err
 	}
-	call, _, err := s.repositoryCall(ctx, r.Parent, "AddRepository", r.RequestId)
+	call, _, err := s.callRef(ctx, r.Parent, "repository", "AddRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
@@ -193,35 +117,6 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 	return r.Branch, nil
 }
 
-// ensureWorkspace makes the session's workspace as its first turn would, but without
-// variables: no command of the user runs, and a turn of another user may be running.
-func (s *repositoryService) ensureWorkspace(ctx context.Context, session *sessionv1.Session, call *commonv1.CallRef) error {
-	kept, err := s.Store.GetAgentRevision(ctx, principal.Tenant(ctx), session.Agent, session.AgentRevision)
-	if err != nil {
-		return storeError(err, subject{session: session.Name})
-	}
-	spec, err := agent.Unmarshal(kept.Spec)
-	if err != nil {
-		return err
-	}
-	want := spec.Workspace(session, call)
-	place, _, err := s.Store.PlaceOf(ctx, key(ctx, session.Name))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return storeError(err, subject{session: session.Name})
-	}
-	if place.Generation != call.WorkspaceGeneration { // it has moved meanwhile
-		return placement.ToBeRestored(session.Name)
-	}
-	want.MustExist = place.Made
-	if err := s.Sandbox.EnsureWorkspace(ctx, want); err != nil {
-		return apierr.Forward(lost(err, place, session.Name))
-	}
-	if place.Made {
-		return nil
-	}
-	return storeError(s.Nodes.Made(ctx, s.Store, call), subject{session: session.Name})
-}
-
 func (s *repositoryService) GetRepositoryStatus(ctx context.Context, r *sessionv1.GetRepositoryStatusRequest) (*sessionv1.GetRepositoryStatusResponse, error) {
 	session, directory := splitRepository(r.Name)
 	if _, err := s.exists(ctx, session); err != nil {
@@ -259,7 +154,7 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 			fmt.Sprintf("Session %s has an active turn, which may work in the repository. Wait until it has ended, or interrupt it.", name),
 			apierr.Precondition("TURN_ACTIVE", name, "a turn is active"))
 	}
-	call, place, err := s.repositoryCall(ctx, name, "RemoveRepository", r.RequestId)
+	call, place, err := s.callRef(ctx, name, "repository", "RemoveRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +173,7 @@ func (s *repositoryService) push(ctx context.Context, r *sessionv1.PushRepositor
 	if _, err := s.exists(ctx, session); err != nil {
 		return nil, err
 	}
-	call, place, err := s.repositoryCall(ctx, session, "PushRepository", r.RequestId)
+	call, place, err := s.callRef(ctx, session, "repository", "PushRepository", r.RequestId)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -89,6 +90,19 @@ type Sandbox interface {
 	RepositoryStatus(ctx context.Context, p remote.Place, directory string) (*sandboxv1.GetRepositoryStatusResponse, error)
 	RemoveRepository(ctx context.Context, call *commonv1.CallRef, directory string) error
 	PushRepository(ctx context.Context, r *sandboxv1.PushRepositoryRequest) (*sandboxv1.PushRepositoryResponse, error)
+	Files
+}
+
+// Files is the part of the sandbox service that reads and changes files.
+type Files interface {
+	StatFile(ctx context.Context, p remote.Place, path string) (*sandboxv1.FileInfo, error)
+	ListFiles(ctx context.Context, p remote.Place, r *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error)
+	ReadFile(ctx context.Context, p remote.Place, r *sandboxv1.ReadFileRequest) (grpc.ServerStreamingClient[sandboxv1.ReadFileResponse], error)
+	WriteFile(ctx context.Context, start *sandboxv1.WriteFileStart, from remote.Pieces, epoch remote.Epoch) (*sandboxv1.WriteFileResponse, error)
+	UnpackFiles(ctx context.Context, start *sandboxv1.UnpackFilesStart, from remote.Pieces, epoch remote.Epoch) (*sandboxv1.FileInfo, error)
+	MoveFile(ctx context.Context, r *sandboxv1.MoveFileRequest) (*sandboxv1.FileInfo, error)
+	DeleteFile(ctx context.Context, r *sandboxv1.DeleteFileRequest) error
+	ExportFiles(ctx context.Context, p remote.Place, r *sandboxv1.ExportWorkspaceRequest) (io.Reader, error)
 }
 
 // Server implements SessionService; each part answers the RPCs of its subject.

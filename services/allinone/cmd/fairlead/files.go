@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// filesCommand reads and changes the files of sessions.
+type filesCommand struct {
+	List listFilesCommand  `cmd:"" help:"List a directory."`
+	Get  getFileCommand    `cmd:"" help:"Read a file."`
+	Put  putFileCommand    `cmd:"" help:"Write a file."`
+	Rm   removeFileCommand `cmd:"" help:"Remove a file or a directory."`
+}
+
+// listFilesCommand lists a directory.
+type listFilesCommand struct {
+	Session   string `arg:"" help:"The session."`
+	Path      string `arg:"" optional:"" help:"The directory. The default is the workspace."`
+	Recursive bool   `short:"r" help:"List everything below the directory."`
+	JSON      bool   `name:"json" help:"Print one JSON file per line."`
+	target
+}
+
+// Run lists files.
+func (c listFilesCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var all []*sessionv1.SessionFile
+		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
+			resp, err := b.files.ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{
+				Parent: sessionName(c.Session), Path: c.Path, Recursive: c.Recursive, PageSize: size, PageToken: token,
+			})
+			all = append(all, resp.GetFiles()...)
+			return len(resp.GetFiles()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		return listFiles(s.out, all)
+	})
+}
+
+func listFiles(w io.Writer, all []*sessionv1.SessionFile) error {
+	rows := [][]string{{"SIZE", "CHANGED", "PATH"}}
+	for _, f := range all {
+		size, path := strconv.FormatInt(f.GetSize(), 10), f.GetPath()
+		switch f.GetType() {
+		case sessionv1.SessionFileType_SESSION_FILE_TYPE_DIRECTORY:
+			size, path = "-", path+"/"
+		case sessionv1.SessionFileType_SESSION_FILE_TYPE_SYMLINK:
+			path += " -> " + f.GetLinkTarget()
+		}
+		rows = append(rows, []string{size, stamp(f.GetModifyTime()), path})
+	}
+	return columns(w, rows)
+}
+
+// getFileCommand reads a file.
+type getFileCommand struct {
+	Session string `arg:"" help:"The session."`
+	Path    string `arg:"" help:"The file."`
+	Output  string `short:"o" placeholder:"FILE" help:"The file to write. The default is standard output."`
+	target
+}
+
+// Run reads a file.
+func (c getFileCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return save(s.out, c.Output, func(w io.Writer) error {
+			stream, err := b.files.ReadSessionFile(ctx, &sessionv1.ReadSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path})
+			if err != nil {
+				return client.Explained(err)
+			}
+			for {
+				piece, err := stream.Recv()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return client.Explained(err)
+				}
+				if _, err := w.Write(piece.GetData()); err != nil {
+					return fmt.Errorf("write the file: %w", err)
+				}
+			}
+		})
+	})
+}
+
+// putFileCommand writes a file.
+type putFileCommand struct {
+	Session string `arg:"" help:"The session."`
+	File    string `arg:"" help:"The file to send; - is standard input."`
+	Path    string `arg:"" optional:"" help:"Its path in the workspace. The default is its name."`
+	JSON    bool   `name:"json" help:"Print the file as JSON."`
+	target
+}
+
+// Run writes a file.
+func (c putFileCommand) Run(ctx context.Context, s stdio) error {
+	start := &sessionv1.WriteSessionFileStart{Parent: sessionName(c.Session), Path: c.Path, RequestId: id.New()}
+	from := s.in
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+		if st, err := file.Stat(); err == nil {
+			start.Mode = uint32(st.Mode().Perm())
+		}
+		if start.Path == "" {
+			start.Path = filepath.Base(c.File)
+		}
+	}
+	if start.Path == "" {
+		return usage("name the path in the workspace for standard input")
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		f, err := b.putFile(ctx, start, from)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return writeJSON(s.out, f)
+		}
+		_, err = fmt.Fprintln(s.out, f.GetPath())
+		return err
+	})
+}
+
+// putFile sends a file. If it cannot be read to its end, nothing is written.
+func (b *backend) putFile(ctx context.Context, start *sessionv1.WriteSessionFileStart, from io.Reader) (*sessionv1.SessionFile, error) {
+	ctx, cancel := context.WithCancel(ctx) // an upload that was not closed is not taken for whole
+	defer cancel()
+	stream, err := b.files.WriteSessionFile(ctx)
+	if err != nil {
+		return nil, client.Explained(err)
+	}
+	err = stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Start{Start: start}})
+	if err == nil {
+		err = eachPiece(from, func(b []byte) error {
+			return stream.Send(&sessionv1.WriteSessionFileRequest{Kind: &sessionv1.WriteSessionFileRequest_Data{Data: b}})
+		})
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	resp, err := stream.CloseAndRecv() // also returns the cause of a failed Send
+	return resp.GetFile(), client.Explained(err)
+}
+
+// removeFileCommand removes a file.
+type removeFileCommand struct {
+	Session   string `arg:"" help:"The session."`
+	Path      string `arg:"" help:"The file or directory."`
+	Recursive bool   `short:"r" help:"Remove a directory with everything in it."`
+	target
+}
+
+// Run removes a file.
+func (c removeFileCommand) Run(ctx context.Context, s stdio) error {
+	r := &sessionv1.DeleteSessionFileRequest{Parent: sessionName(c.Session), Path: c.Path, Recursive: c.Recursive, RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		err := client.Retry(ctx, quick(), func() error {
+			_, err := b.files.DeleteSessionFile(ctx, r)
+			return err
+		})
+		return client.Explained(err)
+	})
+}

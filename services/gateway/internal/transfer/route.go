@@ -1,0 +1,91 @@
+package transfer
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
+
+// Route is one method on the path of a file.
+type Route struct {
+	Method string
+	// Template is the path for traces and people.
+	Template string
+
+	head    bool // the route also takes HEAD
+	pattern *regexp.Regexp
+	serve   func(s *Server, w http.ResponseWriter, r *http.Request, names []string) error
+	names   []string // what the path names
+}
+
+const session = `(sessions/[a-z0-9][a-z0-9-]{0,62})`
+
+var routes = []Route{
+	{
+		Method: http.MethodGet, Template: "/v1/sessions/{session}:export", pattern: regexp.MustCompile(`^/v1/` + session + `:export$`),
+		serve: (*Server).send,
+	},
+	{
+		Method: http.MethodPost, Template: "/v1/sessions:import", pattern: regexp.MustCompile(`^/v1/sessions:import$`),
+		serve: (*Server).receive,
+	},
+	{
+		Method: http.MethodGet, Template: "/v1/sessions/{session}/files/{path}", head: true, pattern: filePath,
+		serve: (*Server).readFile,
+	},
+	{
+		Method: http.MethodPut, Template: "/v1/sessions/{session}/files/{path}", pattern: filePath,
+		serve: (*Server).writeFile,
+	},
+	{
+		Method: http.MethodDelete, Template: "/v1/sessions/{session}/files/{path}", pattern: filePath,
+		serve: (*Server).deleteFile,
+	},
+	{
+		Method: http.MethodGet, Template: "/v1/sessions/{session}/files:archive", pattern: regexp.MustCompile(`^/v1/` + session + `/files:archive$`),
+		serve: (*Server).archiveFiles,
+	},
+	{
+		Method: http.MethodPost, Template: "/v1/sessions/{session}/files:unpack", pattern: regexp.MustCompile(`^/v1/` + session + `/files:unpack$`),
+		serve: (*Server).unpackFiles,
+	},
+}
+
+// filePath matches the path of a file in a workspace, which may have any name.
+var filePath = regexp.MustCompile(`(?s)^/v1/` + session + `/files/(.+)$`)
+
+// Routes returns all routes.
+func Routes() []Route { return slices.Clone(routes) }
+
+// Match returns the routes at a path, one for each method.
+func Match(path string) (found []Route) {
+	if !utf8.ValidString(path) { // gRPC cannot transport the name
+		return nil
+	}
+	for _, r := range routes {
+		if m := r.pattern.FindStringSubmatch(path); m != nil {
+			r.names = m[1:]
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Takes reports whether the route serves a method.
+func (r Route) Takes(method string) bool {
+	return method == r.Method || r.head && method == http.MethodHead
+}
+
+// Allow returns the methods of routes in the form of the header Allow.
+func Allow(routes []Route) []string {
+	methods := []string{http.MethodOptions}
+	for _, r := range routes {
+		methods = append(methods, r.Method)
+		if r.head {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	slices.Sort(methods)
+	return methods
+}

@@ -1,0 +1,288 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// sessionFileService serves the files of sessions' workspaces from the sandbox. It has
+// no state of its own.
+type sessionFileService struct {
+	sessionv1.UnimplementedSessionFileServiceServer
+	workspaces
+}
+
+// SessionFileService returns the server of SessionFileService.
+func (s *Server) SessionFileService() sessionv1.SessionFileServiceServer {
+	return &sessionFileService{workspaces: workspaces{s.Config}}
+}
+
+func sessionFile(f *sandboxv1.FileInfo) *sessionv1.SessionFile {
+	return &sessionv1.SessionFile{
+		Path: f.GetPath(), Type: sessionv1.SessionFileType(f.GetType()), Size: f.GetSize(), Mode: f.GetMode(),
+		ModifyTime: f.GetModifyTime(), LinkTarget: f.GetLinkTarget(), Etag: f.GetEtag(),
+	}
+}
+
+// find returns the place of the session's workspace for a read.
+func (s *sessionFileService) find(ctx context.Context, session string) (store.Place, error) {
+	if _, err := s.exists(ctx, session); err != nil {
+		return store.Place{}, err
+	}
+	return s.at(ctx, session)
+}
+
+// unread returns the error of a read. A session without a workspace has no files.
+func unread(err error, place store.Place, session, path string) error {
+	err = lost(err, place, session)
+	if errors.Is(err, remote.ErrNoWorkspace) {
+		return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND,
+			fmt.Sprintf("There is no file %s: the session has no workspace yet. Write a file, or send a message.", path))
+	}
+	return apierr.Forward(err)
+}
+
+// isRoot reports whether a path is certainly the workspace itself.
+func isRoot(path string) bool { return path == "" || path == "." || path == "/workspace" }
+
+func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.ListSessionFilesRequest) (*sessionv1.ListSessionFilesResponse, error) {
+	place, err := s.find(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+		Path: r.Path, Recursive: r.Recursive, PageSize: r.PageSize, PageToken: r.PageToken,
+	})
+	if errors.Is(err, remote.ErrNoWorkspace) && !place.Made && isRoot(r.Path) {
+		return &sessionv1.ListSessionFilesResponse{}, nil
+	}
+	if err != nil {
+		return nil, unread(err, place, r.Parent, r.Path)
+	}
+	resp := &sessionv1.ListSessionFilesResponse{NextPageToken: page.GetNextPageToken()}
+	for _, f := range page.GetFiles() {
+		resp.Files = append(resp.Files, sessionFile(f))
+	}
+	return resp, nil
+}
+
+func (s *sessionFileService) GetSessionFile(ctx context.Context, r *sessionv1.GetSessionFileRequest) (*sessionv1.GetSessionFileResponse, error) {
+	place, err := s.find(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.Sandbox.StatFile(ctx, in(place, r.Parent), r.Path)
+	if err != nil {
+		return nil, unread(err, place, r.Parent, r.Path)
+	}
+	return &sessionv1.GetSessionFileResponse{File: sessionFile(f)}, nil
+}
+
+func (s *sessionFileService) ReadSessionFile(r *sessionv1.ReadSessionFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadSessionFileResponse]) error {
+	ctx, cancel := context.WithCancel(stream.Context()) // ends the sandbox's stream in every case
+	defer cancel()
+	place, err := s.find(ctx, r.Parent)
+	if err != nil {
+		return err
+	}
+	from, err := s.Sandbox.ReadFile(ctx, in(place, r.Parent), &sandboxv1.ReadFileRequest{
+		Path: r.Path, Range: &sandboxv1.ReadFileRequest_Bytes{Bytes: &sandboxv1.ByteRange{Offset: r.Offset, Limit: r.Limit}},
+	})
+	if err != nil {
+		return unread(err, place, r.Parent, r.Path)
+	}
+	for {
+		piece, err := from.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return unread(err, place, r.Parent, r.Path)
+		}
+		out := &sessionv1.ReadSessionFileResponse{Kind: &sessionv1.ReadSessionFileResponse_Data{Data: piece.GetData()}}
+		if f := piece.GetFile(); f != nil {
+			out.Kind = &sessionv1.ReadSessionFileResponse_File{File: sessionFile(f)}
+		}
+		if err := stream.Send(out); err != nil {
+			return err
+		}
+	}
+}
+
+// archiveFormat returns the sandbox's name of a format.
+func archiveFormat(f sessionv1.SessionArchiveFormat) sandboxv1.ArchiveFormat {
+	switch f {
+	case sessionv1.SessionArchiveFormat_SESSION_ARCHIVE_FORMAT_TAR:
+		return sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR
+	case sessionv1.SessionArchiveFormat_SESSION_ARCHIVE_FORMAT_ZIP:
+		return sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_ZIP
+	default:
+		return sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR_GZIP
+	}
+}
+
+func (s *sessionFileService) ExportSessionFiles(r *sessionv1.ExportSessionFilesRequest, stream grpc.ServerStreamingServer[sessionv1.ExportSessionFilesResponse]) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	place, err := s.find(ctx, r.Parent)
+	if err != nil {
+		return err
+	}
+	from, err := s.Sandbox.ExportFiles(ctx, in(place, r.Parent), &sandboxv1.ExportWorkspaceRequest{Path: r.Path, Format: archiveFormat(r.Format)})
+	if err != nil {
+		return unread(err, place, r.Parent, r.Path)
+	}
+	to := pieces(func(b []byte) error { return stream.Send(&sessionv1.ExportSessionFilesResponse{Data: b}) })
+	_, err = io.CopyBuffer(to, forwarding{from}, make([]byte, pieceBytes))
+	return err
+}
+
+// change makes a change as the session's holder. The first change makes the workspace.
+func (s *sessionFileService) change(ctx context.Context, session, method, requestID string, do func(*commonv1.CallRef) error) error {
+	_, err := retryStaleEpoch(func() (struct{}, error) {
+		call, place, err := s.ready(ctx, session, method, requestID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, lost(do(call), place, session)
+	})
+	return unchanged(err, session, requestID)
+}
+
+// unchanged returns the error of a change that was not made.
+func unchanged(err error, session, requestID string) error {
+	if errors.Is(err, remote.ErrStaleEpoch) {
+		err = store.ErrStaleEpoch
+	}
+	if errors.Is(err, store.ErrStaleEpoch) {
+		return storeError(err, subject{session: session})
+	}
+	return forward(err, session, requestID)
+}
+
+// ready returns the call of a change in a workspace that exists.
+func (s *sessionFileService) ready(ctx context.Context, session, method, requestID string) (*commonv1.CallRef, store.Place, error) {
+	found, err := s.exists(ctx, session)
+	if err != nil {
+		return nil, store.Place{}, err
+	}
+	call, place, err := s.callRef(ctx, session, "file", method, requestID)
+	if err != nil {
+		return nil, place, err
+	}
+	if call.Node == "" {
+		if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
+			return nil, place, storeError(err, subject{session: session})
+		}
+	}
+	_, err = s.Sandbox.StatFile(ctx, remote.Place{Session: session, Node: call.Node, Generation: call.WorkspaceGeneration}, "")
+	if errors.Is(err, remote.ErrNoWorkspace) {
+		err = s.ensureWorkspace(ctx, found, call)
+	}
+	return call, place, lost(err, place, session)
+}
+
+func (s *sessionFileService) MoveSessionFile(ctx context.Context, r *sessionv1.MoveSessionFileRequest) (*sessionv1.MoveSessionFileResponse, error) {
+	resp := &sessionv1.MoveSessionFileResponse{}
+	err := s.change(ctx, r.Parent, "MoveSessionFile", r.RequestId, func(call *commonv1.CallRef) error {
+		f, err := s.Sandbox.MoveFile(ctx, &sandboxv1.MoveFileRequest{Call: call, Path: r.Path, NewPath: r.NewPath, Overwrite: r.Overwrite})
+		resp.File = sessionFile(f)
+		return err
+	})
+	return resp, err
+}
+
+func (s *sessionFileService) DeleteSessionFile(ctx context.Context, r *sessionv1.DeleteSessionFileRequest) (*sessionv1.DeleteSessionFileResponse, error) {
+	return &sessionv1.DeleteSessionFileResponse{}, s.change(ctx, r.Parent, "DeleteSessionFile", r.RequestId, func(call *commonv1.CallRef) error {
+		return s.Sandbox.DeleteFile(ctx, &sandboxv1.DeleteFileRequest{Call: call, Path: r.Path, Recursive: r.Recursive})
+	})
+}
+
+// epoch returns the epoch of the session's holder at the end of an upload.
+func (s *sessionFileService) epoch(ctx context.Context, session string) remote.Epoch {
+	return func() (int64, error) {
+		_, epoch, err := s.Store.PlaceOf(ctx, key(ctx, session))
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return 0, storeError(err, subject{session: session})
+		}
+		return max(epoch, 1), nil
+	}
+}
+
+func (s *sessionFileService) WriteSessionFile(stream grpc.ClientStreamingServer[sessionv1.WriteSessionFileRequest, sessionv1.WriteSessionFileResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	start := first.GetStart()
+	if start == nil {
+		return badInput("kind", "The first request has to be start.")
+	}
+	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
+		return err
+	}
+	call, place, err := s.ready(ctx, start.Parent, "WriteSessionFile", start.RequestId)
+	if err != nil {
+		return apierr.Forward(err)
+	}
+	from := func() ([]byte, error) {
+		m, err := stream.Recv()
+		if err == nil && m.GetStart() != nil {
+			err = badInput("kind", "Start is the first request, and only the first.")
+		}
+		return m.GetData(), err
+	}
+	written, err := s.Sandbox.WriteFile(ctx, &sandboxv1.WriteFileStart{
+		Call: call, Path: start.Path, Mode: start.Mode, IfEtag: start.IfEtag, CreateOnly: start.CreateOnly,
+	}, from, s.epoch(ctx, start.Parent))
+	if err != nil {
+		return unchanged(lost(err, place, start.Parent), start.Parent, start.RequestId)
+	}
+	return stream.SendAndClose(&sessionv1.WriteSessionFileResponse{File: sessionFile(written.GetFile()), Created: written.GetCreated()})
+}
+
+func (s *sessionFileService) ImportSessionFiles(stream grpc.ClientStreamingServer[sessionv1.ImportSessionFilesRequest, sessionv1.ImportSessionFilesResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	start := first.GetStart()
+	if start == nil {
+		return badInput("kind", "The first request has to be start.")
+	}
+	if start.RequestId, err = nameUpload(stream, start.RequestId); err != nil {
+		return err
+	}
+	call, place, err := s.ready(ctx, start.Parent, "ImportSessionFiles", start.RequestId)
+	if err != nil {
+		return apierr.Forward(err)
+	}
+	from := func() ([]byte, error) {
+		m, err := stream.Recv()
+		if err == nil && m.GetStart() != nil {
+			err = badInput("kind", "Start is the first request, and only the first.")
+		}
+		return m.GetData(), err
+	}
+	made, err := s.Sandbox.UnpackFiles(ctx, &sandboxv1.UnpackFilesStart{
+		Call: call, Path: start.Path, Format: archiveFormat(start.Format),
+	}, from, s.epoch(ctx, start.Parent))
+	if err != nil {
+		return unchanged(lost(err, place, start.Parent), start.Parent, start.RequestId)
+	}
+	return stream.SendAndClose(&sessionv1.ImportSessionFilesResponse{File: sessionFile(made)})
+}
