@@ -50,18 +50,14 @@ type Owner struct{ UID, GID int }
 
 // Tree is an open workspace. It is safe for concurrent use. The caller must close it.
 type Tree struct {
+	resolver
+
 	// Folder is called before a folder is made that leads to a file; nil allows all.
 	Folder func() error
-	// Rules restrict the request that the tree is opened for.
-	Rules *Rules
 
-	root    *os.File
 	staging string
 	owner   Owner
-	points  map[identity]bool // places of mounts; see Space
-	foreign bool              // it is a mount's: files are written directly in their folder
-	within  *Tree             // the workspace of a mount
-	alias   string            // of a mount
+	within  *Tree // the workspace of a mount
 }
 
 // Open opens a workspace. staging is a folder on the same file system, closed to commands, for files that
@@ -71,7 +67,7 @@ func Open(dir, staging string, owner Owner) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{root: os.NewFile(uintptr(fd), dir), staging: staging, owner: owner}, nil
+	return &Tree{resolver: resolver{root: os.NewFile(uintptr(fd), dir)}, staging: staging, owner: owner}, nil
 }
 
 // Close closes the tree.
@@ -95,53 +91,6 @@ func Clean(name string) (string, error) {
 		return "", fmt.Errorf("%w: %s", ErrEscapes, name)
 	}
 	return name, nil
-}
-
-// attempts limits the retries of a resolution that the kernel gave up because of a concurrent rename.
-const attempts = 64
-
-// open resolves a name beneath the workspace. It does not clean the name.
-func (t *Tree) open(name string, flags uint64) (*os.File, error) {
-	if t.Rules.noLinks() {
-		return t.openWith(name, flags, unix.RESOLVE_NO_SYMLINKS)
-	}
-	return t.openWith(name, flags, 0)
-}
-
-// openWith is open with further flags for the resolution.
-func (t *Tree) openWith(name string, flags, resolve uint64) (*os.File, error) {
-	how := unix.OpenHow{
-		Flags:   flags | unix.O_CLOEXEC,
-		Resolve: resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	var fd int
-	look := func() (err error) {
-		fd, err = unix.Openat2(int(t.root.Fd()), name, &how)
-		return err
-	}
-	for range attempts {
-		err := t.through(look)
-		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if errors.Is(err, unix.ELOOP) && resolve&unix.RESOLVE_NO_SYMLINKS != 0 {
-			return nil, fmt.Errorf("%w: a part of %s is a symbolic link", ErrChanged, name)
-		}
-		if err != nil {
-			return nil, refine(name, err)
-		}
-		return os.NewFile(uintptr(fd), name), nil
-	}
-	return nil, fmt.Errorf("%w: %s changes while it is looked up", ErrEscapes, name)
-}
-
-// through calls f, which looks up or atomically changes something in the workspace. It repeats that while a
-// command closes the workspace to it.
-func (t *Tree) through(f func() error) error {
-	if t.foreign {
-		return f()
-	}
-	return rights.Through(t.root, f)
 }
 
 // refine turns an error of the kernel into one of this package.
@@ -192,57 +141,3 @@ func tooLong(name string) error {
 
 // full reports whether an error is one that file systems return for an exceeded quota.
 func full(err error) bool { return errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) }
-
-// regular opens a regular file for reading and refuses anything else.
-func (t *Tree) regular(name string) (*os.File, unix.Stat_t, error) {
-	var st unix.Stat_t
-	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return nil, st, t.orSimilar(name, err)
-	}
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, st, errors.Join(err, f.Close())
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, st, errors.Join(fmt.Errorf("%w: %s is not a regular file", ErrWrongType, name), f.Close())
-	}
-	return f, st, nil
-}
-
-// directory opens a directory for reading.
-func (t *Tree) directory(name string) (*os.File, error) {
-	f, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
-	if errors.Is(err, ErrWrongType) && t.other(name) {
-		return nil, fmt.Errorf("%w: %s is not a directory", ErrWrongType, name)
-	}
-	return f, t.orSimilar(name, err)
-}
-
-// other reports whether a name is that of something other than a directory.
-func (t *Tree) other(name string) bool {
-	f, err := t.open(name, unix.O_PATH)
-	if err != nil {
-		return false // the name leads nowhere
-	}
-	defer func() { _ = f.Close() }()
-	var st unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR
-}
-
-// parent opens the directory of a name and returns the last part.
-func (t *Tree) parent(name string) (*os.File, string, error) {
-	dir, last := path.Split(name)
-	if last == "" || last == "." || last == ".." {
-		return nil, "", fmt.Errorf("%w: %s is a directory", ErrWrongType, name)
-	}
-	if dir == "" {
-		dir = "."
-	}
-	f, err := t.open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err == nil && len(t.points) > 0 {
-		if err = t.clear(f, last); err != nil {
-			return nil, "", errors.Join(fmt.Errorf("%w: %s", err, name), f.Close())
-		}
-	}
-	return f, last, err
-}

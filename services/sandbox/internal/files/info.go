@@ -79,15 +79,6 @@ func describe(fd int, last, name string) (Info, error) {
 	return i, nil
 }
 
-// describe is the function describe, for a directory that may be the workspace itself.
-func (t *Tree) describe(fd int, last, name string) (i Info, err error) {
-	err = t.through(func() (err error) { i, err = look(fd, last, name); return err })
-	if err != nil {
-		return Info{}, refine(name, err)
-	}
-	return i, nil
-}
-
 // look is describe with the kernel's own errors.
 func look(fd int, last, name string) (Info, error) {
 	var st unix.Stat_t

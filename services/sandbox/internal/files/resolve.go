@@ -16,7 +16,7 @@ func (t *Tree) Resolve(name string) (string, error) {
 		return "", err
 	}
 	for range attempts {
-		r := resolution{tree: t, at: ".", left: strings.Split(name, "/")}
+		r := resolution{within: &t.resolver, at: ".", left: strings.Split(name, "/")}
 		switch to, err := r.run(); {
 		case errors.Is(err, ErrChanged): // a directory became a link meanwhile
 		case err != nil:
@@ -32,10 +32,10 @@ func (t *Tree) Resolve(name string) (string, error) {
 
 // resolution is one pass over a path, part by part.
 type resolution struct {
-	tree  *Tree
-	at    string // a path without links
-	left  []string
-	links int
+	within *resolver
+	at     string // a path without links
+	left   []string
+	links  int
 }
 
 func (r *resolution) run() (string, error) {
@@ -65,7 +65,7 @@ func (r *resolution) run() (string, error) {
 
 // step moves to a place, or to the target of a link there. It reports whether the place exists.
 func (r *resolution) step(place string) (bool, error) {
-	i, err := r.tree.lookAt(place)
+	i, err := r.within.lookAt(place)
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, errNotDirectory):
 		return false, nil
@@ -82,16 +82,6 @@ func (r *resolution) step(place string) (bool, error) {
 	}
 	r.left = append(strings.Split(i.Target, "/"), r.left...)
 	return true, nil
-}
-
-// lookAt describes the file at a place, following no link.
-func (t *Tree) lookAt(place string) (Info, error) {
-	f, err := t.openWith(place, unix.O_PATH|unix.O_NOFOLLOW, unix.RESOLVE_NO_SYMLINKS)
-	if err != nil {
-		return Info{}, err
-	}
-	defer func() { _ = f.Close() }()
-	return describe(int(f.Fd()), "", place)
 }
 
 // Resolve is Tree.Resolve. A link leads neither into a mount nor out of one.

@@ -25,23 +25,23 @@ func (e *SimilarError) Error() string {
 func (e *SimilarError) Unwrap() error { return ErrNotFound }
 
 // orSimilar turns an error of a name that is not found into a SimilarError if it can.
-func (t *Tree) orSimilar(name string, err error) error {
+func (r *resolver) orSimilar(name string, err error) error {
 	if !errors.Is(err, ErrNotFound) || !isWide(name) {
 		return err
 	}
-	if other := t.similar(name); other != "" {
-		return &SimilarError{path.Join(t.alias, name), path.Join(t.alias, other)}
+	if other := r.similar(name); other != "" {
+		return &SimilarError{path.Join(r.alias, name), path.Join(r.alias, other)}
 	}
 	return err
 }
 
 // similar returns the path that differs from a name only in its Unicode form; empty if there is none.
-func (t *Tree) similar(name string) string {
+func (r *resolver) similar(name string) string {
 	at := "."
 	for part := range strings.SplitSeq(name, "/") {
-		if f, err := t.open(path.Join(at, part), unix.O_PATH|unix.O_NOFOLLOW); err == nil {
+		if f, err := r.open(path.Join(at, part), unix.O_PATH|unix.O_NOFOLLOW); err == nil {
 			_ = f.Close()
-		} else if part = t.similarIn(at, part); part == "" {
+		} else if part = r.similarIn(at, part); part == "" {
 			return ""
 		}
 		at = path.Join(at, part)
@@ -54,8 +54,8 @@ func (t *Tree) similar(name string) string {
 
 // similarIn returns the name in a directory that differs from another only in its
 // Unicode form; empty if there is none.
-func (t *Tree) similarIn(at, part string) string {
-	dir, err := t.open(at, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+func (r *resolver) similarIn(at, part string) string {
+	dir, err := r.open(at, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {
 		return ""
 	}

@@ -10,9 +10,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fairlead/fairlead/services/sandbox/internal/bind"
-	"github.com/fairlead/fairlead/services/sandbox/internal/rights"
 )
 
 // Mounted is a folder of the host that commands see below the workspace.
@@ -50,14 +47,13 @@ func identify(st *unix.Stat_t) identity {
 // workspace is missing.
 func (t *Tree) With(mounts []Mounted) (*Space, error) {
 	s := &Space{Tree: t}
-	t.points = map[identity]bool{}
 	for _, m := range mounts {
 		if s.Alias(m.Alias) != "" { // it lies in another one
 			m.within = t
 			s.mounts = slices.Insert(s.mounts, 0, &m) // so that it is found first
 			continue
 		}
-		there, err := t.mark(m.Alias, t.points)
+		there, err := t.protect(m.Alias)
 		if err != nil { // the folder below may not be seen or changed
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
 		}
@@ -67,48 +63,6 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 		}
 	}
 	return s, nil
-}
-
-// mark records the folders that an alias needs and reports whether they exist.
-func (t *Tree) mark(alias string, points map[identity]bool) (bool, error) {
-	for point := alias; point != "."; point = path.Dir(point) {
-		var f *os.File
-		err := rights.Through(t.root, func() (err error) {
-			f, err = bind.Beneath(t.root, point)
-			return err
-		})
-		switch {
-		case vanished(err), errors.Is(err, unix.EACCES):
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-		var st unix.Stat_t
-		if err := errors.Join(unix.Fstat(int(f.Fd()), &st), f.Close()); err != nil {
-			return false, err
-		}
-		points[identify(&st)] = true
-	}
-	return true, nil
-}
-
-// clear refuses a change in, or of, a folder over which a mount lies.
-func (t *Tree) clear(dir *os.File, last string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
-		return err
-	}
-	if t.points[identify(&st)] {
-		return ErrMountPoint
-	}
-	err := t.through(func() error { return unix.Fstatat(int(dir.Fd()), last, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	switch {
-	case errors.Is(err, unix.EACCES): // it may be one
-		return errShut
-	case err == nil && t.points[identify(&st)]:
-		return ErrMountPoint
-	}
-	return nil
 }
 
 // Close closes the workspace and the mounts.
@@ -153,7 +107,7 @@ func (m *Mounted) in(f func(*Tree) error) error {
 		if err != nil {
 			return fmt.Errorf("open mount %s: %w", m.Alias, err)
 		}
-		m.tree = &Tree{root: root, owner: Owner{UID: -1, GID: -1}, foreign: true, within: m.within, alias: m.Alias}
+		m.tree = &Tree{resolver: resolver{root: root, foreign: true, alias: m.Alias}, owner: Owner{UID: -1, GID: -1}, within: m.within}
 	}
 	m.tree.Rules = m.within.Rules
 	if err := m.As(func() error { return f(m.tree) }); err != nil {
