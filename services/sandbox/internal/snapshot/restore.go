@@ -185,81 +185,6 @@ func match(now *state, want []Entry) (present []*Entry, surplus []Entry) {
 	return present, surplus
 }
 
-// remove removes surplus entries, from the end, so that directories are empty by then.
-func (re *restore) remove(have, surplus []Entry) error {
-	if err := re.unlock(have); err != nil {
-		return err
-	}
-	for n := len(surplus) - 1; n >= 0; n-- {
-		if err := re.removeOne(surplus[n]); err != nil {
-			return fmt.Errorf("remove %.200s: %w", surplus[n].Path, err)
-		}
-	}
-	return nil
-}
-
-func (re *restore) removeOne(e Entry) error {
-	if _, point := re.tree.Points[e.Path]; point && e.Kind == Directory {
-		return nil
-	}
-	dir, last, err := re.parent(e.Path)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	re.done.Removed++
-	if e.Kind == Directory {
-		if re.dirName == e.Path {
-			re.leave()
-		}
-		return removeAll(dir, last)
-	}
-	return absent(unix.Unlinkat(dir, last, 0))
-}
-
-// removeAll removes a directory with its contents, following no link.
-func removeAll(dir int, last string) error {
-	err := absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
-	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EACCES) {
-		return err
-	}
-	path, back, err := rights.Lend(dir, last, 0o700)
-	if err != nil {
-		return absent(err)
-	}
-	defer back()
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(fd), last)
-	defer func() { _ = f.Close() }()
-	names, err := f.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		err := absent(unix.Unlinkat(fd, name, 0))
-		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-			err = removeAll(fd, name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return absent(unix.Unlinkat(dir, last, unix.AT_REMOVEDIR))
-}
-
-// absent drops the error of a missing file.
-func absent(err error) error {
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	return err
-}
-
 // parent opens the directory of a path for a change.
 func (re *restore) parent(name string) (dir int, last string, err error) {
 	where, last := filepath.Split(name)
@@ -333,19 +258,6 @@ func (e Entry) kept(present *Entry) bool {
 	return present.Target == e.Target
 }
 
-// clearPlace removes what is in the way of an entry: a file of another kind that the walk missed or that
-// was made since.
-func clearPlace(dir int, last string) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return absent(err)
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return removeAll(dir, last)
-	}
-	return absent(unix.Unlinkat(dir, last, 0))
-}
-
 func (re *restore) directory(e Entry, dir int, last string) error {
 	err := unix.Mkdirat(dir, last, 0o700)
 	if errors.Is(err, unix.EEXIST) {
@@ -405,54 +317,6 @@ func swap(file string, dir int, last string) error {
 	return clearPlace(unix.AT_FDCWD, file)
 }
 
-// finish sets what make leaves to the end: times of links, times of directories whose contents changed, and
-// permissions and times that differ.
-func (re *restore) finish(e Entry, present *Entry) error {
-	fresh := !e.kept(present)
-	if fresh && e.Kind == Regular {
-		return nil // it was made with both
-	}
-	mode := e.Kind != Symlink && (fresh || present.Mode != e.Mode || re.unlocked[e.Path])
-	at := fresh || present.Mtime != e.Mtime || e.Kind == Directory && re.touched[e.Path]
-	if !mode && !at {
-		return nil
-	}
-	dir, last, err := re.parentOf(e.Path)
-	if err != nil {
-		return err
-	}
-	if !fresh {
-		re.done.Changed++
-	}
-	if mode {
-		if err := rights.Set(dir, last, e.Mode, re.tree.owner.UID); err != nil {
-			return err
-		}
-	}
-	if e.Kind == Regular {
-		return re.retime(e, present, dir, last)
-	}
-	return setTime(dir, last, e.Mtime)
-}
-
-// retime sets the time of a kept file. If commands run, one may have written to the file since it was read,
-// and the file's time must keep showing that. A write just before the setting would go unnoticed, so the
-// file is not trusted afterwards.
-func (re *restore) retime(e Entry, present *Entry, dir int, last string) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(dir, last, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
-	}
-	switch {
-	case nanoseconds(st.Mtim) != present.Mtime || st.Size != present.Size:
-		return nil
-	case present.Mtime != e.Mtime:
-		return setTime(dir, last, e.Mtime)
-	}
-	re.stats[e.Path] = st
-	return nil
-}
-
 // parentOf is parent for a change that keeps the directory's own time.
 func (re *restore) parentOf(name string) (int, string, error) {
 	where := filepath.Dir(name)
@@ -462,10 +326,4 @@ func (re *restore) parentOf(name string) (int, string, error) {
 		delete(re.touched, where)
 	}
 	return dir, last, err
-}
-
-// setTime sets the modification time of a file or of a link itself.
-func setTime(dir int, name string, at int64) error {
-	ts := unix.NsecToTimespec(at)
-	return unix.UtimesNanoAt(dir, name, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, ts}, unix.AT_SYMLINK_NOFOLLOW)
 }
