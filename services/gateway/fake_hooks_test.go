@@ -71,7 +71,7 @@ func (f *fake) GetUser(ctx context.Context, r *sessionv1.GetUserRequest) (*sessi
 }
 
 func (f *fake) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
-	return &sessionv1.UpdateUserResponse{User: r.GetUser()}, f.note(ctx, r)
+	return &sessionv1.UpdateUserResponse{User: &sessionv1.User{Name: r.GetName()}}, f.note(ctx, r)
 }
 
 func (f *fake) CreateUser(ctx context.Context, r *sessionv1.CreateUserRequest) (*sessionv1.CreateUserResponse, error) {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -75,10 +74,7 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 		},
 		{
 			"what the body has of a user is changed", request{"PATCH", "/v1/users/bob", `{"title":"","role":"ROLE_VIEWER"}`, key},
-			&sessionv1.UpdateUserRequest{
-				User:       &sessionv1.User{Name: "users/bob", Role: commonv1.Role_ROLE_VIEWER},
-				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"role", "title"}}, RequestId: "k1",
-			}, "",
+			&sessionv1.UpdateUserRequest{Name: "users/bob", Title: proto.String(""), Role: commonv1.Role_ROLE_VIEWER.Enum(), RequestId: "k1"}, "",
 		},
 		{
 			"a key needs no body", request{"POST", "/v1/keys", "", key},

@@ -133,9 +133,9 @@ var mutations = map[string]repeated{
 		return &sessionv1.CreateUserRequest{UserId: "ann", RequestId: "r"}, &sessionv1.CreateUserRequest{UserId: "bob", RequestId: "r"}
 	},
 	"IdentityService.UpdateUser": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
-		u := &sessionv1.User{Name: f.user(ctx, t, "ann"), Title: "Ann"}
-		return &sessionv1.UpdateUserRequest{User: u, RequestId: "r"},
-			&sessionv1.UpdateUserRequest{User: &sessionv1.User{Name: u.Name, Title: "Bob"}, RequestId: "r"}
+		name := f.user(ctx, t, "ann")
+		return &sessionv1.UpdateUserRequest{Name: name, Title: proto.String("Ann"), RequestId: "r"},
+			&sessionv1.UpdateUserRequest{Name: name, Title: proto.String("Bob"), RequestId: "r"}
 	},
 	"IdentityService.DeleteUser": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		return &sessionv1.DeleteUserRequest{Name: f.user(ctx, t, "ann"), RequestId: "r"}, nil

@@ -60,7 +60,6 @@ func improve(doc object) error {
 			op := op.(object)
 			id := op["operationId"].(string)
 			renameParameters(path, op)
-			removeMask(op)
 			if slices.Contains(optionalBody, id) {
 				op["requestBody"].(object)["required"] = false
 			}
@@ -81,11 +80,7 @@ func improve(doc object) error {
 		if strings.Contains(name, "{}") {
 			return fmt.Errorf("the path %s has a collection that this program does not know: add it to the table of singulars", path)
 		}
-		if same, ok := paths[name].(object); ok { // its field has another name, as in {name} and {user.name}
-			maps.Copy(same, item)
-		} else {
-			paths[name] = item
-		}
+		paths[name] = item
 	}
 	if seen != len(streams) {
 		return fmt.Errorf("%d of %d streaming operations found: bring the table of streams up to date", seen, len(streams))
@@ -151,15 +146,6 @@ func renameParameters(path string, op object) {
 			}
 		}
 	}
-}
-
-// removeMask removes the parameter update_mask: the gateway makes the mask from the fields of the body.
-func removeMask(op object) {
-	list, _ := op["parameters"].([]any)
-	op["parameters"] = slices.DeleteFunc(list, func(p any) bool {
-		name := p.(object)["name"]
-		return name == "updateMask" || name == "update_mask"
-	})
 }
 
 func parameters(op object) []object {

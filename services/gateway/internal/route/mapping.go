@@ -59,7 +59,7 @@ func methodAndPath(rule *annotations.HttpRule) (method, path string) {
 	}
 }
 
-var variable = regexp.MustCompile(`\{([\w.]+)(?:=([^}]*))?\}`)
+var variable = regexp.MustCompile(`\{(\w+)(?:=([^}]*))?\}`)
 
 // parsePath converts /v1/{parent=sessions/*}/turns:stream into a pattern that matches it, a template for
 // people (/v1/sessions/{session}/turns:stream) and the fields that the path sets. Ids contain no slash and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -86,39 +85,22 @@ func (x *IdentityServer) ListUsers(ctx context.Context, r *sessionv1.ListUsersRe
 	return &sessionv1.ListUsersResponse{Users: all, NextPageToken: next}, err
 }
 
-// UpdateUser changes a user.
+// UpdateUser changes a user. The caller's own role stays: the last admin cannot leave.
 func (x *IdentityServer) UpdateUser(ctx context.Context, r *sessionv1.UpdateUserRequest) (*sessionv1.UpdateUserResponse, error) {
-	u := store.UserUpdate{Owner: userOf(ctx, r.User.Name), Request: keepForADay(request("UpdateUser", r.User.Name, r.RequestId, r))}
-	paths := r.GetUpdateMask().GetPaths()
-	if slices.Contains(paths, "title") || len(paths) == 0 && r.User.Title != "" {
-		u.Title = &r.User.Title
+	u := store.UserUpdate{
+		Owner: userOf(ctx, r.Name), Title: r.Title, Role: r.Role, Request: keepForADay(request("UpdateUser", r.Name, r.RequestId, r)),
 	}
-	if slices.Contains(paths, "role") || len(paths) == 0 && r.User.Role != 0 {
-		if err := checkNewRole(ctx, u.User, r.User.Role); err != nil {
-			return nil, err
-		}
-		u.Role = &r.User.Role
+	if u.Role != nil && u.User == caller(ctx).User {
+		return nil, ownUser(u.User, "change their own role")
 	}
 	if _, err := x.s.Store.UpdateUser(ctx, u); err != nil {
-		return nil, userError(err, r.User.Name, r.RequestId)
+		return nil, userError(err, r.Name, r.RequestId)
 	}
 	changed, err := x.s.Store.GetUser(ctx, u.Owner)
 	if err != nil {
-		return nil, userError(err, r.User.Name, "")
+		return nil, userError(err, r.Name, "")
 	}
 	return &sessionv1.UpdateUserResponse{User: changed}, nil
-}
-
-// checkNewRole refuses a user without a role, and the caller's own role: the last admin cannot leave.
-func checkNewRole(ctx context.Context, user string, role commonv1.Role) error {
-	if role == commonv1.Role_ROLE_UNSPECIFIED {
-		return apierr.New(codes.InvalidArgument, apierr.Domain, apierr.ReasonInvalidRequest,
-			"the request is invalid: user.role: a user has a role; delete the user to take it away", apierr.Field("user.role", "must be set"))
-	}
-	if user == caller(ctx).User {
-		return ownUser(user, "change their own role")
-	}
-	return nil
 }
 
 func ownUser(user, what string) error {

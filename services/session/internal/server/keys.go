@@ -98,7 +98,7 @@ func (x *IdentityServer) checkFirst(ctx context.Context, n store.NewKey) error {
 	if has || n.Role == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
 		return nil
 	}
-	if n.Role == commonv1.Role_ROLE_UNSPECIFIED && n.Most == commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
+	if n.Role == commonv1.Role_ROLE_UNSPECIFIED && n.Most >= commonv1.Role_ROLE_ADMIN && len(n.Scopes) == 0 && n.Expire.IsZero() {
 		u, err := x.s.Store.GetUser(ctx, n.Owner)
 		if err != nil {
 			return createKeyError(err, n)

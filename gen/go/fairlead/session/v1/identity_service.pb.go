@@ -12,7 +12,6 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -1095,15 +1094,17 @@ func (x *ListUsersResponse) GetNextPageToken() string {
 	return ""
 }
 
-// UpdateUserRequest changes a user.
+// UpdateUserRequest changes what is set of a user.
 type UpdateUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The user with its new values.
-	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
-	// The fields to change, of `title` and `role`; empty: those that are set.
-	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// The user, as `users/{user}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The new title.
+	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
+	// The new role.
+	Role *v1.Role `protobuf:"varint,3,opt,name=role,proto3,enum=fairlead.common.v1.Role,oneof" json:"role,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1138,18 +1139,25 @@ func (*UpdateUserRequest) Descriptor() ([]byte, []int) {
 	return file_fairlead_session_v1_identity_service_proto_rawDescGZIP(), []int{17}
 }
 
-func (x *UpdateUserRequest) GetUser() *User {
+func (x *UpdateUserRequest) GetName() string {
 	if x != nil {
-		return x.User
+		return x.Name
 	}
-	return nil
+	return ""
 }
 
-func (x *UpdateUserRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
-	if x != nil {
-		return x.UpdateMask
+func (x *UpdateUserRequest) GetTitle() string {
+	if x != nil && x.Title != nil {
+		return *x.Title
 	}
-	return nil
+	return ""
+}
+
+func (x *UpdateUserRequest) GetRole() v1.Role {
+	if x != nil && x.Role != nil {
+		return *x.Role
+	}
+	return v1.Role(0)
 }
 
 func (x *UpdateUserRequest) GetRequestId() string {
@@ -1725,7 +1733,7 @@ var File_fairlead_session_v1_identity_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"\n" +
-	"*fairlead/session/v1/identity_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\x01\n" +
+	"*fairlead/session/v1/identity_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd5\x01\n" +
 	"\x06Tenant\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x123\n" +
 	"\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x022\x13^[^\\x00-\\x1f\\x7f]*$R\x05title\x12@\n" +
@@ -1810,15 +1818,15 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"l\n" +
 	"\x11ListUsersResponse\x12/\n" +
 	"\x05users\x18\x01 \x03(\v2\x19.fairlead.session.v1.UserR\x05users\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x03\n" +
-	"\x11UpdateUserRequest\x125\n" +
-	"\x04user\x18\x01 \x01(\v2\x19.fairlead.session.v1.UserB\x06\xbaH\x03\xc8\x01\x01R\x04user\x12;\n" +
-	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
-	"updateMask\x124\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x02\n" +
+	"\x11UpdateUserRequest\x12.\n" +
+	"\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x152\x13^users/[^/]{1,256}$R\x04name\x128\n" +
+	"\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x022\x13^[^\\x00-\\x1f\\x7f]*$H\x00R\x05title\x88\x01\x01\x12A\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x18.fairlead.common.v1.RoleB\x0e\xbaH\v\x82\x01\b\x18\x01\x18\x02\x18\x03\x18\x04H\x01R\x04role\x88\x01\x01\x124\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId:\xed\x01\xbaH\xe9\x01\x1a\x94\x01\n" +
-	"\x11update_mask.paths\x12&title and role are what can be changed\x1aW!has(this.update_mask) || this.update_mask.paths.all(p, p in ['name', 'title', 'role'])\x1aP\n" +
-	"\tuser.name\x12\x14must be users/{user}\x1a-this.user.name.matches('^users/[^/]{1,256}$')\"C\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestIdB\b\n" +
+	"\x06_titleB\a\n" +
+	"\x05_role\"C\n" +
 	"\x12UpdateUserResponse\x12-\n" +
 	"\x04user\x18\x01 \x01(\v2\x19.fairlead.session.v1.UserR\x04user\"y\n" +
 	"\x11DeleteUserRequest\x12.\n" +
@@ -1850,7 +1858,7 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"?\n" +
 	"\x11RevokeKeyResponse\x12*\n" +
-	"\x03key\x18\x01 \x01(\v2\x18.fairlead.session.v1.KeyR\x03key2\xd3\x0e\n" +
+	"\x03key\x18\x01 \x01(\v2\x18.fairlead.session.v1.KeyR\x03key2\xcb\x0e\n" +
 	"\x0fIdentityService\x12\x95\x01\n" +
 	"\fCreateTenant\x12(.fairlead.session.v1.CreateTenantRequest\x1a).fairlead.session.v1.CreateTenantResponse\"0\xc2\xd5\x18\x11\b\x04\x12\rtenants.write\x82\xd3\xe4\x93\x02\x15:\x06tenant\"\v/v1/tenants\x12\x94\x01\n" +
 	"\tGetTenant\x12%.fairlead.session.v1.GetTenantRequest\x1a&.fairlead.session.v1.GetTenantResponse\"8\xc2\xd5\x18\x10\b\x04\x12\ftenants.read\x82\xd3\xe4\x93\x02\x1eb\x06tenant\x12\x14/v1/{name=tenants/*}\x12\x89\x01\n" +
@@ -1862,9 +1870,9 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"\x0eGetCurrentUser\x12*.fairlead.session.v1.GetCurrentUserRequest\x1a+.fairlead.session.v1.GetCurrentUserResponse\"&\xc2\xd5\x18\x0e\b\x01\x12\n" +
 	"users.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12\x7f\n" +
 	"\tListUsers\x12%.fairlead.session.v1.ListUsersRequest\x1a&.fairlead.session.v1.ListUsersResponse\"#\xc2\xd5\x18\x0e\b\x03\x12\n" +
-	"users.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x9d\x01\n" +
+	"users.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x95\x01\n" +
 	"\n" +
-	"UpdateUser\x12&.fairlead.session.v1.UpdateUserRequest\x1a'.fairlead.session.v1.UpdateUserResponse\">\xc2\xd5\x18\x0f\b\x04\x12\vusers.write\x82\xd3\xe4\x93\x02%:\x04userb\x04user2\x17/v1/{user.name=users/*}\x12\x8c\x01\n" +
+	"UpdateUser\x12&.fairlead.session.v1.UpdateUserRequest\x1a'.fairlead.session.v1.UpdateUserResponse\"6\xc2\xd5\x18\x0f\b\x04\x12\vusers.write\x82\xd3\xe4\x93\x02\x1d:\x01*b\x04user2\x12/v1/{name=users/*}\x12\x8c\x01\n" +
 	"\n" +
 	"DeleteUser\x12&.fairlead.session.v1.DeleteUserRequest\x1a'.fairlead.session.v1.DeleteUserResponse\"-\xc2\xd5\x18\x0f\b\x04\x12\vusers.write\x82\xd3\xe4\x93\x02\x14*\x12/v1/{name=users/*}\x12\x83\x01\n" +
 	"\tCreateKey\x12%.fairlead.session.v1.CreateKeyRequest\x1a&.fairlead.session.v1.CreateKeyResponse\"'\xc2\xd5\x18\x0e\b\x02\x12\n" +
@@ -1920,7 +1928,6 @@ var file_fairlead_session_v1_identity_service_proto_goTypes = []any{
 	(*RevokeKeyResponse)(nil),      // 28: fairlead.session.v1.RevokeKeyResponse
 	(*timestamppb.Timestamp)(nil),  // 29: google.protobuf.Timestamp
 	(v1.Role)(0),                   // 30: fairlead.common.v1.Role
-	(*fieldmaskpb.FieldMask)(nil),  // 31: google.protobuf.FieldMask
 }
 var file_fairlead_session_v1_identity_service_proto_depIdxs = []int32{
 	29, // 0: fairlead.session.v1.Tenant.create_time:type_name -> google.protobuf.Timestamp
@@ -1943,45 +1950,44 @@ var file_fairlead_session_v1_identity_service_proto_depIdxs = []int32{
 	1,  // 17: fairlead.session.v1.GetUserResponse.user:type_name -> fairlead.session.v1.User
 	30, // 18: fairlead.session.v1.GetCurrentUserResponse.role:type_name -> fairlead.common.v1.Role
 	1,  // 19: fairlead.session.v1.ListUsersResponse.users:type_name -> fairlead.session.v1.User
-	1,  // 20: fairlead.session.v1.UpdateUserRequest.user:type_name -> fairlead.session.v1.User
-	31, // 21: fairlead.session.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	1,  // 22: fairlead.session.v1.UpdateUserResponse.user:type_name -> fairlead.session.v1.User
-	2,  // 23: fairlead.session.v1.CreateKeyRequest.key:type_name -> fairlead.session.v1.Key
-	2,  // 24: fairlead.session.v1.CreateKeyResponse.key:type_name -> fairlead.session.v1.Key
-	2,  // 25: fairlead.session.v1.GetKeyResponse.key:type_name -> fairlead.session.v1.Key
-	2,  // 26: fairlead.session.v1.ListKeysResponse.keys:type_name -> fairlead.session.v1.Key
-	2,  // 27: fairlead.session.v1.RevokeKeyResponse.key:type_name -> fairlead.session.v1.Key
-	3,  // 28: fairlead.session.v1.IdentityService.CreateTenant:input_type -> fairlead.session.v1.CreateTenantRequest
-	5,  // 29: fairlead.session.v1.IdentityService.GetTenant:input_type -> fairlead.session.v1.GetTenantRequest
-	7,  // 30: fairlead.session.v1.IdentityService.ListTenants:input_type -> fairlead.session.v1.ListTenantsRequest
-	9,  // 31: fairlead.session.v1.IdentityService.CreateUser:input_type -> fairlead.session.v1.CreateUserRequest
-	11, // 32: fairlead.session.v1.IdentityService.GetUser:input_type -> fairlead.session.v1.GetUserRequest
-	13, // 33: fairlead.session.v1.IdentityService.GetCurrentUser:input_type -> fairlead.session.v1.GetCurrentUserRequest
-	15, // 34: fairlead.session.v1.IdentityService.ListUsers:input_type -> fairlead.session.v1.ListUsersRequest
-	17, // 35: fairlead.session.v1.IdentityService.UpdateUser:input_type -> fairlead.session.v1.UpdateUserRequest
-	19, // 36: fairlead.session.v1.IdentityService.DeleteUser:input_type -> fairlead.session.v1.DeleteUserRequest
-	21, // 37: fairlead.session.v1.IdentityService.CreateKey:input_type -> fairlead.session.v1.CreateKeyRequest
-	23, // 38: fairlead.session.v1.IdentityService.GetKey:input_type -> fairlead.session.v1.GetKeyRequest
-	25, // 39: fairlead.session.v1.IdentityService.ListKeys:input_type -> fairlead.session.v1.ListKeysRequest
-	27, // 40: fairlead.session.v1.IdentityService.RevokeKey:input_type -> fairlead.session.v1.RevokeKeyRequest
-	4,  // 41: fairlead.session.v1.IdentityService.CreateTenant:output_type -> fairlead.session.v1.CreateTenantResponse
-	6,  // 42: fairlead.session.v1.IdentityService.GetTenant:output_type -> fairlead.session.v1.GetTenantResponse
-	8,  // 43: fairlead.session.v1.IdentityService.ListTenants:output_type -> fairlead.session.v1.ListTenantsResponse
-	10, // 44: fairlead.session.v1.IdentityService.CreateUser:output_type -> fairlead.session.v1.CreateUserResponse
-	12, // 45: fairlead.session.v1.IdentityService.GetUser:output_type -> fairlead.session.v1.GetUserResponse
-	14, // 46: fairlead.session.v1.IdentityService.GetCurrentUser:output_type -> fairlead.session.v1.GetCurrentUserResponse
-	16, // 47: fairlead.session.v1.IdentityService.ListUsers:output_type -> fairlead.session.v1.ListUsersResponse
-	18, // 48: fairlead.session.v1.IdentityService.UpdateUser:output_type -> fairlead.session.v1.UpdateUserResponse
-	20, // 49: fairlead.session.v1.IdentityService.DeleteUser:output_type -> fairlead.session.v1.DeleteUserResponse
-	22, // 50: fairlead.session.v1.IdentityService.CreateKey:output_type -> fairlead.session.v1.CreateKeyResponse
-	24, // 51: fairlead.session.v1.IdentityService.GetKey:output_type -> fairlead.session.v1.GetKeyResponse
-	26, // 52: fairlead.session.v1.IdentityService.ListKeys:output_type -> fairlead.session.v1.ListKeysResponse
-	28, // 53: fairlead.session.v1.IdentityService.RevokeKey:output_type -> fairlead.session.v1.RevokeKeyResponse
-	41, // [41:54] is the sub-list for method output_type
-	28, // [28:41] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	30, // 20: fairlead.session.v1.UpdateUserRequest.role:type_name -> fairlead.common.v1.Role
+	1,  // 21: fairlead.session.v1.UpdateUserResponse.user:type_name -> fairlead.session.v1.User
+	2,  // 22: fairlead.session.v1.CreateKeyRequest.key:type_name -> fairlead.session.v1.Key
+	2,  // 23: fairlead.session.v1.CreateKeyResponse.key:type_name -> fairlead.session.v1.Key
+	2,  // 24: fairlead.session.v1.GetKeyResponse.key:type_name -> fairlead.session.v1.Key
+	2,  // 25: fairlead.session.v1.ListKeysResponse.keys:type_name -> fairlead.session.v1.Key
+	2,  // 26: fairlead.session.v1.RevokeKeyResponse.key:type_name -> fairlead.session.v1.Key
+	3,  // 27: fairlead.session.v1.IdentityService.CreateTenant:input_type -> fairlead.session.v1.CreateTenantRequest
+	5,  // 28: fairlead.session.v1.IdentityService.GetTenant:input_type -> fairlead.session.v1.GetTenantRequest
+	7,  // 29: fairlead.session.v1.IdentityService.ListTenants:input_type -> fairlead.session.v1.ListTenantsRequest
+	9,  // 30: fairlead.session.v1.IdentityService.CreateUser:input_type -> fairlead.session.v1.CreateUserRequest
+	11, // 31: fairlead.session.v1.IdentityService.GetUser:input_type -> fairlead.session.v1.GetUserRequest
+	13, // 32: fairlead.session.v1.IdentityService.GetCurrentUser:input_type -> fairlead.session.v1.GetCurrentUserRequest
+	15, // 33: fairlead.session.v1.IdentityService.ListUsers:input_type -> fairlead.session.v1.ListUsersRequest
+	17, // 34: fairlead.session.v1.IdentityService.UpdateUser:input_type -> fairlead.session.v1.UpdateUserRequest
+	19, // 35: fairlead.session.v1.IdentityService.DeleteUser:input_type -> fairlead.session.v1.DeleteUserRequest
+	21, // 36: fairlead.session.v1.IdentityService.CreateKey:input_type -> fairlead.session.v1.CreateKeyRequest
+	23, // 37: fairlead.session.v1.IdentityService.GetKey:input_type -> fairlead.session.v1.GetKeyRequest
+	25, // 38: fairlead.session.v1.IdentityService.ListKeys:input_type -> fairlead.session.v1.ListKeysRequest
+	27, // 39: fairlead.session.v1.IdentityService.RevokeKey:input_type -> fairlead.session.v1.RevokeKeyRequest
+	4,  // 40: fairlead.session.v1.IdentityService.CreateTenant:output_type -> fairlead.session.v1.CreateTenantResponse
+	6,  // 41: fairlead.session.v1.IdentityService.GetTenant:output_type -> fairlead.session.v1.GetTenantResponse
+	8,  // 42: fairlead.session.v1.IdentityService.ListTenants:output_type -> fairlead.session.v1.ListTenantsResponse
+	10, // 43: fairlead.session.v1.IdentityService.CreateUser:output_type -> fairlead.session.v1.CreateUserResponse
+	12, // 44: fairlead.session.v1.IdentityService.GetUser:output_type -> fairlead.session.v1.GetUserResponse
+	14, // 45: fairlead.session.v1.IdentityService.GetCurrentUser:output_type -> fairlead.session.v1.GetCurrentUserResponse
+	16, // 46: fairlead.session.v1.IdentityService.ListUsers:output_type -> fairlead.session.v1.ListUsersResponse
+	18, // 47: fairlead.session.v1.IdentityService.UpdateUser:output_type -> fairlead.session.v1.UpdateUserResponse
+	20, // 48: fairlead.session.v1.IdentityService.DeleteUser:output_type -> fairlead.session.v1.DeleteUserResponse
+	22, // 49: fairlead.session.v1.IdentityService.CreateKey:output_type -> fairlead.session.v1.CreateKeyResponse
+	24, // 50: fairlead.session.v1.IdentityService.GetKey:output_type -> fairlead.session.v1.GetKeyResponse
+	26, // 51: fairlead.session.v1.IdentityService.ListKeys:output_type -> fairlead.session.v1.ListKeysResponse
+	28, // 52: fairlead.session.v1.IdentityService.RevokeKey:output_type -> fairlead.session.v1.RevokeKeyResponse
+	40, // [40:53] is the sub-list for method output_type
+	27, // [27:40] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_identity_service_proto_init() }
@@ -1989,6 +1995,7 @@ func file_fairlead_session_v1_identity_service_proto_init() {
 	if File_fairlead_session_v1_identity_service_proto != nil {
 		return
 	}
+	file_fairlead_session_v1_identity_service_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -27,11 +27,10 @@ from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_acce
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
-from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairlead/session/v1/identity_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x01\n\x06Tenant\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12,\n\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12\x34\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:;\xea\x41\x38\n\x13\x66\x61irlead.dev/Tenant\x12\x10tenants/{tenant}*\x07tenants2\x06tenant\"\xb7\x02\n\x04User\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12,\n\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12\x38\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.RoleB\x10\xbaH\r\x82\x01\n\x18\x00\x18\x01\x18\x02\x18\x03\x18\x04\x12\x15\n\x08\x64isabled\x18\x04 \x01(\x08\x42\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:1\xea\x41.\n\x11\x66\x61irlead.dev/User\x12\x0cusers/{user}*\x05users2\x04user\"\x9a\x04\n\x03Key\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12.\n\x04user\x18\x02 \x01(\tB \xe0\x41\x05\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12/\n\x05title\x18\x03 \x01(\tB \xe0\x41\x05\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12;\n\x04role\x18\x04 \x01(\x0e\x32\x18.fairlead.common.v1.RoleB\x13\xe0\x41\x05\xbaH\r\x82\x01\n\x18\x00\x18\x01\x18\x02\x18\x03\x18\x04\x12\x44\n\x06scopes\x18\x05 \x03(\tB4\xe0\x41\x05\xbaH.\x92\x01+\x10 \x18\x01\"%r#2!^[a-z][a-z_]{0,30}\\.(read|write)$\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x05\x12\x34\n\x0brevoke_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x36\n\rlast_use_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x14\n\x07\x63reator\x18\n \x01(\tB\x03\xe0\x41\x03:,\xea\x41)\n\x10\x66\x61irlead.dev/Key\x12\nkeys/{key}*\x04keys2\x03key\"\xe5\x01\n\x13\x43reateTenantRequest\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12\x34\n\ttenant_id\x18\x02 \x01(\tB!\xbaH\x1er\x1c\x32\x1a^[a-z0-9][a-z0-9_-]{0,62}$\x12@\n\x08\x61\x64min_id\x18\x03 \x01(\tB.\xbaH+r)2\'^$|^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\xa9\x01\n\x14\x43reateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12(\n\x05\x61\x64min\x18\x02 \x01(\x0b\x32\x19.fairlead.session.v1.User\x12%\n\x03key\x18\x03 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12\x13\n\x06secret\x18\x04 \x01(\tB\x03\x80\x01\x01\"K\n\x10GetTenantRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^tenants/[a-z0-9][a-z0-9_-]{0,62}$\"@\n\x11GetTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\"N\n\x12ListTenantsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"\\\n\x13ListTenantsResponse\x12,\n\x07tenants\x18\x01 \x03(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf9\x01\n\x11\x43reateUserRequest\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\x12<\n\x07user_id\x18\x02 \x01(\tB+\xbaH(r&2$^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:R\xbaHO\x1aM\n\x10user_id.reserved\x12#me is the caller; choose another id\x1a\x14this.user_id != \'me\'\"=\n\x12\x43reateUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\":\n\x0eGetUserRequest\x12(\n\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\":\n\x0fGetUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\"\x17\n\x15GetCurrentUserRequest\"\x82\x01\n\x16GetCurrentUserResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12\x12\n\ncredential\x18\x05 \x01(\t\"L\n\x10ListUsersRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"V\n\x11ListUsersResponse\x12(\n\x05users\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.User\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x90\x03\n\x11UpdateUserRequest\x12/\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.UserB\x06\xbaH\x03\xc8\x01\x01\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:\xed\x01\xbaH\xe9\x01\x1a\x94\x01\n\x11update_mask.paths\x12&title and role are what can be changed\x1aW!has(this.update_mask) || this.update_mask.paths.all(p, p in [\'name\', \'title\', \'role\'])\x1aP\n\tuser.name\x12\x14must be users/{user}\x1a-this.user.name.matches(\'^users/[^/]{1,256}$\')\"=\n\x12UpdateUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\"h\n\x11\x44\x65leteUserRequest\x12(\n\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x14\n\x12\x44\x65leteUserResponse\"d\n\x10\x43reateKeyRequest\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"O\n\x11\x43reateKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12\x13\n\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01\"D\n\rGetKeyRequest\x12\x33\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^keys/[a-z0-9][a-z0-9-]{0,62}$\"7\n\x0eGetKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\"x\n\x0fListKeysRequest\x12+\n\x04user\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"S\n\x10ListKeysResponse\x12&\n\x04keys\x18\x01 \x03(\x0b\x32\x18.fairlead.session.v1.Key\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"r\n\x10RevokeKeyRequest\x12\x33\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^keys/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\":\n\x11RevokeKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key2\xd3\x0e\n\x0fIdentityService\x12\x95\x01\n\x0c\x43reateTenant\x12(.fairlead.session.v1.CreateTenantRequest\x1a).fairlead.session.v1.CreateTenantResponse\"0\xc2\xd5\x18\x11\x08\x04\x12\rtenants.write\x82\xd3\xe4\x93\x02\x15\"\x0b/v1/tenants:\x06tenant\x12\x94\x01\n\tGetTenant\x12%.fairlead.session.v1.GetTenantRequest\x1a&.fairlead.session.v1.GetTenantResponse\"8\xc2\xd5\x18\x10\x08\x04\x12\x0ctenants.read\x82\xd3\xe4\x93\x02\x1e\x12\x14/v1/{name=tenants/*}b\x06tenant\x12\x89\x01\n\x0bListTenants\x12\'.fairlead.session.v1.ListTenantsRequest\x1a(.fairlead.session.v1.ListTenantsResponse\"\'\xc2\xd5\x18\x10\x08\x04\x12\x0ctenants.read\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/tenants\x12\x8f\x01\n\nCreateUser\x12&.fairlead.session.v1.CreateUserRequest\x1a\'.fairlead.session.v1.CreateUserResponse\"0\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02\x17\"\t/v1/users:\x04userb\x04user\x12\x8e\x01\n\x07GetUser\x12#.fairlead.session.v1.GetUserRequest\x1a$.fairlead.session.v1.GetUserResponse\"8\xc2\xd5\x18\x14\x08\x01\x12\nusers.read\"\x04name\x82\xd3\xe4\x93\x02\x1a\x12\x12/v1/{name=users/*}b\x04user\x12\x91\x01\n\x0eGetCurrentUser\x12*.fairlead.session.v1.GetCurrentUserRequest\x1a+.fairlead.session.v1.GetCurrentUserResponse\"&\xc2\xd5\x18\x0e\x08\x01\x12\nusers.read\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/users/me\x12\x7f\n\tListUsers\x12%.fairlead.session.v1.ListUsersRequest\x1a&.fairlead.session.v1.ListUsersResponse\"#\xc2\xd5\x18\x0e\x08\x03\x12\nusers.read\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/users\x12\x9d\x01\n\nUpdateUser\x12&.fairlead.session.v1.UpdateUserRequest\x1a\'.fairlead.session.v1.UpdateUserResponse\">\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02%2\x17/v1/{user.name=users/*}:\x04userb\x04user\x12\x8c\x01\n\nDeleteUser\x12&.fairlead.session.v1.DeleteUserRequest\x1a\'.fairlead.session.v1.DeleteUserResponse\"-\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02\x14*\x12/v1/{name=users/*}\x12\x83\x01\n\tCreateKey\x12%.fairlead.session.v1.CreateKeyRequest\x1a&.fairlead.session.v1.CreateKeyResponse\"\'\xc2\xd5\x18\x0e\x08\x02\x12\nkeys.write\x82\xd3\xe4\x93\x02\x0f\"\x08/v1/keys:\x03key\x12\x82\x01\n\x06GetKey\x12\".fairlead.session.v1.GetKeyRequest\x1a#.fairlead.session.v1.GetKeyResponse\"/\xc2\xd5\x18\r\x08\x01\x12\tkeys.read\x82\xd3\xe4\x93\x02\x18\x12\x11/v1/{name=keys/*}b\x03key\x12z\n\x08ListKeys\x12$.fairlead.session.v1.ListKeysRequest\x1a%.fairlead.session.v1.ListKeysResponse\"!\xc2\xd5\x18\r\x08\x01\x12\tkeys.read\x82\xd3\xe4\x93\x02\n\x12\x08/v1/keys\x12\x96\x01\n\tRevokeKey\x12%.fairlead.session.v1.RevokeKeyRequest\x1a&.fairlead.session.v1.RevokeKeyResponse\":\xc2\xd5\x18\x0e\x08\x01\x12\nkeys.write\x82\xd3\xe4\x93\x02\"\"\x18/v1/{name=keys/*}:revoke:\x01*b\x03keyBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairlead/session/v1/identity_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x01\n\x06Tenant\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12,\n\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12\x34\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:;\xea\x41\x38\n\x13\x66\x61irlead.dev/Tenant\x12\x10tenants/{tenant}*\x07tenants2\x06tenant\"\xb7\x02\n\x04User\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12,\n\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12\x38\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.RoleB\x10\xbaH\r\x82\x01\n\x18\x00\x18\x01\x18\x02\x18\x03\x18\x04\x12\x15\n\x08\x64isabled\x18\x04 \x01(\x08\x42\x03\xe0\x41\x03\x12\x34\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03:1\xea\x41.\n\x11\x66\x61irlead.dev/User\x12\x0cusers/{user}*\x05users2\x04user\"\x9a\x04\n\x03Key\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12.\n\x04user\x18\x02 \x01(\tB \xe0\x41\x05\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12/\n\x05title\x18\x03 \x01(\tB \xe0\x41\x05\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$\x12;\n\x04role\x18\x04 \x01(\x0e\x32\x18.fairlead.common.v1.RoleB\x13\xe0\x41\x05\xbaH\r\x82\x01\n\x18\x00\x18\x01\x18\x02\x18\x03\x18\x04\x12\x44\n\x06scopes\x18\x05 \x03(\tB4\xe0\x41\x05\xbaH.\x92\x01+\x10 \x18\x01\"%r#2!^[a-z][a-z_]{0,30}\\.(read|write)$\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0b\x65xpire_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x05\x12\x34\n\x0brevoke_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x36\n\rlast_use_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x14\n\x07\x63reator\x18\n \x01(\tB\x03\xe0\x41\x03:,\xea\x41)\n\x10\x66\x61irlead.dev/Key\x12\nkeys/{key}*\x04keys2\x03key\"\xe5\x01\n\x13\x43reateTenantRequest\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12\x34\n\ttenant_id\x18\x02 \x01(\tB!\xbaH\x1er\x1c\x32\x1a^[a-z0-9][a-z0-9_-]{0,62}$\x12@\n\x08\x61\x64min_id\x18\x03 \x01(\tB.\xbaH+r)2\'^$|^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\xa9\x01\n\x14\x43reateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12(\n\x05\x61\x64min\x18\x02 \x01(\x0b\x32\x19.fairlead.session.v1.User\x12%\n\x03key\x18\x03 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12\x13\n\x06secret\x18\x04 \x01(\tB\x03\x80\x01\x01\"K\n\x10GetTenantRequest\x12\x37\n\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^tenants/[a-z0-9][a-z0-9_-]{0,62}$\"@\n\x11GetTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x1b.fairlead.session.v1.Tenant\"N\n\x12ListTenantsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"\\\n\x13ListTenantsResponse\x12,\n\x07tenants\x18\x01 \x03(\x0b\x32\x1b.fairlead.session.v1.Tenant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf9\x01\n\x11\x43reateUserRequest\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\x12<\n\x07user_id\x18\x02 \x01(\tB+\xbaH(r&2$^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:R\xbaHO\x1aM\n\x10user_id.reserved\x12#me is the caller; choose another id\x1a\x14this.user_id != \'me\'\"=\n\x12\x43reateUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\":\n\x0eGetUserRequest\x12(\n\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\":\n\x0fGetUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\"\x17\n\x15GetCurrentUserRequest\"\x82\x01\n\x16GetCurrentUserResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12\x12\n\ncredential\x18\x05 \x01(\t\"L\n\x10ListUsersRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"V\n\x11ListUsersResponse\x12(\n\x05users\x18\x01 \x03(\x0b\x32\x19.fairlead.session.v1.User\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xeb\x01\n\x11UpdateUserRequest\x12(\n\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12\x31\n\x05title\x18\x02 \x01(\tB\x1d\xbaH\x1ar\x18\x18\x80\x02\x32\x13^[^\\x00-\\x1f\\x7f]*$H\x00\x88\x01\x01\x12;\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.RoleB\x0e\xbaH\x0b\x82\x01\x08\x18\x01\x18\x02\x18\x03\x18\x04H\x01\x88\x01\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$B\x08\n\x06_titleB\x07\n\x05_role\"=\n\x12UpdateUserResponse\x12\'\n\x04user\x18\x01 \x01(\x0b\x32\x19.fairlead.session.v1.User\"h\n\x11\x44\x65leteUserRequest\x12(\n\x04name\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x14\n\x12\x44\x65leteUserResponse\"d\n\x10\x43reateKeyRequest\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"O\n\x11\x43reateKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\x12\x13\n\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01\"D\n\rGetKeyRequest\x12\x33\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^keys/[a-z0-9][a-z0-9-]{0,62}$\"7\n\x0eGetKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key\"x\n\x0fListKeysRequest\x12+\n\x04user\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"S\n\x10ListKeysResponse\x12&\n\x04keys\x18\x01 \x03(\x0b\x32\x18.fairlead.session.v1.Key\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"r\n\x10RevokeKeyRequest\x12\x33\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^keys/[a-z0-9][a-z0-9-]{0,62}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\":\n\x11RevokeKeyResponse\x12%\n\x03key\x18\x01 \x01(\x0b\x32\x18.fairlead.session.v1.Key2\xcb\x0e\n\x0fIdentityService\x12\x95\x01\n\x0c\x43reateTenant\x12(.fairlead.session.v1.CreateTenantRequest\x1a).fairlead.session.v1.CreateTenantResponse\"0\xc2\xd5\x18\x11\x08\x04\x12\rtenants.write\x82\xd3\xe4\x93\x02\x15\"\x0b/v1/tenants:\x06tenant\x12\x94\x01\n\tGetTenant\x12%.fairlead.session.v1.GetTenantRequest\x1a&.fairlead.session.v1.GetTenantResponse\"8\xc2\xd5\x18\x10\x08\x04\x12\x0ctenants.read\x82\xd3\xe4\x93\x02\x1e\x12\x14/v1/{name=tenants/*}b\x06tenant\x12\x89\x01\n\x0bListTenants\x12\'.fairlead.session.v1.ListTenantsRequest\x1a(.fairlead.session.v1.ListTenantsResponse\"\'\xc2\xd5\x18\x10\x08\x04\x12\x0ctenants.read\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/tenants\x12\x8f\x01\n\nCreateUser\x12&.fairlead.session.v1.CreateUserRequest\x1a\'.fairlead.session.v1.CreateUserResponse\"0\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02\x17\"\t/v1/users:\x04userb\x04user\x12\x8e\x01\n\x07GetUser\x12#.fairlead.session.v1.GetUserRequest\x1a$.fairlead.session.v1.GetUserResponse\"8\xc2\xd5\x18\x14\x08\x01\x12\nusers.read\"\x04name\x82\xd3\xe4\x93\x02\x1a\x12\x12/v1/{name=users/*}b\x04user\x12\x91\x01\n\x0eGetCurrentUser\x12*.fairlead.session.v1.GetCurrentUserRequest\x1a+.fairlead.session.v1.GetCurrentUserResponse\"&\xc2\xd5\x18\x0e\x08\x01\x12\nusers.read\x82\xd3\xe4\x93\x02\x0e\x12\x0c/v1/users/me\x12\x7f\n\tListUsers\x12%.fairlead.session.v1.ListUsersRequest\x1a&.fairlead.session.v1.ListUsersResponse\"#\xc2\xd5\x18\x0e\x08\x03\x12\nusers.read\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/users\x12\x95\x01\n\nUpdateUser\x12&.fairlead.session.v1.UpdateUserRequest\x1a\'.fairlead.session.v1.UpdateUserResponse\"6\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02\x1d\x32\x12/v1/{name=users/*}:\x01*b\x04user\x12\x8c\x01\n\nDeleteUser\x12&.fairlead.session.v1.DeleteUserRequest\x1a\'.fairlead.session.v1.DeleteUserResponse\"-\xc2\xd5\x18\x0f\x08\x04\x12\x0busers.write\x82\xd3\xe4\x93\x02\x14*\x12/v1/{name=users/*}\x12\x83\x01\n\tCreateKey\x12%.fairlead.session.v1.CreateKeyRequest\x1a&.fairlead.session.v1.CreateKeyResponse\"\'\xc2\xd5\x18\x0e\x08\x02\x12\nkeys.write\x82\xd3\xe4\x93\x02\x0f\"\x08/v1/keys:\x03key\x12\x82\x01\n\x06GetKey\x12\".fairlead.session.v1.GetKeyRequest\x1a#.fairlead.session.v1.GetKeyResponse\"/\xc2\xd5\x18\r\x08\x01\x12\tkeys.read\x82\xd3\xe4\x93\x02\x18\x12\x11/v1/{name=keys/*}b\x03key\x12z\n\x08ListKeys\x12$.fairlead.session.v1.ListKeysRequest\x1a%.fairlead.session.v1.ListKeysResponse\"!\xc2\xd5\x18\r\x08\x01\x12\tkeys.read\x82\xd3\xe4\x93\x02\n\x12\x08/v1/keys\x12\x96\x01\n\tRevokeKey\x12%.fairlead.session.v1.RevokeKeyRequest\x1a&.fairlead.session.v1.RevokeKeyResponse\":\xc2\xd5\x18\x0e\x08\x01\x12\nkeys.write\x82\xd3\xe4\x93\x02\"\"\x18/v1/{name=keys/*}:revoke:\x01*b\x03keyBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -109,12 +108,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTUSERSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
   _globals['_LISTUSERSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTUSERSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
-  _globals['_UPDATEUSERREQUEST'].fields_by_name['user']._loaded_options = None
-  _globals['_UPDATEUSERREQUEST'].fields_by_name['user']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['name']._serialized_options = b'\272H\027r\0252\023^users/[^/]{1,256}$'
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['title']._loaded_options = None
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['title']._serialized_options = b'\272H\032r\030\030\200\0022\023^[^\\x00-\\x1f\\x7f]*$'
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['role']._loaded_options = None
+  _globals['_UPDATEUSERREQUEST'].fields_by_name['role']._serialized_options = b'\272H\013\202\001\010\030\001\030\002\030\003\030\004'
   _globals['_UPDATEUSERREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_UPDATEUSERREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
-  _globals['_UPDATEUSERREQUEST']._loaded_options = None
-  _globals['_UPDATEUSERREQUEST']._serialized_options = b'\272H\351\001\032\224\001\n\021update_mask.paths\022&title and role are what can be changed\032W!has(this.update_mask) || this.update_mask.paths.all(p, p in [\'name\', \'title\', \'role\'])\032P\n\tuser.name\022\024must be users/{user}\032-this.user.name.matches(\'^users/[^/]{1,256}$\')'
   _globals['_DELETEUSERREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_DELETEUSERREQUEST'].fields_by_name['name']._serialized_options = b'\272H\027r\0252\023^users/[^/]{1,256}$'
   _globals['_DELETEUSERREQUEST'].fields_by_name['request_id']._loaded_options = None
@@ -150,7 +151,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IDENTITYSERVICE'].methods_by_name['ListUsers']._loaded_options = None
   _globals['_IDENTITYSERVICE'].methods_by_name['ListUsers']._serialized_options = b'\302\325\030\016\010\003\022\nusers.read\202\323\344\223\002\013\022\t/v1/users'
   _globals['_IDENTITYSERVICE'].methods_by_name['UpdateUser']._loaded_options = None
-  _globals['_IDENTITYSERVICE'].methods_by_name['UpdateUser']._serialized_options = b'\302\325\030\017\010\004\022\013users.write\202\323\344\223\002%2\027/v1/{user.name=users/*}:\004userb\004user'
+  _globals['_IDENTITYSERVICE'].methods_by_name['UpdateUser']._serialized_options = b'\302\325\030\017\010\004\022\013users.write\202\323\344\223\002\0352\022/v1/{name=users/*}:\001*b\004user'
   _globals['_IDENTITYSERVICE'].methods_by_name['DeleteUser']._loaded_options = None
   _globals['_IDENTITYSERVICE'].methods_by_name['DeleteUser']._serialized_options = b'\302\325\030\017\010\004\022\013users.write\202\323\344\223\002\024*\022/v1/{name=users/*}'
   _globals['_IDENTITYSERVICE'].methods_by_name['CreateKey']._loaded_options = None
@@ -161,64 +162,64 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IDENTITYSERVICE'].methods_by_name['ListKeys']._serialized_options = b'\302\325\030\r\010\001\022\tkeys.read\202\323\344\223\002\n\022\010/v1/keys'
   _globals['_IDENTITYSERVICE'].methods_by_name['RevokeKey']._loaded_options = None
   _globals['_IDENTITYSERVICE'].methods_by_name['RevokeKey']._serialized_options = b'\302\325\030\016\010\001\022\nkeys.write\202\323\344\223\002\"\"\030/v1/{name=keys/*}:revoke:\001*b\003key'
-  _globals['_TENANT']._serialized_start=287
-  _globals['_TENANT']._serialized_end=475
-  _globals['_USER']._serialized_start=478
-  _globals['_USER']._serialized_end=789
-  _globals['_KEY']._serialized_start=792
-  _globals['_KEY']._serialized_end=1330
-  _globals['_CREATETENANTREQUEST']._serialized_start=1333
-  _globals['_CREATETENANTREQUEST']._serialized_end=1562
-  _globals['_CREATETENANTRESPONSE']._serialized_start=1565
-  _globals['_CREATETENANTRESPONSE']._serialized_end=1734
-  _globals['_GETTENANTREQUEST']._serialized_start=1736
-  _globals['_GETTENANTREQUEST']._serialized_end=1811
-  _globals['_GETTENANTRESPONSE']._serialized_start=1813
-  _globals['_GETTENANTRESPONSE']._serialized_end=1877
-  _globals['_LISTTENANTSREQUEST']._serialized_start=1879
-  _globals['_LISTTENANTSREQUEST']._serialized_end=1957
-  _globals['_LISTTENANTSRESPONSE']._serialized_start=1959
-  _globals['_LISTTENANTSRESPONSE']._serialized_end=2051
-  _globals['_CREATEUSERREQUEST']._serialized_start=2054
-  _globals['_CREATEUSERREQUEST']._serialized_end=2303
-  _globals['_CREATEUSERRESPONSE']._serialized_start=2305
-  _globals['_CREATEUSERRESPONSE']._serialized_end=2366
-  _globals['_GETUSERREQUEST']._serialized_start=2368
-  _globals['_GETUSERREQUEST']._serialized_end=2426
-  _globals['_GETUSERRESPONSE']._serialized_start=2428
-  _globals['_GETUSERRESPONSE']._serialized_end=2486
-  _globals['_GETCURRENTUSERREQUEST']._serialized_start=2488
-  _globals['_GETCURRENTUSERREQUEST']._serialized_end=2511
-  _globals['_GETCURRENTUSERRESPONSE']._serialized_start=2514
-  _globals['_GETCURRENTUSERRESPONSE']._serialized_end=2644
-  _globals['_LISTUSERSREQUEST']._serialized_start=2646
-  _globals['_LISTUSERSREQUEST']._serialized_end=2722
-  _globals['_LISTUSERSRESPONSE']._serialized_start=2724
-  _globals['_LISTUSERSRESPONSE']._serialized_end=2810
-  _globals['_UPDATEUSERREQUEST']._serialized_start=2813
-  _globals['_UPDATEUSERREQUEST']._serialized_end=3213
-  _globals['_UPDATEUSERRESPONSE']._serialized_start=3215
-  _globals['_UPDATEUSERRESPONSE']._serialized_end=3276
-  _globals['_DELETEUSERREQUEST']._serialized_start=3278
-  _globals['_DELETEUSERREQUEST']._serialized_end=3382
-  _globals['_DELETEUSERRESPONSE']._serialized_start=3384
-  _globals['_DELETEUSERRESPONSE']._serialized_end=3404
-  _globals['_CREATEKEYREQUEST']._serialized_start=3406
-  _globals['_CREATEKEYREQUEST']._serialized_end=3506
-  _globals['_CREATEKEYRESPONSE']._serialized_start=3508
-  _globals['_CREATEKEYRESPONSE']._serialized_end=3587
-  _globals['_GETKEYREQUEST']._serialized_start=3589
-  _globals['_GETKEYREQUEST']._serialized_end=3657
-  _globals['_GETKEYRESPONSE']._serialized_start=3659
-  _globals['_GETKEYRESPONSE']._serialized_end=3714
-  _globals['_LISTKEYSREQUEST']._serialized_start=3716
-  _globals['_LISTKEYSREQUEST']._serialized_end=3836
-  _globals['_LISTKEYSRESPONSE']._serialized_start=3838
-  _globals['_LISTKEYSRESPONSE']._serialized_end=3921
-  _globals['_REVOKEKEYREQUEST']._serialized_start=3923
-  _globals['_REVOKEKEYREQUEST']._serialized_end=4037
-  _globals['_REVOKEKEYRESPONSE']._serialized_start=4039
-  _globals['_REVOKEKEYRESPONSE']._serialized_end=4097
-  _globals['_IDENTITYSERVICE']._serialized_start=4100
-  _globals['_IDENTITYSERVICE']._serialized_end=5975
+  _globals['_TENANT']._serialized_start=253
+  _globals['_TENANT']._serialized_end=441
+  _globals['_USER']._serialized_start=444
+  _globals['_USER']._serialized_end=755
+  _globals['_KEY']._serialized_start=758
+  _globals['_KEY']._serialized_end=1296
+  _globals['_CREATETENANTREQUEST']._serialized_start=1299
+  _globals['_CREATETENANTREQUEST']._serialized_end=1528
+  _globals['_CREATETENANTRESPONSE']._serialized_start=1531
+  _globals['_CREATETENANTRESPONSE']._serialized_end=1700
+  _globals['_GETTENANTREQUEST']._serialized_start=1702
+  _globals['_GETTENANTREQUEST']._serialized_end=1777
+  _globals['_GETTENANTRESPONSE']._serialized_start=1779
+  _globals['_GETTENANTRESPONSE']._serialized_end=1843
+  _globals['_LISTTENANTSREQUEST']._serialized_start=1845
+  _globals['_LISTTENANTSREQUEST']._serialized_end=1923
+  _globals['_LISTTENANTSRESPONSE']._serialized_start=1925
+  _globals['_LISTTENANTSRESPONSE']._serialized_end=2017
+  _globals['_CREATEUSERREQUEST']._serialized_start=2020
+  _globals['_CREATEUSERREQUEST']._serialized_end=2269
+  _globals['_CREATEUSERRESPONSE']._serialized_start=2271
+  _globals['_CREATEUSERRESPONSE']._serialized_end=2332
+  _globals['_GETUSERREQUEST']._serialized_start=2334
+  _globals['_GETUSERREQUEST']._serialized_end=2392
+  _globals['_GETUSERRESPONSE']._serialized_start=2394
+  _globals['_GETUSERRESPONSE']._serialized_end=2452
+  _globals['_GETCURRENTUSERREQUEST']._serialized_start=2454
+  _globals['_GETCURRENTUSERREQUEST']._serialized_end=2477
+  _globals['_GETCURRENTUSERRESPONSE']._serialized_start=2480
+  _globals['_GETCURRENTUSERRESPONSE']._serialized_end=2610
+  _globals['_LISTUSERSREQUEST']._serialized_start=2612
+  _globals['_LISTUSERSREQUEST']._serialized_end=2688
+  _globals['_LISTUSERSRESPONSE']._serialized_start=2690
+  _globals['_LISTUSERSRESPONSE']._serialized_end=2776
+  _globals['_UPDATEUSERREQUEST']._serialized_start=2779
+  _globals['_UPDATEUSERREQUEST']._serialized_end=3014
+  _globals['_UPDATEUSERRESPONSE']._serialized_start=3016
+  _globals['_UPDATEUSERRESPONSE']._serialized_end=3077
+  _globals['_DELETEUSERREQUEST']._serialized_start=3079
+  _globals['_DELETEUSERREQUEST']._serialized_end=3183
+  _globals['_DELETEUSERRESPONSE']._serialized_start=3185
+  _globals['_DELETEUSERRESPONSE']._serialized_end=3205
+  _globals['_CREATEKEYREQUEST']._serialized_start=3207
+  _globals['_CREATEKEYREQUEST']._serialized_end=3307
+  _globals['_CREATEKEYRESPONSE']._serialized_start=3309
+  _globals['_CREATEKEYRESPONSE']._serialized_end=3388
+  _globals['_GETKEYREQUEST']._serialized_start=3390
+  _globals['_GETKEYREQUEST']._serialized_end=3458
+  _globals['_GETKEYRESPONSE']._serialized_start=3460
+  _globals['_GETKEYRESPONSE']._serialized_end=3515
+  _globals['_LISTKEYSREQUEST']._serialized_start=3517
+  _globals['_LISTKEYSREQUEST']._serialized_end=3637
+  _globals['_LISTKEYSRESPONSE']._serialized_start=3639
+  _globals['_LISTKEYSRESPONSE']._serialized_end=3722
+  _globals['_REVOKEKEYREQUEST']._serialized_start=3724
+  _globals['_REVOKEKEYREQUEST']._serialized_end=3838
+  _globals['_REVOKEKEYRESPONSE']._serialized_start=3840
+  _globals['_REVOKEKEYRESPONSE']._serialized_end=3898
+  _globals['_IDENTITYSERVICE']._serialized_start=3901
+  _globals['_IDENTITYSERVICE']._serialized_end=5768
 # @@protoc_insertion_point(module_scope)
