@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -30,7 +30,7 @@ type Config struct {
 	Models          catalog.Config              `key:",inline"`
 	Webhooks        webhook.Config              `key:"webhooks"`
 	Guardrails      map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
-	Budgets         budget.Config               `key:"budgets"`
+	Budgets         allowance.Config            `key:"budgets"`
 	Checkpoints     []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
 	KeepCheckpoints int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
 
@@ -101,7 +101,7 @@ type JobsConfig struct {
 func Defaults() Config {
 	return Config{
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
-		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: budget.Config{Wait: 30 * time.Second},
+		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: allowance.Config{Wait: 30 * time.Second},
 		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
 		CompactionConfig: CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
 		IdentityConfig:   IdentityConfig{Open: true},

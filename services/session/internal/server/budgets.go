@@ -12,7 +12,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -28,7 +28,7 @@ func (s *Server) BudgetService() *BudgetServer { return &BudgetServer{s: s} }
 // ListBudgets reports the caller's budgets and their use.
 func (b *BudgetServer) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest) (*sessionv1.ListBudgetsResponse, error) {
 	k := key(ctx, r.Session)
-	p := budget.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
+	p := allowance.Parties{Tenant: k.Tenant, User: user(ctx), Session: k.Session}
 	if r.Session != "" {
 		session, err := b.s.Store.GetSession(ctx, k)
 		if err != nil {
@@ -83,7 +83,7 @@ func softPercent(b store.Bound) int32 {
 
 // addTurnBudget adds what the turn may use: the requested amount, or what the
 // operator allows.
-func addTurnBudget(out, asked *sessionv1.TurnLimits, most budget.Limits) error {
+func addTurnBudget(out, asked *sessionv1.TurnLimits, most allowance.Limits) error {
 	var err error
 	if out.MaxTokens, err = within("limits.max_tokens", asked.GetMaxTokens(), most.MaxTokens, tokens); err != nil {
 		return err
@@ -97,7 +97,7 @@ func addTurnBudget(out, asked *sessionv1.TurnLimits, most budget.Limits) error {
 }
 
 // wallCeiling returns the most time that a turn may request.
-func wallCeiling(ceiling int64, most budget.Limits) int64 {
+func wallCeiling(ceiling int64, most allowance.Limits) int64 {
 	if most.MaxWallTime > 0 {
 		return min(ceiling, int64(most.MaxWallTime))
 	}
@@ -105,7 +105,7 @@ func wallCeiling(ceiling int64, most budget.Limits) int64 {
 }
 
 // checkSessionBudget refuses a session's budget above the operator's.
-func checkSessionBudget(asked *sessionv1.Budget, most budget.Limits) error {
+func checkSessionBudget(asked *sessionv1.Budget, most allowance.Limits) error {
 	if _, err := within("session.budget.max_tokens", asked.GetMaxTokens(), most.MaxTokens, tokens); err != nil {
 		return err
 	}

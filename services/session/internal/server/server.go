@@ -18,7 +18,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -63,7 +63,7 @@ type Config struct {
 	// Defaults of limits, and their ceilings.
 	Limits, Ceilings Limits
 	// Budgets are the operator's.
-	Budgets budget.Config
+	Budgets allowance.Config
 	// Webhooks decides which addresses webhooks may have.
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.

@@ -22,7 +22,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -174,7 +174,7 @@ func (s *turns) spec(ctx context.Context, tenant string, session *sessionv1.Sess
 
 // limits combines a request's limits with the agent's and the server's
 // defaults, under the operator's ceilings.
-func (s *turns) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most budget.Limits) (*sessionv1.TurnLimits, error) {
+func (s *turns) limits(spec agent.Spec, asked *sessionv1.TurnLimits, most allowance.Limits) (*sessionv1.TurnLimits, error) {
 	steps, err := limit("limits.max_steps", int64(asked.GetMaxSteps()), int64(spec.MaxSteps), int64(s.Limits.MaxSteps), int64(s.Ceilings.MaxSteps))
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
@@ -37,7 +36,7 @@ func start(t *testing.T, answers ...any) (*turntest.Fixture, *Worker, *turntest.
 	return f, New(&Deps{
 		Store: f.Store, Committer: f.Committer, Tools: noTools{}, Workspace: workspace.Config{Checkpoints: workspace.CheckpointConfig{Keep: 10}},
 		Resolve:   func(string) (state.Resolved, error) { return turntest.Model(m), nil },
-		Telemetry: turntest.Telemetry(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BudgetQueues: &budget.Queues{}, MaxClaims: 5, PeerPatience: time.Minute,
+		Telemetry: turntest.Telemetry(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BudgetQueues: &spend.Queues{}, MaxClaims: 5, PeerPatience: time.Minute,
 	}, f.Lease), m
 }
 

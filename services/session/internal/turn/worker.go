@@ -26,7 +26,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
@@ -61,8 +61,8 @@ type Deps struct {
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
 	// Budgets are the operator's. BudgetQueues has the turns of all workers that wait for a budget.
-	Budgets      budget.Config
-	BudgetQueues *budget.Queues
+	Budgets      allowance.Config
+	BudgetQueues *spend.Queues
 	Compaction   compact.Config
 	// MaxClaims is how often a turn is claimed without a new committed step; the
 	// next claim ends it.

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/budget"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -22,8 +22,8 @@ const minOutput = 1024
 
 // Config is what all workers share.
 type Config struct {
-	Budgets   budget.Config  // the operator's
-	Queues    *budget.Queues // the turns of all workers that wait for a budget
+	Budgets   allowance.Config // the operator's
+	Queues    *Queues          // the turns of all workers that wait for a budget
 	Telemetry telemetry.Telemetry
 }
 
@@ -161,7 +161,7 @@ func (s *Spend) Forget() { s.measured = request{} }
 // let the turn pass.
 func (s *Spend) bounds(sc state.Scope) []store.Bound {
 	t := sc.Active
-	bounds := s.Budgets.For(sc.Lease.Tenant).Bounds(budget.Parties{
+	bounds := s.Budgets.For(sc.Lease.Tenant).Bounds(allowance.Parties{
 		Tenant: sc.Lease.Tenant, User: t.Run.User, Session: sc.Lease.Session, Turn: t.ID,
 		SessionBudget: sc.Proto.Budget, TurnLimits: t.Proto.Limits,
 	})

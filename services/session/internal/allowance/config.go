@@ -1,6 +1,6 @@
-// Package budget has the operator's budgets, and decides which hold for a turn.
-// The store keeps the ledger.
-package budget
+// Package allowance defines what may be spent: the operator's budgets, and which of them hold for a turn.
+// Package turn/spend spends it, and the store keeps the ledger.
+package allowance
 
 import (
 	"errors"

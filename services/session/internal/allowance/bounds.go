@@ -1,4 +1,4 @@
-package budget
+package allowance
 
 import (
 	"math/bits"
