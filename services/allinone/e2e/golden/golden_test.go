@@ -221,6 +221,9 @@ func (p *player) send(ctx context.Context, r request) *http.Response {
 	for k, v := range r.header {
 		req.Header.Set(k, v)
 	}
+	if secret := p.saved["secret"]; secret != "" {
+		req.Header.Set("Authorization", "Bearer "+secret)
+	}
 	if r.method != http.MethodGet && req.Header.Get("Idempotency-Key") == "" && !strings.HasSuffix(r.path, ":converse") {
 		p.keys++
 		req.Header.Set("Idempotency-Key", fmt.Sprintf("golden-%d", p.keys))

@@ -17,7 +17,7 @@ import (
 //
 //	=== a turn asks
 //	> until REGEXP      reads the answer only until this
-//	> save NAME REGEXP  keeps the first group, which later requests write as <NAME>
+//	> save NAME REGEXP  keeps the first group, which later requests write as <NAME>; "secret" is their credential
 //	POST /v1/sessions/one/turns:stream
 //	Accept: text/event-stream
 //
@@ -155,10 +155,11 @@ var (
 		kept  string
 	}{
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
+		{regexp.MustCompile(`"[0-9a-f]+-[0-9a-f]+-[0-9a-f-]*"`), `"<etag>"`},
 		{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "<hex>"},
 		{regexp.MustCompile(`"((?:d|\w+D)uration)":(\s*)"[0-9.]+s"`), `"$1":$2"<duration>"`},
 		{regexp.MustCompile(`"(durationMs|waitedMs)":(\s*)"\d+"`), `"$1":$2"<ms>"`},
-		{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "<secret>"},
+		{regexp.MustCompile(`\b(whsec|fl)_[A-Za-z0-9+/=_-]+`), "<secret>"},
 		{regexp.MustCompile(`(?m)^: .*\n\n`), ""}, // comments of a quiet stream
 		{regexp.MustCompile(`(?m)^\{"result":\{"progress":.*\n`), ""},
 	}

@@ -61,6 +61,16 @@ func (b *Body) Discard() error {
 	return err
 }
 
+// Buffer reads all of the body and checks that it is a message like m, or empty. For grpc-gateway reads the body of a
+// PATCH twice: for the message, and for the fields that it sets.
+func (b *Body) Buffer(m proto.Message) (*bytes.Reader, error) {
+	data, err := b.read()
+	if err == nil && len(bytes.TrimSpace(data)) > 0 {
+		err = Unmarshal(data, m)
+	}
+	return bytes.NewReader(data), err
+}
+
 func (b *Body) read() ([]byte, error) {
 	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout))

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"reflect"
@@ -14,7 +15,8 @@ import (
 // ContentType is the media type of bodies in both directions.
 const ContentType = "application/json"
 
-// Marshaler reads and writes bodies for grpc-gateway. It decodes only a Body.
+// Marshaler reads and writes bodies for grpc-gateway. It decodes only a Body, or what Body.Buffer
+// returned.
 type Marshaler struct{}
 
 var _ runtime.Marshaler = Marshaler{}
@@ -44,16 +46,20 @@ func (Marshaler) Unmarshal(data []byte, v any) error {
 // NewDecoder implements runtime.Marshaler.
 func (Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(v any) error {
-		b, ok := r.(*Body)
-		if !ok {
-			return fmt.Errorf("%T is not a body with a limit", r)
-		}
 		// The pointer is set only if there is a body: `{"session": …}` stays nil without one.
 		m, err := message(v)
 		if err != nil {
 			return err
 		}
-		if err := b.Decode(m); err != nil {
+		switch b := r.(type) {
+		case *Body:
+			err = b.Decode(m)
+		case *bytes.Reader:
+			err = decodeBuffer(b, m)
+		default:
+			err = fmt.Errorf("%T is not a body with a limit", r)
+		}
+		if err != nil {
 			return err
 		}
 		if p := reflect.ValueOf(v); p.Elem().Kind() == reflect.Pointer {
@@ -61,6 +67,18 @@ func (Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		}
 		return nil
 	})
+}
+
+// decodeBuffer reads what Body.Buffer returned.
+func decodeBuffer(r io.Reader, m proto.Message) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return io.EOF
+	}
+	return Unmarshal(data, m)
 }
 
 // NewEncoder implements runtime.Marshaler.

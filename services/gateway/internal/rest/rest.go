@@ -9,6 +9,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -16,11 +17,13 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
@@ -139,6 +142,24 @@ func (a *api) newMux() *runtime.ServeMux {
 	)
 }
 
+// unary lets grpc-gateway answer.
+func (a *api) unary(w http.ResponseWriter, r *http.Request, params map[string]string, next runtime.HandlerFunc) {
+	b, ok := r.Body.(*codec.Body)
+	if ok {
+		b.Params = params
+	}
+	if ok && r.Method == http.MethodPatch {
+		content := routeOf(r.Context()).Content()
+		data, err := b.Buffer(dynamicpb.NewMessage(content))
+		if err != nil {
+			problem.Write(w, err)
+			return
+		}
+		r.Body = io.NopCloser(data)
+	}
+	next(w, r, params)
+}
+
 // Names of the RPCs that are streams.
 const (
 	listEvents   protoreflect.FullName = "fairlead.session.v1.SessionService.ListEvents"
@@ -161,11 +182,7 @@ func (a *api) dispatch(next runtime.HandlerFunc) runtime.HandlerFunc {
 		default:
 			ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
 			defer cancel()
-			r = r.WithContext(ctx)
-			if b, ok := r.Body.(*codec.Body); ok {
-				b.Params = params
-			}
-			next(w, r, params)
+			a.unary(w, r.WithContext(ctx), params, next)
 		}
 	}
 }

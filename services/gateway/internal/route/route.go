@@ -38,6 +38,14 @@ type Route struct {
 // Mutation reports whether the request takes an idempotency key.
 func (r *Route) Mutation() bool { return r.Input.Fields().ByName("request_id") != nil }
 
+// Content returns the message of the body: a field of the input, or all of it.
+func (r *Route) Content() protoreflect.MessageDescriptor {
+	if f := r.Input.Fields().ByName(protoreflect.Name(r.Body)); f != nil && f.Message() != nil {
+		return f.Message()
+	}
+	return r.Input
+}
+
 // Stream reports whether the RPC sends or takes a stream.
 func (r *Route) Stream() bool { return r.stream }
 
