@@ -147,6 +147,18 @@ func (f *fake) ListBudgets(ctx context.Context, r *sessionv1.ListBudgetsRequest)
 	return &sessionv1.ListBudgetsResponse{}, f.note(ctx, r)
 }
 
+func (f *fake) CreateAgent(ctx context.Context, r *sessionv1.CreateAgentRequest) (*sessionv1.CreateAgentResponse, error) {
+	return &sessionv1.CreateAgentResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) UpdateAgent(ctx context.Context, r *sessionv1.UpdateAgentRequest) (*sessionv1.UpdateAgentResponse, error) {
+	return &sessionv1.UpdateAgentResponse{}, f.note(ctx, r)
+}
+
+func (f *fake) GetAgentVersion(ctx context.Context, r *sessionv1.GetAgentVersionRequest) (*sessionv1.GetAgentVersionResponse, error) {
+	return &sessionv1.GetAgentVersionResponse{}, f.note(ctx, r)
+}
+
 func (f *fake) ListAgents(ctx context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
 	return &sessionv1.ListAgentsResponse{}, f.note(ctx, r)
 }

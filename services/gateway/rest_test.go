@@ -109,6 +109,13 @@ func TestRequestsReachTheirRPC(t *testing.T) {
 			}}, `{}`,
 		},
 		{"an agent is read", request{"GET", "/v1/agents/coder", "", nil}, &sessionv1.GetAgentRequest{Name: "agents/coder"}, ""},
+		{"an agent is created", request{"POST", "/v1/agents?agent_id=fixer", `{"profile":"full","maxSteps":3}`, key}, &sessionv1.CreateAgentRequest{
+			AgentId: "fixer", RequestId: "k1", Spec: &sessionv1.AgentSpec{Profile: "full", MaxSteps: 3},
+		}, ""},
+		{"an agent is changed", request{"PUT", "/v1/agents/fixer?expected_version=2", `{"profile":"full"}`, key}, &sessionv1.UpdateAgentRequest{
+			Name: "agents/fixer", ExpectedVersion: 2, RequestId: "k1", Spec: &sessionv1.AgentSpec{Profile: "full"},
+		}, ""},
+		{"an agent's version is read", request{"GET", "/v1/agents/fixer/versions/2", "", nil}, &sessionv1.GetAgentVersionRequest{Name: "agents/fixer/versions/2"}, ""},
 		{"agents are listed", request{"GET", "/v1/agents", "", nil}, &sessionv1.ListAgentsRequest{}, ""},
 		{"budgets are listed", request{"GET", "/v1/budgets?session=sessions/s1", "", nil}, &sessionv1.ListBudgetsRequest{Session: "sessions/s1"}, ""},
 		{"capabilities are told", request{"GET", "/v1/capabilities", "", nil}, &sessionv1.GetCapabilitiesRequest{}, `{"version":"v0","sandboxUnavailable":"away"}`},

@@ -26,7 +26,7 @@ func (p *peers) CheckAgents(_ context.Context, r *toolsv1.CheckAgentsRequest) (*
 	resp := &toolsv1.CheckAgentsResponse{}
 	for _, a := range r.Agents {
 		if slices.Contains(a.Tools, p.lacks) {
-			resp.Faults = append(resp.Faults, &toolsv1.AgentFault{Agent: a.Agent, Message: noTelepathy})
+			resp.Faults = append(resp.Faults, &toolsv1.AgentFault{Agent: a.Agent, Field: "tools", Message: noTelepathy})
 		}
 	}
 	return resp, nil

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -150,6 +151,23 @@ var mutations = map[string]repeated{
 		}
 		return &sessionv1.RevokeKeyRequest{Name: made.Key.Name, RequestId: "r"}, nil
 	},
+	"AgentService.CreateAgent": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateAgentRequest{Spec: fixer(1), RequestId: "r"}, &sessionv1.CreateAgentRequest{Spec: fixer(2), RequestId: "r"}
+	},
+	"AgentService.UpdateAgent": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.createAgent(ctx, t, "fixer", fixer(1)).Name
+		return &sessionv1.UpdateAgentRequest{Name: name, Spec: fixer(2), ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.UpdateAgentRequest{Name: name, Spec: fixer(3), ExpectedVersion: 1, RequestId: "r"}
+	},
+	"AgentService.RollbackAgent": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.createAgent(ctx, t, "fixer", fixer(1)).Name
+		return &sessionv1.RollbackAgentRequest{Name: name, Version: 1, ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.RollbackAgentRequest{Name: name, Version: 1, ExpectedVersion: 2, RequestId: "r"}
+	},
+	"AgentService.ArchiveAgent": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.createAgent(ctx, t, "fixer", fixer(1)).Name
+		return &sessionv1.ArchiveAgentRequest{Name: name, RequestId: "r"}, &sessionv1.ArchiveAgentRequest{Name: name, Undo: true, RequestId: "r"}
+	},
 	"WebhookService.DeleteWebhook": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {
@@ -289,6 +307,12 @@ func nameOf(m proto.Message) string {
 		return r.Webhook.Name + " " + r.Secret
 	case *sessionv1.CreateKeyResponse:
 		return r.Key.Name
+	case *sessionv1.CreateAgentResponse:
+		return r.Agent.Name
+	case *sessionv1.UpdateAgentResponse:
+		return strconv.Itoa(int(r.Agent.Version))
+	case *sessionv1.RollbackAgentResponse:
+		return strconv.Itoa(int(r.Agent.Version))
 	case *sessionv1.CreateTenantResponse:
 		return r.Tenant.Name + " " + r.Key.Name
 	default:

@@ -171,6 +171,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	}, followers, d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
+		ModelFaults:      func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try, ContextTokens: s.contextTokens,
 		Models: s.models.Names(), DefaultModel: s.models.Default().Name, Limits: limits, IdleProgress: c.StreamProgressInterval,
@@ -215,19 +216,28 @@ func (s *Service) contextTokens(name string) int64 {
 func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 	var faults []error
 	for _, a := range agents.All() {
-		e := models.Default()
-		if a.Spec.Model != "" {
-			var err error
-			if e, err = models.Resolve(a.Spec.Model); err != nil {
-				faults = append(faults, fmt.Errorf("agent %q: %w", a.ID, err))
-				continue
-			}
-		}
-		if n := modelview.TextTokens(a.Spec.Prompt); e.ContextTokens > 0 && n > modelview.MostFixed(e.ContextTokens) {
-			faults = append(faults, fmt.Errorf("agent %q: prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", a.ID, n, e.Name, e.ContextTokens))
+		for _, fault := range modelFaults(a.Spec, models) {
+			faults = append(faults, fmt.Errorf("agent %q: %s", a.ID, fault.Text))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// modelFaults returns what the models lack for an agent.
+func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
+	e := models.Default()
+	if spec.Model != "" {
+		var err error
+		if e, err = models.Resolve(spec.Model); err != nil {
+			return []agent.Fault{{Field: "model", Text: err.Error()}}
+		}
+	}
+	n := modelview.TextTokens(spec.Prompt)
+	if e.ContextTokens == 0 || n <= modelview.MostFixed(e.ContextTokens) {
+		return nil
+	}
+	return []agent.Fault{{Field: "prompt", Text: fmt.Sprintf(
+		"prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", n, e.Name, e.ContextTokens)}}
 }
 
 // warnOfAgents logs settings of agents that are probably not meant.

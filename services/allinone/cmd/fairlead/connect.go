@@ -33,6 +33,7 @@ type target struct {
 // backend is a server to talk to.
 type backend struct {
 	sessions  sessionv1.SessionServiceClient
+	agents    sessionv1.AgentServiceClient
 	budgets   sessionv1.BudgetServiceClient
 	schedules sessionv1.ScheduleServiceClient
 	webhooks  sessionv1.WebhookServiceClient
@@ -46,7 +47,7 @@ type backend struct {
 // newBackend returns the server at the other end of a connection.
 func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
-		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
+		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn),

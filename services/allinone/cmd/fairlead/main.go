@@ -43,6 +43,7 @@ type commands struct {
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, change and export sessions."`
+	Agents      agentsCommand      `cmd:"" help:"Create, change and list agents."`
 	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`
 	Checkpoints checkpointsCommand `cmd:"" help:"Make and list checkpoints of sessions."`
 	Files       filesCommand       `cmd:"" help:"Read and change the files of sessions."`

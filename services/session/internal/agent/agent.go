@@ -85,7 +85,14 @@ var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 type Agent struct {
 	ID       string // without `agents/`
 	Revision string
+	Version  int32 // 0: it is of the configuration
 	Spec     Spec
+}
+
+// New returns the agent of a spec. The order of tools has no meaning.
+func New(id string, spec Spec) Agent {
+	spec.Tools = slices.Sorted(slices.Values(spec.Tools))
+	return Agent{ID: id, Revision: spec.revision(), Spec: spec}
 }
 
 // Set has the agents of a server. It does not change.
@@ -105,32 +112,10 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 		if !validName.MatchString(id) {
 			faults = append(faults, fmt.Sprintf("agent %q: a name is lower-case letters, digits and dashes, and begins with a letter", id))
 		}
-		if spec.Profile == "" {
-			faults = append(faults, fmt.Sprintf("agent %q: profile is missing; the built-in profiles are full, read-only and ask-writes", id))
+		for _, fault := range spec.Faults() {
+			faults = append(faults, fmt.Sprintf("agent %q: %s", id, fault.Text))
 		}
-		if err := spec.checkVerdict(); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if err := CheckCheckpoints(spec.Checkpoints); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if err := spec.checkNetwork(); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if err := spec.Limits.check(); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if err := checkMounts(spec.Mounts); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if err := spec.checkRepositories(); err != nil {
-			faults = append(faults, fmt.Sprintf("agent %q: %v", id, err))
-		}
-		if spec.MaxSteps < 0 || spec.MaxWallTime < 0 || spec.MaxOutputTokens < 0 {
-			faults = append(faults, fmt.Sprintf("agent %q: a limit is negative", id))
-		}
-		spec.Tools = slices.Sorted(slices.Values(spec.Tools))
-		s.agents[id] = Agent{ID: id, Revision: spec.revision(), Spec: spec}
+		s.agents[id] = New(id, spec)
 	}
 	if _, ok := s.agents[dflt]; !ok {
 		faults = append(faults, fmt.Sprintf("default-agent %q does not exist; there are %s", dflt, strings.Join(s.names(), ", ")))
@@ -206,7 +191,7 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		schema = string(a.Spec.OutputSchema)
 	}
 	return &sessionv1.Agent{
-		Name: a.Name(), Revision: a.Revision, Description: a.Spec.Description, Model: model,
+		Name: a.Name(), Revision: a.Revision, Version: a.Version, Description: a.Spec.Description, Model: model,
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),

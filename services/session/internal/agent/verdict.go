@@ -21,21 +21,22 @@ func (s Spec) Finishes() bool { return s.Verdict == VerdictTool || s.OwesOutput(
 // Heads reports whether the agent's final message may begin with a header.
 func (s Spec) Heads() bool { return s.Verdict == VerdictHeader }
 
-func (s Spec) checkVerdict() error {
+// checkVerdict also returns the field that is wrong.
+func (s Spec) checkVerdict() (field string, _ error) {
 	switch s.Verdict {
 	case "", VerdictNone, VerdictTool:
 	case VerdictHeader:
 		if s.OwesOutput() {
-			return errors.New("output-schema and verdict: header exclude each other; the agent returns the output with the tool finish")
+			return "verdict", errors.New("output-schema and verdict: header exclude each other; the agent returns the output with the tool finish")
 		}
 	default:
-		return fmt.Errorf("verdict %q is not none, tool or header", s.Verdict)
+		return "verdict", fmt.Errorf("verdict %q is not none, tool or header", s.Verdict)
 	}
 	if s.Finishes() && slices.Contains(s.Tools, verdict.Tool) {
-		return fmt.Errorf("tools has %s, which is the name of the session's own tool for a verdict", verdict.Tool)
+		return "tools", fmt.Errorf("tools has %s, which is the name of the session's own tool for a verdict", verdict.Tool)
 	}
 	_, err := verdict.Compile(string(s.OutputSchema))
-	return err
+	return "output_schema_json", err
 }
 
 // OwesOutput reports whether the agent must return a structured output; an empty schema

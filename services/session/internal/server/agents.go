@@ -3,17 +3,20 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // AgentServer implements AgentService.
@@ -25,12 +28,6 @@ type AgentServer struct {
 // AgentService returns the server of AgentService.
 func (s *Server) AgentService() *AgentServer { return &AgentServer{s: s} }
 
-func agentNotFound(name, field string) error {
-	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND,
-		fmt.Sprintf("There is no agent %q. List the agents (GET /v1/agents) to see which there are.", name),
-		apierr.Resource("fairlead.dev/Agent", name, "not found"), apierr.Metadata(map[string]string{"field": field}))
-}
-
 // show returns the public form of an agent.
 func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
 	out := found.Proto(a.s.DefaultModel, found.ID == a.s.Agents.Default())
@@ -41,43 +38,91 @@ func (a *AgentServer) show(found agent.Agent) *sessionv1.Agent {
 	return out
 }
 
-// GetAgent reads an agent.
-func (a *AgentServer) GetAgent(_ context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
-	found, ok := a.s.Agents.Get(r.Name)
-	if !ok {
-		return nil, agentNotFound(r.Name, "name")
+// showRow returns the public form of an agent that was made by the API.
+func (a *AgentServer) showRow(row store.AgentRow) (*sessionv1.Agent, error) {
+	found, err := agentOf(row)
+	if err != nil {
+		return nil, err
 	}
-	return &sessionv1.GetAgentResponse{Agent: a.show(found)}, nil
+	out := a.show(found)
+	out.CreateTime, out.UpdateTime = timestamppb.New(row.CreateTime), timestamppb.New(row.VersionTime)
+	if row.ArchiveTime != nil {
+		out.ArchiveTime = timestamppb.New(*row.ArchiveTime)
+	}
+	return out, nil
 }
 
-// ListAgents lists a page of agents.
-func (a *AgentServer) ListAgents(_ context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
+// GetAgent reads an agent.
+func (a *AgentServer) GetAgent(ctx context.Context, r *sessionv1.GetAgentRequest) (*sessionv1.GetAgentResponse, error) {
+	if found, ok := a.s.Agents.Get(r.Name); ok {
+		return &sessionv1.GetAgentResponse{Agent: a.show(found)}, nil
+	}
+	out, err := a.read(ctx, r.Name, 0)
+	return &sessionv1.GetAgentResponse{Agent: out}, err
+}
+
+// read reads an agent that was made by the API, as it was at a version; 0 means the newest.
+func (a *AgentServer) read(ctx context.Context, name string, version int32) (*sessionv1.Agent, error) {
+	row, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, version)
+	if err != nil {
+		return nil, agentError(err, name, "")
+	}
+	return a.showRow(row)
+}
+
+// ListAgents lists a page of agents. An agent of the configuration hides an older one of the
+// tenant that has its name.
+func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsRequest) (*sessionv1.ListAgentsResponse, error) {
+	tenant := principal.Tenant(ctx)
+	scope := fmt.Sprintf("ListAgents\x00%s\x00%t", tenant, r.ShowArchived)
 	after := ""
 	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, "ListAgents", &after); err != nil {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
 			return nil, storeError(err, subject{})
 		}
 	}
 	size := page.Size(r.PageSize, 50, 1000)
-	agents, more, _ := page.Fill(size, func(last *sessionv1.Agent, n int) (some []*sessionv1.Agent, _ error) {
+	agents, more, err := page.Fill(size, func(last *sessionv1.Agent, n int) ([]*sessionv1.Agent, error) {
 		if last != nil {
-			after = agentID(last)
+			after = last.Name
 		}
-		for _, found := range a.s.Agents.All() {
-			if found.ID > after && len(some) < n {
-				some = append(some, a.show(found))
-			}
+		rows, err := a.s.Store.ListAgents(ctx, tenant, after, r.ShowArchived, n)
+		if err != nil {
+			return nil, err
 		}
-		return some, nil
+		return a.merge(rows, after, n)
 	})
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
 	resp := &sessionv1.ListAgentsResponse{Agents: agents}
 	if more {
-		resp.NextPageToken = page.Encode("ListAgents", agentID(agents[len(agents)-1]))
+		resp.NextPageToken = page.Encode(scope, agents[len(agents)-1].Name)
 	}
 	return resp, nil
 }
 
-func agentID(a *sessionv1.Agent) string { return strings.TrimPrefix(a.Name, "agents/") }
+// merge returns the first n of the configuration's agents and the tenant's behind after, by name.
+func (a *AgentServer) merge(rows []store.AgentRow, after string, n int) ([]*sessionv1.Agent, error) {
+	var all []*sessionv1.Agent
+	for _, found := range a.s.Agents.All() {
+		if found.Name() > after {
+			all = append(all, a.show(found))
+		}
+	}
+	for _, row := range rows {
+		if _, hidden := a.s.Agents.Get(row.Name); hidden {
+			continue
+		}
+		shown, err := a.showRow(row)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, shown)
+	}
+	slices.SortFunc(all, func(x, y *sessionv1.Agent) int { return strings.Compare(x.Name, y.Name) })
+	return all[:min(n, len(all))], nil
+}
 
 // capabilitiesTimeout is how long the sandbox service has to report its
 // capabilities.
@@ -130,18 +175,4 @@ func unavailable(err error) string {
 		why = "did not answer within " + capabilitiesTimeout.String()
 	}
 	return "The sandbox service " + why + ": commands, files and repositories cannot be used until that is fixed. Try again later; the log of the session service has the cause."
-}
-
-// checkAgent refuses an agent that uses names that do not exist.
-func (s *sessions) checkAgent(a agent.Agent) error {
-	faults := s.AgentFaults(a.ID)
-	if len(faults) == 0 {
-		return nil
-	}
-	var details []apierr.Option
-	for _, f := range faults {
-		details = append(details, apierr.Precondition("AGENT", a.Name(), f))
-	}
-	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_AGENT_MISCONFIGURED,
-		strings.Join(faults, "; ")+" Correct session.agents, or add the name to the tools service, and start the service again. Other agents work.", details...)
 }

@@ -76,7 +76,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 	if n.Messages, err = s.copyMessages(ctx, from, n.Key, head); err != nil {
 		return storeError(err, subject{session: r.Name})
 	}
-	n.Agent, n.AgentRevision, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.Title, source.Labels, source.Budget
+	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
 	n.Mounts = source.Mounts
 	n.Event.GetSessionCreated().Agent = source.Agent
 	if r.Title != "" {

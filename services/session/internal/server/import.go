@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -18,7 +18,6 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/transcript"
 )
@@ -26,8 +25,8 @@ import (
 // imports makes sessions of files.
 type imports struct {
 	*Config
-	sessions *sessions
-	forks    *forks
+	find  *finder
+	forks *forks
 }
 
 // ImportSession makes a session from an export. The upload goes to a temporary
@@ -192,37 +191,22 @@ func importError(err error) error {
 // describe completes the description of the session for the store.
 func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv1.ImportOpen, file *transcript.File) error {
 	was := file.Session
-	a, err := s.importAgent(open.Agent, was.Agent)
+	name := cmp.Or(open.Agent, was.Agent)
+	if name == "" {
+		return agentNotFound(name, "open.agent")
+	}
+	a, err := s.find.forSession(ctx, in.Tenant, name, "open.agent")
 	if err != nil {
 		return err
 	}
 	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
 		return err
 	}
-	if err := s.sessions.keepRevision(ctx, in.Tenant, a); err != nil {
-		return err
-	}
-	in.Agent, in.AgentRevision, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, was.Title, was.Labels, was.Budget
+	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget
 	in.Mounts = was.Mounts
 	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()
 	in.Batches = importBatches(file, "sessions/"+in.Session)
 	return nil
-}
-
-// importAgent returns the agent to go on with.
-func (s *imports) importAgent(asked, was string) (agent.Agent, error) {
-	if asked != "" {
-		a, ok := s.Agents.Get(asked)
-		if !ok {
-			return a, agentNotFound(asked, "open.agent")
-		}
-		return a, s.sessions.checkAgent(a)
-	}
-	a, ok := s.Agents.Get(was)
-	if !ok || was == "" {
-		return a, agentNotFound(strings.TrimPrefix(was, "agents/"), "open.agent")
-	}
-	return a, s.sessions.checkAgent(a)
 }
 
 // Bounds of one write to the store.

@@ -122,6 +122,23 @@ func (h *heavy) ListKeys(_ context.Context, p store.KeyPage) ([]*sessionv1.Key, 
 	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Key { return &sessionv1.Key{Name: "keys/" + id, Title: heavyText} })
 }
 
+// ListAgents lists none: the configuration's agents are heavy already.
+func (h *heavy) ListAgents(context.Context, string, string, bool, int) ([]store.AgentRow, error) {
+	return nil, nil
+}
+
+func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int32, limit int) ([]store.AgentRow, error) {
+	after := ""
+	if before > 0 {
+		after = strconv.Itoa(heavyEntries + 1 - int(before))
+	}
+	return rows(h, after, limit, func(id string) store.AgentRow {
+		n, _ := strconv.Atoi(id)
+		spec := agent.Spec{Prompt: heavyText}
+		return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: spec.Marshal()}, Version: int32(heavyEntries + 1 - n)}
+	})
+}
+
 // heavyAgents are as many agents, each of that size.
 func heavyAgents(t *testing.T) *agent.Set {
 	t.Helper()
@@ -155,6 +172,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"AgentService.ListAgents": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.AgentService().ListAgents(ctx, &sessionv1.ListAgentsRequest{PageSize: size, PageToken: token})
+	},
+	"AgentService.ListAgentVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.AgentService().ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
 	},
 	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})

@@ -71,7 +71,7 @@ func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateSchedu
 	if err != nil {
 		return storeError(err, subject{session: r.Parent})
 	}
-	spec, err := x.s.spec(ctx, k.Tenant, session)
+	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
 	if err != nil {
 		return err
 	}

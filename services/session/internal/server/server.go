@@ -43,6 +43,8 @@ type Config struct {
 	Agents *agent.Set
 	// AgentFaults returns what is known to be wrong with an agent of Agents.
 	AgentFaults func(id string) []string
+	// ModelFaults returns what the models lack for an agent.
+	ModelFaults func(agent.Spec) []agent.Fault
 	Peers
 	// Try does a job at once, if possible.
 	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
@@ -127,11 +129,11 @@ type unimplemented struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		Config: &c, sessions: &sessions{Config: &c}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+		Config: &c, sessions: &sessions{&c, &finder{Config: &c}}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
 	}
-	s.turns = &turns{Config: &c, sessions: s.sessions, events: s.events}
+	s.turns = &turns{Config: &c, find: s.sessions.find, events: s.events}
 	s.conversations = &conversations{Config: &c, turns: s.turns, commands: s.commands, events: s.events}
-	s.imports = &imports{&c, s.sessions, s.forks}
+	s.imports = &imports{&c, s.sessions.find, s.forks}
 	return s
 }
 

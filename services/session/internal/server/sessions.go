@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -19,18 +18,11 @@ import (
 // sessions creates, shows and deletes sessions.
 type sessions struct {
 	*Config
-	revisions sync.Map // tenant + revision that the store has
+	find *finder
 }
 
 // CreateSession creates a session with the agent's current revision.
 func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
-	a, ok := s.Agents.Get(r.GetSession().GetAgent())
-	if !ok {
-		return nil, agentNotFound(r.GetSession().GetAgent(), "session.agent")
-	}
-	if err := s.checkAgent(a); err != nil {
-		return nil, err
-	}
 	k := key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()
@@ -38,12 +30,13 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	if err := checkSessionBudget(r.GetSession().GetBudget(), s.Budgets.For(k.Tenant).Session); err != nil {
 		return nil, err
 	}
-	if err := s.keepRevision(ctx, k.Tenant, a); err != nil {
-		return nil, storeError(err, subject{})
+	a, err := s.find.forSession(ctx, k.Tenant, r.GetSession().GetAgent(), "session.agent")
+	if err != nil {
+		return nil, err
 	}
 	n := store.NewSession{
 		Budget: r.GetSession().GetBudget(), Mounts: r.GetSession().GetMounts(),
-		Key: k, Agent: a.Name(), AgentRevision: a.Revision, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
+		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
 		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
@@ -60,19 +53,6 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 		return nil, storeError(err, subject{session: "sessions/" + k.Session})
 	}
 	return &sessionv1.CreateSessionResponse{Session: session}, nil
-}
-
-// keepRevision stores an agent's revision, once a tenant.
-func (s *sessions) keepRevision(ctx context.Context, tenant string, a agent.Agent) error {
-	known := tenant + "\x00" + a.ID + "\x00" + a.Revision
-	if _, ok := s.revisions.Load(known); ok {
-		return nil
-	}
-	err := s.Store.PutAgentRevision(ctx, tenant, store.AgentRevision{Name: a.Name(), Revision: a.Revision, Spec: a.Spec.Marshal()})
-	if err == nil {
-		s.revisions.Store(known, true)
-	}
-	return err
 }
 
 // greeting returns the agent's first message, if any.
@@ -106,9 +86,7 @@ type sessionCursor struct {
 func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
 	name := r.Agent
 	if name != "" {
-		if a, ok := s.Agents.Get(name); ok {
-			name = a.Name()
-		}
+		name = agentName(name)
 	}
 	tenant := key(ctx, "").Tenant
 	scope := "ListSessions\x00" + tenant + "\x00" + name

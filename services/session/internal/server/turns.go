@@ -30,7 +30,7 @@ import (
 // turns accepts turns and shows them.
 type turns struct {
 	*Config
-	sessions  *sessions
+	find      *finder
 	events    *events
 	toolSizes toolSizes
 }
@@ -93,7 +93,7 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	if err := withinLog(session, after); err != nil {
 		return nil, err // the stream would never show the turn or its end
 	}
-	spec, err := s.spec(ctx, k.Tenant, session)
+	spec, err := s.find.ofSession(ctx, k.Tenant, session)
 	if err != nil {
 		return nil, err
 	}
@@ -154,22 +154,6 @@ func (s *turns) submission(ctx context.Context, method string, k store.Key, t *s
 		RollbackActive:  r.OnActive == sessionv1.OnActive_ON_ACTIVE_ROLLBACK,
 		SteerActive:     r.OnActive == sessionv1.OnActive_ON_ACTIVE_STEER,
 	}, nil
-}
-
-// spec reads the revision of the agent that a session is pinned to.
-func (s *turns) spec(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
-	if a, ok := s.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {
-		return a.Spec, s.sessions.checkAgent(a)
-	}
-	rev, err := s.Store.GetAgentRevision(ctx, tenant, session.Agent, session.AgentRevision)
-	if errors.Is(err, store.ErrNotFound) {
-		return agent.Spec{}, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_AGENT_GONE,
-			fmt.Sprintf("The session is pinned to revision %s of %s, which no longer exists. Create a new session.", session.AgentRevision, session.Agent))
-	}
-	if err != nil {
-		return agent.Spec{}, storeError(err, subject{session: session.Name})
-	}
-	return agent.Unmarshal(rev.Spec)
 }
 
 // limits combines a request's limits with the agent's and the server's

@@ -11,6 +11,7 @@ import (
 type Import struct {
 	Key
 	Agent, AgentRevision, Title string
+	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's

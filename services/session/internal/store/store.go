@@ -95,6 +95,7 @@ type Answer struct {
 type NewSession struct {
 	Key
 	Agent, AgentRevision, Title string
+	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's
@@ -204,18 +205,12 @@ const (
 	WakeJobs                   // jobs were put through this Store; it has no key, and other replicas do not get it
 )
 
-// AgentRevision is the configuration of an agent at one time.
-type AgentRevision struct {
-	Name     string // `agents/{agent}`
-	Revision string
-	Spec     []byte // opaque to the store
-}
-
 // Store keeps sessions. Its methods may be called concurrently. Times are the
 // database's own, in UTC with microseconds. A limit of 0 bounds nothing. Lists
 // of a session's resources return ErrNotFound when the session does not exist,
 // or the item after which they are to continue.
 type Store interface {
+	Agents
 	Schedules
 	Webhooks
 	Imports
@@ -248,12 +243,6 @@ type Store interface {
 	// webhook is unsent. It deletes at most limit sessions, each in a transaction of
 	// its own, as DeleteSession does; the JobDeletes are due at once.
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
-
-	// PutAgentRevision stores a revision. A revision is immutable, so storing it
-	// twice changes nothing.
-	PutAgentRevision(ctx context.Context, tenant string, a AgentRevision) error
-	// GetAgentRevision reads a revision, or ErrNotFound.
-	GetAgentRevision(ctx context.Context, tenant, name, revision string) (AgentRevision, error)
 
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound, ErrRequestIDReused, ErrTurnActive,
 	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch. A turn gets its state, create

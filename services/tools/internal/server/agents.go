@@ -19,7 +19,7 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 		check := func(field, what, name string, known []string) {
 			if !slices.Contains(known, name) {
 				resp.Faults = append(resp.Faults, &toolsv1.AgentFault{
-					Agent: a.GetAgent(), Message: fmt.Sprintf("agent %q: %s: there is no %s %q%s", a.GetAgent(), field, what, name, config.Nearest(name, known)),
+					Agent: a.GetAgent(), Field: field, Message: fmt.Sprintf("agent %q: %s: there is no %s %q%s", a.GetAgent(), field, what, name, config.Nearest(name, known)),
 				})
 			}
 		}

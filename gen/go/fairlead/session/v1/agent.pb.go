@@ -7,10 +7,12 @@
 package sessionv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -68,7 +70,16 @@ type Agent struct {
 	// tool that may change something; a name that ends in `*` for all that begin so.
 	// None: no automatic checkpoints, and files are not restored when a turn is
 	// rolled back.
-	Checkpoints   []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	Checkpoints []string `protobuf:"bytes,17,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The newest version, 1 for a new agent. 0 for an agent of the configuration file,
+	// which cannot be changed by the API.
+	Version int32 `protobuf:"varint,19,opt,name=version,proto3" json:"version,omitempty"`
+	// When the agent was created. Not set for an agent of the configuration file.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When the newest version was made. Not set for an agent of the configuration file.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// When the agent was archived: it takes no new sessions, and its sessions go on.
+	ArchiveTime   *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -208,6 +219,376 @@ func (x *Agent) GetCheckpoints() []string {
 	return nil
 }
 
+func (x *Agent) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Agent) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Agent) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
+	}
+	return nil
+}
+
+// AgentVersion is an agent as it was made at one time. It never changes.
+type AgentVersion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, as `agents/{agent}/versions/{version}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The number: 1, 2, 3 …
+	Version int32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The revision: a digest of the spec. Versions with the same spec have the same one.
+	Revision string `protobuf:"bytes,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The spec.
+	Spec *AgentSpec `protobuf:"bytes,4,opt,name=spec,proto3" json:"spec,omitempty"`
+	// When the version was made.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// The user who made it.
+	User string `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	// The version whose spec a rollback copied; 0 for a version with a spec of its own.
+	RestoredFrom  int32 `protobuf:"varint,7,opt,name=restored_from,json=restoredFrom,proto3" json:"restored_from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentVersion) Reset() {
+	*x = AgentVersion{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentVersion) ProtoMessage() {}
+
+func (x *AgentVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentVersion.ProtoReflect.Descriptor instead.
+func (*AgentVersion) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentVersion) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AgentVersion) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *AgentVersion) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *AgentVersion) GetSpec() *AgentSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *AgentVersion) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *AgentVersion) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *AgentVersion) GetRestoredFrom() int32 {
+	if x != nil {
+		return x.RestoredFrom
+	}
+	return 0
+}
+
+// AgentSpec is everything that an agent is made of. A field that is not set takes the
+// server's default. The rules are those of an agent of the configuration file.
+type AgentSpec struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the agent is for, in a sentence.
+	Description string `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
+	// The model, as `provider:model`; empty: the server's default model.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// The system prompt.
+	Prompt string `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// The names of the tools that the agent may ask for.
+	Tools []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	// The permission profile that decides on the agent's calls, such as `full`,
+	// `read-only` or `ask-writes`. Required.
+	Profile string `protobuf:"bytes,5,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The agent's first message in a new session.
+	Greeting string `protobuf:"bytes,6,opt,name=greeting,proto3" json:"greeting,omitempty"`
+	// How the agent says how its work went: `none` (the default), `tool` or `header`.
+	Verdict string `protobuf:"bytes,7,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// The JSON Schema (2020-12) of the structured output that the agent must return, as
+	// JSON text; empty: none.
+	OutputSchemaJson string `protobuf:"bytes,8,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
+	// A shell command that runs in the workspace before the conversation is compacted;
+	// its output is kept in the summary.
+	PreCompaction string `protobuf:"bytes,9,opt,name=pre_compaction,json=preCompaction,proto3" json:"pre_compaction,omitempty"`
+	// The tools before whose calls a step makes a checkpoint; not set: the server's list.
+	Checkpoints *AgentCheckpoints `protobuf:"bytes,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// What the agent's commands may reach, within what the sandbox's operator allows;
+	// none: no network.
+	Network []*AgentNetworkRule `protobuf:"bytes,11,rep,name=network,proto3" json:"network,omitempty"`
+	// What bounds the workspace and the commands, below the sandbox's operator's limits.
+	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Mounts of the sandbox's operator that sessions of the agent ask for, by name.
+	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The Git repositories that a session of the agent begins with.
+	Repositories []*AgentRepository `protobuf:"bytes,14,rep,name=repositories,proto3" json:"repositories,omitempty"`
+	// The most model calls of a turn; 0: the server's default.
+	MaxSteps int32 `protobuf:"varint,15,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
+	// The most time of a turn, WAITING and QUEUED not counted.
+	MaxWallTime *durationpb.Duration `protobuf:"bytes,16,opt,name=max_wall_time,json=maxWallTime,proto3" json:"max_wall_time,omitempty"`
+	// The most output tokens of a turn; 0: the server's default.
+	MaxOutputTokens int64 `protobuf:"varint,17,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AgentSpec) Reset() {
+	*x = AgentSpec{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentSpec) ProtoMessage() {}
+
+func (x *AgentSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentSpec.ProtoReflect.Descriptor instead.
+func (*AgentSpec) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentSpec) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetGreeting() string {
+	if x != nil {
+		return x.Greeting
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetOutputSchemaJson() string {
+	if x != nil {
+		return x.OutputSchemaJson
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetPreCompaction() string {
+	if x != nil {
+		return x.PreCompaction
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetCheckpoints() *AgentCheckpoints {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetNetwork() []*AgentNetworkRule {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetLimits() *AgentLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetMounts() []string {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetRepositories() []*AgentRepository {
+	if x != nil {
+		return x.Repositories
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetMaxSteps() int32 {
+	if x != nil {
+		return x.MaxSteps
+	}
+	return 0
+}
+
+func (x *AgentSpec) GetMaxWallTime() *durationpb.Duration {
+	if x != nil {
+		return x.MaxWallTime
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetMaxOutputTokens() int64 {
+	if x != nil {
+		return x.MaxOutputTokens
+	}
+	return 0
+}
+
+// AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
+type AgentCheckpoints struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names, prefixes such as `mcp__files__*`, or `*` for every tool that may change
+	// something. None: no automatic checkpoints.
+	Tools         []string `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentCheckpoints) Reset() {
+	*x = AgentCheckpoints{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentCheckpoints) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentCheckpoints) ProtoMessage() {}
+
+func (x *AgentCheckpoints) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentCheckpoints.ProtoReflect.Descriptor instead.
+func (*AgentCheckpoints) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AgentCheckpoints) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // AgentLimits bound the workspace of an agent's session and all that runs in it.
 // Zero takes the operator's limit.
 type AgentLimits struct {
@@ -242,7 +623,7 @@ type AgentLimits struct {
 
 func (x *AgentLimits) Reset() {
 	*x = AgentLimits{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +635,7 @@ func (x *AgentLimits) String() string {
 func (*AgentLimits) ProtoMessage() {}
 
 func (x *AgentLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +648,7 @@ func (x *AgentLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentLimits.ProtoReflect.Descriptor instead.
 func (*AgentLimits) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AgentLimits) GetMemoryBytes() int64 {
@@ -374,7 +755,7 @@ type AgentRepository struct {
 
 func (x *AgentRepository) Reset() {
 	*x = AgentRepository{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +767,7 @@ func (x *AgentRepository) String() string {
 func (*AgentRepository) ProtoMessage() {}
 
 func (x *AgentRepository) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +780,7 @@ func (x *AgentRepository) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentRepository.ProtoReflect.Descriptor instead.
 func (*AgentRepository) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AgentRepository) GetUrl() string {
@@ -471,7 +852,7 @@ type AgentNetworkRule struct {
 
 func (x *AgentNetworkRule) Reset() {
 	*x = AgentNetworkRule{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +864,7 @@ func (x *AgentNetworkRule) String() string {
 func (*AgentNetworkRule) ProtoMessage() {}
 
 func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +877,7 @@ func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
 func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AgentNetworkRule) GetName() string {
@@ -552,7 +933,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xda\x04\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xad\x06\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -568,9 +949,47 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12\x16\n" +
 	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
 	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
-	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints:6\xeaA3\n" +
+	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\x12\x18\n" +
+	"\aversion\x18\x13 \x01(\x05R\aversion\x12;\n" +
+	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12=\n" +
+	"\farchive_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime:6\xeaA3\n" +
 	"\x12fairlead.dev/Agent\x12\x0eagents/{agent}*\x06agents2\x05agentJ\x04\b\n" +
-	"\x10\v\"\xb4\x03\n" +
+	"\x10\v\"\xe2\x02\n" +
+	"\fAgentVersion\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x05R\aversion\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\tR\brevision\x122\n" +
+	"\x04spec\x18\x04 \x01(\v2\x1e.fairlead.session.v1.AgentSpecR\x04spec\x12;\n" +
+	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x12\n" +
+	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
+	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x80\a\n" +
+	"\tAgentSpec\x12*\n" +
+	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
+	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
+	"\x06prompt\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x06prompt\x12*\n" +
+	"\x05tools\x18\x04 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\b\x18\x01\"\ar\x05\x10\x01(\x80\x02R\x05tools\x127\n" +
+	"\aprofile\x18\x05 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\aprofile\x12%\n" +
+	"\bgreeting\x18\x06 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\bgreeting\x12!\n" +
+	"\averdict\x18\a \x01(\tB\a\xbaH\x04r\x02(\x10R\averdict\x127\n" +
+	"\x12output_schema_json\x18\b \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x10outputSchemaJson\x120\n" +
+	"\x0epre_compaction\x18\t \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\rpreCompaction\x12G\n" +
+	"\vcheckpoints\x18\n" +
+	" \x01(\v2%.fairlead.session.v1.AgentCheckpointsR\vcheckpoints\x12J\n" +
+	"\anetwork\x18\v \x03(\v2%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\anetwork\x128\n" +
+	"\x06limits\x18\f \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12 \n" +
+	"\x06mounts\x18\r \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12R\n" +
+	"\frepositories\x18\x0e \x03(\v2$.fairlead.session.v1.AgentRepositoryB\b\xbaH\x05\x92\x01\x02\x10 R\frepositories\x12'\n" +
+	"\tmax_steps\x18\x0f \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bmaxSteps\x12G\n" +
+	"\rmax_wall_time\x18\x10 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\vmaxWallTime\x123\n" +
+	"\x11max_output_tokens\x18\x11 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fmaxOutputTokens\"3\n" +
+	"\x10AgentCheckpoints\x12\x1f\n" +
+	"\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\x05tools\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +
 	"\fmemory_bytes\x18\x01 \x01(\x03R\vmemoryBytes\x12\x1c\n" +
 	"\tprocesses\x18\x02 \x01(\x05R\tprocesses\x12\x1d\n" +
@@ -619,25 +1038,39 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
-	(*Agent)(nil),               // 0: fairlead.session.v1.Agent
-	(*AgentLimits)(nil),         // 1: fairlead.session.v1.AgentLimits
-	(*AgentRepository)(nil),     // 2: fairlead.session.v1.AgentRepository
-	(*AgentNetworkRule)(nil),    // 3: fairlead.session.v1.AgentNetworkRule
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*Agent)(nil),                 // 0: fairlead.session.v1.Agent
+	(*AgentVersion)(nil),          // 1: fairlead.session.v1.AgentVersion
+	(*AgentSpec)(nil),             // 2: fairlead.session.v1.AgentSpec
+	(*AgentCheckpoints)(nil),      // 3: fairlead.session.v1.AgentCheckpoints
+	(*AgentLimits)(nil),           // 4: fairlead.session.v1.AgentLimits
+	(*AgentRepository)(nil),       // 5: fairlead.session.v1.AgentRepository
+	(*AgentNetworkRule)(nil),      // 6: fairlead.session.v1.AgentNetworkRule
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	3, // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	1, // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	2, // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	4, // 3: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	4, // 4: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	4,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
+	5,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	7,  // 3: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	7,  // 4: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 5: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
+	2,  // 6: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
+	7,  // 7: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
+	3,  // 8: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
+	6,  // 9: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	4,  // 10: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
+	5,  // 11: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
+	8,  // 12: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
+	8,  // 13: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	8,  // 14: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -651,7 +1084,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -123,7 +123,9 @@ type ListAgentsRequest struct {
 	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Also lists archived agents.
+	ShowArchived  bool `protobuf:"varint,3,opt,name=show_archived,json=showArchived,proto3" json:"show_archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +172,13 @@ func (x *ListAgentsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListAgentsRequest) GetShowArchived() bool {
+	if x != nil {
+		return x.ShowArchived
+	}
+	return false
 }
 
 // ListAgentsResponse is a page of agents.
@@ -227,6 +236,676 @@ func (x *ListAgentsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// CreateAgentRequest asks for an agent.
+type CreateAgentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent's id, to be chosen by the caller; made by the server when empty.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// The spec of version 1.
+	Spec *AgentSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAgentRequest) Reset() {
+	*x = CreateAgentRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAgentRequest) ProtoMessage() {}
+
+func (x *CreateAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAgentRequest.ProtoReflect.Descriptor instead.
+func (*CreateAgentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CreateAgentRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *CreateAgentRequest) GetSpec() *AgentSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *CreateAgentRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// CreateAgentResponse contains the agent.
+type CreateAgentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent.
+	Agent         *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateAgentResponse) Reset() {
+	*x = CreateAgentResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateAgentResponse) ProtoMessage() {}
+
+func (x *CreateAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateAgentResponse.ProtoReflect.Descriptor instead.
+func (*CreateAgentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CreateAgentResponse) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+// UpdateAgentRequest asks for a new version.
+type UpdateAgentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent, as `agents/{agent}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The whole new spec: what it leaves out takes its default.
+	Spec *AgentSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The newest version that the caller knows. Required.
+	ExpectedVersion int32 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateAgentRequest) Reset() {
+	*x = UpdateAgentRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateAgentRequest) ProtoMessage() {}
+
+func (x *UpdateAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateAgentRequest.ProtoReflect.Descriptor instead.
+func (*UpdateAgentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateAgentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateAgentRequest) GetSpec() *AgentSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *UpdateAgentRequest) GetExpectedVersion() int32 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *UpdateAgentRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// UpdateAgentResponse contains the agent.
+type UpdateAgentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent at its new version.
+	Agent         *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateAgentResponse) Reset() {
+	*x = UpdateAgentResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateAgentResponse) ProtoMessage() {}
+
+func (x *UpdateAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateAgentResponse.ProtoReflect.Descriptor instead.
+func (*UpdateAgentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpdateAgentResponse) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+// RollbackAgentRequest names the version to go back to.
+type RollbackAgentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent, as `agents/{agent}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The version whose spec the new version gets.
+	Version int32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The newest version that the caller knows. Required.
+	ExpectedVersion int32 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackAgentRequest) Reset() {
+	*x = RollbackAgentRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackAgentRequest) ProtoMessage() {}
+
+func (x *RollbackAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackAgentRequest.ProtoReflect.Descriptor instead.
+func (*RollbackAgentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RollbackAgentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RollbackAgentRequest) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RollbackAgentRequest) GetExpectedVersion() int32 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *RollbackAgentRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RollbackAgentResponse contains the agent.
+type RollbackAgentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent at its new version.
+	Agent         *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackAgentResponse) Reset() {
+	*x = RollbackAgentResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackAgentResponse) ProtoMessage() {}
+
+func (x *RollbackAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackAgentResponse.ProtoReflect.Descriptor instead.
+func (*RollbackAgentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RollbackAgentResponse) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+// ArchiveAgentRequest asks to archive an agent, or to bring it back.
+type ArchiveAgentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent, as `agents/{agent}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Brings an archived agent back instead.
+	Undo bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveAgentRequest) Reset() {
+	*x = ArchiveAgentRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveAgentRequest) ProtoMessage() {}
+
+func (x *ArchiveAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveAgentRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveAgentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ArchiveAgentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchiveAgentRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *ArchiveAgentRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ArchiveAgentResponse contains the agent.
+type ArchiveAgentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent.
+	Agent         *Agent `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveAgentResponse) Reset() {
+	*x = ArchiveAgentResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveAgentResponse) ProtoMessage() {}
+
+func (x *ArchiveAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveAgentResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveAgentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ArchiveAgentResponse) GetAgent() *Agent {
+	if x != nil {
+		return x.Agent
+	}
+	return nil
+}
+
+// GetAgentVersionRequest names a version.
+type GetAgentVersionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version, as `agents/{agent}/versions/{version}`.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAgentVersionRequest) Reset() {
+	*x = GetAgentVersionRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAgentVersionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAgentVersionRequest) ProtoMessage() {}
+
+func (x *GetAgentVersionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAgentVersionRequest.ProtoReflect.Descriptor instead.
+func (*GetAgentVersionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetAgentVersionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// GetAgentVersionResponse contains the version.
+type GetAgentVersionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version.
+	Version       *AgentVersion `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAgentVersionResponse) Reset() {
+	*x = GetAgentVersionResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAgentVersionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAgentVersionResponse) ProtoMessage() {}
+
+func (x *GetAgentVersionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAgentVersionResponse.ProtoReflect.Descriptor instead.
+func (*GetAgentVersionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetAgentVersionResponse) GetVersion() *AgentVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+// ListAgentVersionsRequest asks for a page of versions.
+type ListAgentVersionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent, as `agents/{agent}`.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The most versions to return: 0 means 50; above 1000 means 1000. A page also
+	// ends at about 1 MiB; the last one is the one without next_page_token.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAgentVersionsRequest) Reset() {
+	*x = ListAgentVersionsRequest{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAgentVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAgentVersionsRequest) ProtoMessage() {}
+
+func (x *ListAgentVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAgentVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListAgentVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListAgentVersionsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListAgentVersionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAgentVersionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListAgentVersionsResponse is a page of versions.
+type ListAgentVersionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The versions.
+	Versions []*AgentVersion `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// Where the next page begins; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAgentVersionsResponse) Reset() {
+	*x = ListAgentVersionsResponse{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAgentVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAgentVersionsResponse) ProtoMessage() {}
+
+func (x *ListAgentVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAgentVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListAgentVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListAgentVersionsResponse) GetVersions() []*AgentVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListAgentVersionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // GetCapabilitiesRequest asks what the server can do.
 type GetCapabilitiesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -236,7 +915,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -248,7 +927,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -261,7 +940,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{16}
 }
 
 // GetCapabilitiesResponse describes what the server can do.
@@ -286,7 +965,7 @@ type GetCapabilitiesResponse struct {
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -298,7 +977,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -311,7 +990,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetCapabilitiesResponse) GetVersion() string {
@@ -370,7 +1049,7 @@ type SandboxCapabilities struct {
 
 func (x *SandboxCapabilities) Reset() {
 	*x = SandboxCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +1061,7 @@ func (x *SandboxCapabilities) String() string {
 func (*SandboxCapabilities) ProtoMessage() {}
 
 func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +1074,7 @@ func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxCapabilities.ProtoReflect.Descriptor instead.
 func (*SandboxCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SandboxCapabilities) GetLevel() string {
@@ -441,13 +1120,56 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x0fGetAgentRequest\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\"D\n" +
 	"\x10GetAgentResponse\x120\n" +
-	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"b\n" +
+	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"\x87\x01\n" +
 	"\x11ListAgentsRequest\x12$\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"p\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12#\n" +
+	"\rshow_archived\x18\x03 \x01(\bR\fshowArchived\"p\n" +
 	"\x12ListAgentsResponse\x122\n" +
 	"\x06agents\x18\x01 \x03(\v2\x1a.fairlead.session.v1.AgentR\x06agents\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc3\x01\n" +
+	"\x12CreateAgentRequest\x12;\n" +
+	"\bagent_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b2\x19^$|^[a-z][a-z0-9-]{0,62}$R\aagentId\x12:\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"G\n" +
+	"\x13CreateAgentResponse\x120\n" +
+	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"\xf4\x01\n" +
+	"\x12UpdateAgentRequest\x128\n" +
+	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\x12:\n" +
+	"\x04spec\x18\x02 \x01(\v2\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x122\n" +
+	"\x10expected_version\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01R\x0fexpectedVersion\x124\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"G\n" +
+	"\x13UpdateAgentResponse\x120\n" +
+	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"\xdd\x01\n" +
+	"\x14RollbackAgentRequest\x128\n" +
+	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\x12!\n" +
+	"\aversion\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01R\aversion\x122\n" +
+	"\x10expected_version\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x01R\x0fexpectedVersion\x124\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"I\n" +
+	"\x15RollbackAgentResponse\x120\n" +
+	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"\x99\x01\n" +
+	"\x13ArchiveAgentRequest\x128\n" +
+	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\x12\x12\n" +
+	"\x04undo\x18\x02 \x01(\bR\x04undo\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"H\n" +
+	"\x14ArchiveAgentResponse\x120\n" +
+	"\x05agent\x18\x01 \x01(\v2\x1a.fairlead.session.v1.AgentR\x05agent\"k\n" +
+	"\x16GetAgentVersionRequest\x12Q\n" +
+	"\x04name\x18\x01 \x01(\tB=\xbaH:r826^agents/[a-z][a-z0-9-]{0,62}/versions/[1-9][0-9]{0,8}$R\x04name\"V\n" +
+	"\x17GetAgentVersionResponse\x12;\n" +
+	"\aversion\x18\x01 \x01(\v2!.fairlead.session.v1.AgentVersionR\aversion\"\xa7\x01\n" +
+	"\x18ListAgentVersionsRequest\x12<\n" +
+	"\x06parent\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x06parent\x12$\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x82\x01\n" +
+	"\x19ListAgentVersionsResponse\x12=\n" +
+	"\bversions\x18\x01 \x03(\v2!.fairlead.session.v1.AgentVersionR\bversions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x18\n" +
 	"\x16GetCapabilitiesRequest\"\xe5\x01\n" +
 	"\x17GetCapabilitiesResponse\x12\x18\n" +
@@ -461,9 +1183,16 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +
 	"\bincludes\x18\x03 \x03(\tR\bincludes\x12\x18\n" +
 	"\anetwork\x18\x04 \x01(\tR\anetwork\x12'\n" +
-	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota2\xc2\x03\n" +
+	"\x0fworkspace_quota\x18\x05 \x01(\tR\x0eworkspaceQuota2\xb4\v\n" +
 	"\fAgentService\x12\x8e\x01\n" +
-	"\bGetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\x1cb\x05agent\x12\x13/v1/{name=agents/*}\x12\x84\x01\n" +
+	"\bGetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\x1cb\x05agent\x12\x13/v1/{name=agents/*}\x12\x95\x01\n" +
+	"\vCreateAgent\x12'.fairlead.session.v1.CreateAgentRequest\x1a(.fairlead.session.v1.CreateAgentResponse\"3\xc2\xd5\x18\x10\b\x03\x12\fagents.write\x82\xd3\xe4\x93\x02\x19:\x04specb\x05agent\"\n" +
+	"/v1/agents\x12\x9e\x01\n" +
+	"\vUpdateAgent\x12'.fairlead.session.v1.UpdateAgentRequest\x1a(.fairlead.session.v1.UpdateAgentResponse\"<\xc2\xd5\x18\x10\b\x03\x12\fagents.write\x82\xd3\xe4\x93\x02\":\x04specb\x05agent\x1a\x13/v1/{name=agents/*}\x12\xaa\x01\n" +
+	"\rRollbackAgent\x12).fairlead.session.v1.RollbackAgentRequest\x1a*.fairlead.session.v1.RollbackAgentResponse\"B\xc2\xd5\x18\x10\b\x03\x12\fagents.write\x82\xd3\xe4\x93\x02(:\x01*b\x05agent\"\x1c/v1/{name=agents/*}:rollback\x12\xa6\x01\n" +
+	"\fArchiveAgent\x12(.fairlead.session.v1.ArchiveAgentRequest\x1a).fairlead.session.v1.ArchiveAgentResponse\"A\xc2\xd5\x18\x10\b\x03\x12\fagents.write\x82\xd3\xe4\x93\x02':\x01*b\x05agent\"\x1b/v1/{name=agents/*}:archive\x12\xb0\x01\n" +
+	"\x0fGetAgentVersion\x12+.fairlead.session.v1.GetAgentVersionRequest\x1a,.fairlead.session.v1.GetAgentVersionResponse\"B\xc2\xd5\x18\x0f\b\x03\x12\vagents.read\x82\xd3\xe4\x93\x02)b\aversion\x12\x1e/v1/{name=agents/*/versions/*}\x12\xad\x01\n" +
+	"\x11ListAgentVersions\x12-.fairlead.session.v1.ListAgentVersionsRequest\x1a..fairlead.session.v1.ListAgentVersionsResponse\"9\xc2\xd5\x18\x0f\b\x03\x12\vagents.read\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=agents/*}/versions\x12\x84\x01\n" +
 	"\n" +
 	"ListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\b\x01\x12\vagents.read\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/v1/agents\x12\x99\x01\n" +
@@ -481,32 +1210,66 @@ func file_fairlead_session_v1_agent_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_fairlead_session_v1_agent_service_proto_goTypes = []any{
-	(*GetAgentRequest)(nil),         // 0: fairlead.session.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),        // 1: fairlead.session.v1.GetAgentResponse
-	(*ListAgentsRequest)(nil),       // 2: fairlead.session.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),      // 3: fairlead.session.v1.ListAgentsResponse
-	(*GetCapabilitiesRequest)(nil),  // 4: fairlead.session.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil), // 5: fairlead.session.v1.GetCapabilitiesResponse
-	(*SandboxCapabilities)(nil),     // 6: fairlead.session.v1.SandboxCapabilities
-	(*Agent)(nil),                   // 7: fairlead.session.v1.Agent
+	(*GetAgentRequest)(nil),           // 0: fairlead.session.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),          // 1: fairlead.session.v1.GetAgentResponse
+	(*ListAgentsRequest)(nil),         // 2: fairlead.session.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),        // 3: fairlead.session.v1.ListAgentsResponse
+	(*CreateAgentRequest)(nil),        // 4: fairlead.session.v1.CreateAgentRequest
+	(*CreateAgentResponse)(nil),       // 5: fairlead.session.v1.CreateAgentResponse
+	(*UpdateAgentRequest)(nil),        // 6: fairlead.session.v1.UpdateAgentRequest
+	(*UpdateAgentResponse)(nil),       // 7: fairlead.session.v1.UpdateAgentResponse
+	(*RollbackAgentRequest)(nil),      // 8: fairlead.session.v1.RollbackAgentRequest
+	(*RollbackAgentResponse)(nil),     // 9: fairlead.session.v1.RollbackAgentResponse
+	(*ArchiveAgentRequest)(nil),       // 10: fairlead.session.v1.ArchiveAgentRequest
+	(*ArchiveAgentResponse)(nil),      // 11: fairlead.session.v1.ArchiveAgentResponse
+	(*GetAgentVersionRequest)(nil),    // 12: fairlead.session.v1.GetAgentVersionRequest
+	(*GetAgentVersionResponse)(nil),   // 13: fairlead.session.v1.GetAgentVersionResponse
+	(*ListAgentVersionsRequest)(nil),  // 14: fairlead.session.v1.ListAgentVersionsRequest
+	(*ListAgentVersionsResponse)(nil), // 15: fairlead.session.v1.ListAgentVersionsResponse
+	(*GetCapabilitiesRequest)(nil),    // 16: fairlead.session.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil),   // 17: fairlead.session.v1.GetCapabilitiesResponse
+	(*SandboxCapabilities)(nil),       // 18: fairlead.session.v1.SandboxCapabilities
+	(*Agent)(nil),                     // 19: fairlead.session.v1.Agent
+	(*AgentSpec)(nil),                 // 20: fairlead.session.v1.AgentSpec
+	(*AgentVersion)(nil),              // 21: fairlead.session.v1.AgentVersion
 }
 var file_fairlead_session_v1_agent_service_proto_depIdxs = []int32{
-	7, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	7, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
-	6, // 2: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
-	0, // 3: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
-	2, // 4: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
-	4, // 5: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
-	1, // 6: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
-	3, // 7: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
-	5, // 8: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	19, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	19, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
+	20, // 2: fairlead.session.v1.CreateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	19, // 3: fairlead.session.v1.CreateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	20, // 4: fairlead.session.v1.UpdateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	19, // 5: fairlead.session.v1.UpdateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	19, // 6: fairlead.session.v1.RollbackAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	19, // 7: fairlead.session.v1.ArchiveAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	21, // 8: fairlead.session.v1.GetAgentVersionResponse.version:type_name -> fairlead.session.v1.AgentVersion
+	21, // 9: fairlead.session.v1.ListAgentVersionsResponse.versions:type_name -> fairlead.session.v1.AgentVersion
+	18, // 10: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
+	0,  // 11: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
+	4,  // 12: fairlead.session.v1.AgentService.CreateAgent:input_type -> fairlead.session.v1.CreateAgentRequest
+	6,  // 13: fairlead.session.v1.AgentService.UpdateAgent:input_type -> fairlead.session.v1.UpdateAgentRequest
+	8,  // 14: fairlead.session.v1.AgentService.RollbackAgent:input_type -> fairlead.session.v1.RollbackAgentRequest
+	10, // 15: fairlead.session.v1.AgentService.ArchiveAgent:input_type -> fairlead.session.v1.ArchiveAgentRequest
+	12, // 16: fairlead.session.v1.AgentService.GetAgentVersion:input_type -> fairlead.session.v1.GetAgentVersionRequest
+	14, // 17: fairlead.session.v1.AgentService.ListAgentVersions:input_type -> fairlead.session.v1.ListAgentVersionsRequest
+	2,  // 18: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
+	16, // 19: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
+	1,  // 20: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
+	5,  // 21: fairlead.session.v1.AgentService.CreateAgent:output_type -> fairlead.session.v1.CreateAgentResponse
+	7,  // 22: fairlead.session.v1.AgentService.UpdateAgent:output_type -> fairlead.session.v1.UpdateAgentResponse
+	9,  // 23: fairlead.session.v1.AgentService.RollbackAgent:output_type -> fairlead.session.v1.RollbackAgentResponse
+	11, // 24: fairlead.session.v1.AgentService.ArchiveAgent:output_type -> fairlead.session.v1.ArchiveAgentResponse
+	13, // 25: fairlead.session.v1.AgentService.GetAgentVersion:output_type -> fairlead.session.v1.GetAgentVersionResponse
+	15, // 26: fairlead.session.v1.AgentService.ListAgentVersions:output_type -> fairlead.session.v1.ListAgentVersionsResponse
+	3,  // 27: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
+	17, // 28: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
+	20, // [20:29] is the sub-list for method output_type
+	11, // [11:20] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_service_proto_init() }
@@ -521,7 +1284,7 @@ func file_fairlead_session_v1_agent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_service_proto_rawDesc), len(file_fairlead_session_v1_agent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,19 +19,47 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AgentService_GetAgent_FullMethodName        = "/fairlead.session.v1.AgentService/GetAgent"
-	AgentService_ListAgents_FullMethodName      = "/fairlead.session.v1.AgentService/ListAgents"
-	AgentService_GetCapabilities_FullMethodName = "/fairlead.session.v1.AgentService/GetCapabilities"
+	AgentService_GetAgent_FullMethodName          = "/fairlead.session.v1.AgentService/GetAgent"
+	AgentService_CreateAgent_FullMethodName       = "/fairlead.session.v1.AgentService/CreateAgent"
+	AgentService_UpdateAgent_FullMethodName       = "/fairlead.session.v1.AgentService/UpdateAgent"
+	AgentService_RollbackAgent_FullMethodName     = "/fairlead.session.v1.AgentService/RollbackAgent"
+	AgentService_ArchiveAgent_FullMethodName      = "/fairlead.session.v1.AgentService/ArchiveAgent"
+	AgentService_GetAgentVersion_FullMethodName   = "/fairlead.session.v1.AgentService/GetAgentVersion"
+	AgentService_ListAgentVersions_FullMethodName = "/fairlead.session.v1.AgentService/ListAgentVersions"
+	AgentService_ListAgents_FullMethodName        = "/fairlead.session.v1.AgentService/ListAgents"
+	AgentService_GetCapabilities_FullMethodName   = "/fairlead.session.v1.AgentService/GetCapabilities"
 )
 
 // AgentServiceClient is the client API for AgentService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AgentService lists the agents and what the server can do.
+// AgentService makes, changes and lists agents, and reports what the server can do.
+//
+// The agents of the configuration file are here, too. They cannot be changed
+// (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+// Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+// SessionService.
 type AgentServiceClient interface {
 	// GetAgent reads an agent.
 	GetAgent(ctx context.Context, in *GetAgentRequest, opts ...grpc.CallOption) (*GetAgentResponse, error)
+	// CreateAgent creates an agent with the version 1. A spec that breaks a rule is
+	// INVALID_ARGUMENT with the name of the field, and creates nothing.
+	CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error)
+	// UpdateAgent makes a new version, for new sessions. Sessions keep the version that
+	// they began with. If the newest version is not the expected one any more, the
+	// answer is ABORTED with reason VERSION_CONFLICT.
+	UpdateAgent(ctx context.Context, in *UpdateAgentRequest, opts ...grpc.CallOption) (*UpdateAgentResponse, error)
+	// RollbackAgent makes a new version with the spec of an earlier one.
+	RollbackAgent(ctx context.Context, in *RollbackAgentRequest, opts ...grpc.CallOption) (*RollbackAgentResponse, error)
+	// ArchiveAgent archives an agent: it takes no new sessions and no new versions. Its
+	// sessions go on, and its versions stay.
+	ArchiveAgent(ctx context.Context, in *ArchiveAgentRequest, opts ...grpc.CallOption) (*ArchiveAgentResponse, error)
+	// GetAgentVersion reads a version with its spec. An agent of the configuration file
+	// has no versions.
+	GetAgentVersion(ctx context.Context, in *GetAgentVersionRequest, opts ...grpc.CallOption) (*GetAgentVersionResponse, error)
+	// ListAgentVersions lists an agent's versions, the newest first.
+	ListAgentVersions(ctx context.Context, in *ListAgentVersionsRequest, opts ...grpc.CallOption) (*ListAgentVersionsResponse, error)
 	// ListAgents lists the agents by name.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
 	// GetCapabilities returns what this server can do: its models and the level of
@@ -51,6 +79,66 @@ func (c *agentServiceClient) GetAgent(ctx context.Context, in *GetAgentRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetAgentResponse)
 	err := c.cc.Invoke(ctx, AgentService_GetAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) CreateAgent(ctx context.Context, in *CreateAgentRequest, opts ...grpc.CallOption) (*CreateAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateAgentResponse)
+	err := c.cc.Invoke(ctx, AgentService_CreateAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) UpdateAgent(ctx context.Context, in *UpdateAgentRequest, opts ...grpc.CallOption) (*UpdateAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateAgentResponse)
+	err := c.cc.Invoke(ctx, AgentService_UpdateAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) RollbackAgent(ctx context.Context, in *RollbackAgentRequest, opts ...grpc.CallOption) (*RollbackAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RollbackAgentResponse)
+	err := c.cc.Invoke(ctx, AgentService_RollbackAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) ArchiveAgent(ctx context.Context, in *ArchiveAgentRequest, opts ...grpc.CallOption) (*ArchiveAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArchiveAgentResponse)
+	err := c.cc.Invoke(ctx, AgentService_ArchiveAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) GetAgentVersion(ctx context.Context, in *GetAgentVersionRequest, opts ...grpc.CallOption) (*GetAgentVersionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetAgentVersionResponse)
+	err := c.cc.Invoke(ctx, AgentService_GetAgentVersion_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) ListAgentVersions(ctx context.Context, in *ListAgentVersionsRequest, opts ...grpc.CallOption) (*ListAgentVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAgentVersionsResponse)
+	err := c.cc.Invoke(ctx, AgentService_ListAgentVersions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +169,32 @@ func (c *agentServiceClient) GetCapabilities(ctx context.Context, in *GetCapabil
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
 //
-// AgentService lists the agents and what the server can do.
+// AgentService makes, changes and lists agents, and reports what the server can do.
+//
+// The agents of the configuration file are here, too. They cannot be changed
+// (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+// Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+// SessionService.
 type AgentServiceServer interface {
 	// GetAgent reads an agent.
 	GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error)
+	// CreateAgent creates an agent with the version 1. A spec that breaks a rule is
+	// INVALID_ARGUMENT with the name of the field, and creates nothing.
+	CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error)
+	// UpdateAgent makes a new version, for new sessions. Sessions keep the version that
+	// they began with. If the newest version is not the expected one any more, the
+	// answer is ABORTED with reason VERSION_CONFLICT.
+	UpdateAgent(context.Context, *UpdateAgentRequest) (*UpdateAgentResponse, error)
+	// RollbackAgent makes a new version with the spec of an earlier one.
+	RollbackAgent(context.Context, *RollbackAgentRequest) (*RollbackAgentResponse, error)
+	// ArchiveAgent archives an agent: it takes no new sessions and no new versions. Its
+	// sessions go on, and its versions stay.
+	ArchiveAgent(context.Context, *ArchiveAgentRequest) (*ArchiveAgentResponse, error)
+	// GetAgentVersion reads a version with its spec. An agent of the configuration file
+	// has no versions.
+	GetAgentVersion(context.Context, *GetAgentVersionRequest) (*GetAgentVersionResponse, error)
+	// ListAgentVersions lists an agent's versions, the newest first.
+	ListAgentVersions(context.Context, *ListAgentVersionsRequest) (*ListAgentVersionsResponse, error)
 	// ListAgents lists the agents by name.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
 	// GetCapabilities returns what this server can do: its models and the level of
@@ -102,6 +212,24 @@ type UnimplementedAgentServiceServer struct{}
 
 func (UnimplementedAgentServiceServer) GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) CreateAgent(context.Context, *CreateAgentRequest) (*CreateAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) UpdateAgent(context.Context, *UpdateAgentRequest) (*UpdateAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) RollbackAgent(context.Context, *RollbackAgentRequest) (*RollbackAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollbackAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) ArchiveAgent(context.Context, *ArchiveAgentRequest) (*ArchiveAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ArchiveAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) GetAgentVersion(context.Context, *GetAgentVersionRequest) (*GetAgentVersionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetAgentVersion not implemented")
+}
+func (UnimplementedAgentServiceServer) ListAgentVersions(context.Context, *ListAgentVersionsRequest) (*ListAgentVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAgentVersions not implemented")
 }
 func (UnimplementedAgentServiceServer) ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAgents not implemented")
@@ -144,6 +272,114 @@ func _AgentService_GetAgent_Handler(srv interface{}, ctx context.Context, dec fu
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AgentServiceServer).GetAgent(ctx, req.(*GetAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_CreateAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).CreateAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_CreateAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).CreateAgent(ctx, req.(*CreateAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_UpdateAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).UpdateAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_UpdateAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).UpdateAgent(ctx, req.(*UpdateAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_RollbackAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).RollbackAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_RollbackAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).RollbackAgent(ctx, req.(*RollbackAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_ArchiveAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArchiveAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).ArchiveAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_ArchiveAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).ArchiveAgent(ctx, req.(*ArchiveAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_GetAgentVersion_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetAgentVersionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).GetAgentVersion(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_GetAgentVersion_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).GetAgentVersion(ctx, req.(*GetAgentVersionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_ListAgentVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAgentVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).ListAgentVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_ListAgentVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).ListAgentVersions(ctx, req.(*ListAgentVersionsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -194,6 +430,30 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetAgent",
 			Handler:    _AgentService_GetAgent_Handler,
+		},
+		{
+			MethodName: "CreateAgent",
+			Handler:    _AgentService_CreateAgent_Handler,
+		},
+		{
+			MethodName: "UpdateAgent",
+			Handler:    _AgentService_UpdateAgent_Handler,
+		},
+		{
+			MethodName: "RollbackAgent",
+			Handler:    _AgentService_RollbackAgent_Handler,
+		},
+		{
+			MethodName: "ArchiveAgent",
+			Handler:    _AgentService_ArchiveAgent_Handler,
+		},
+		{
+			MethodName: "GetAgentVersion",
+			Handler:    _AgentService_GetAgentVersion_Handler,
+		},
+		{
+			MethodName: "ListAgentVersions",
+			Handler:    _AgentService_ListAgentVersions_Handler,
 		},
 		{
 			MethodName: "ListAgents",

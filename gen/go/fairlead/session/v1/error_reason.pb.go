@@ -157,6 +157,17 @@ const (
 	// The node that has the session's files is lost or drained, and the files are not
 	// on another node yet.
 	ErrorReason_ERROR_REASON_NODE_LOST ErrorReason = 90
+	// The agent has another newest version than the expected one. The error's metadata
+	// has `version`, the newest one.
+	ErrorReason_ERROR_REASON_VERSION_CONFLICT ErrorReason = 100
+	// The agent is one of the configuration file, which the API does not change.
+	ErrorReason_ERROR_REASON_AGENT_READ_ONLY ErrorReason = 101
+	// It is archived.
+	ErrorReason_ERROR_REASON_ARCHIVED ErrorReason = 102
+	// There is no such version.
+	ErrorReason_ERROR_REASON_VERSION_NOT_FOUND ErrorReason = 103
+	// The spec of an agent or environment breaks a rule; the error names the field.
+	ErrorReason_ERROR_REASON_INVALID_SPEC ErrorReason = 104
 	// There is no such tenant.
 	ErrorReason_ERROR_REASON_TENANT_NOT_FOUND ErrorReason = 120
 	// There is no such user.
@@ -241,6 +252,11 @@ var (
 		88:  "ERROR_REASON_CALL_NOT_FOUND",
 		89:  "ERROR_REASON_AGENT_MISCONFIGURED",
 		90:  "ERROR_REASON_NODE_LOST",
+		100: "ERROR_REASON_VERSION_CONFLICT",
+		101: "ERROR_REASON_AGENT_READ_ONLY",
+		102: "ERROR_REASON_ARCHIVED",
+		103: "ERROR_REASON_VERSION_NOT_FOUND",
+		104: "ERROR_REASON_INVALID_SPEC",
 		120: "ERROR_REASON_TENANT_NOT_FOUND",
 		121: "ERROR_REASON_USER_NOT_FOUND",
 		122: "ERROR_REASON_KEY_NOT_FOUND",
@@ -314,6 +330,11 @@ var (
 		"ERROR_REASON_CALL_NOT_FOUND":        88,
 		"ERROR_REASON_AGENT_MISCONFIGURED":   89,
 		"ERROR_REASON_NODE_LOST":             90,
+		"ERROR_REASON_VERSION_CONFLICT":      100,
+		"ERROR_REASON_AGENT_READ_ONLY":       101,
+		"ERROR_REASON_ARCHIVED":              102,
+		"ERROR_REASON_VERSION_NOT_FOUND":     103,
+		"ERROR_REASON_INVALID_SPEC":          104,
 		"ERROR_REASON_TENANT_NOT_FOUND":      120,
 		"ERROR_REASON_USER_NOT_FOUND":        121,
 		"ERROR_REASON_KEY_NOT_FOUND":         122,
@@ -356,7 +377,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xaa\x12\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xcd\x13\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -422,6 +443,11 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_CALL_NOT_FOUND\x10X\x12$\n" +
 	" ERROR_REASON_AGENT_MISCONFIGURED\x10Y\x12\x1a\n" +
 	"\x16ERROR_REASON_NODE_LOST\x10Z\x12!\n" +
+	"\x1dERROR_REASON_VERSION_CONFLICT\x10d\x12 \n" +
+	"\x1cERROR_REASON_AGENT_READ_ONLY\x10e\x12\x19\n" +
+	"\x15ERROR_REASON_ARCHIVED\x10f\x12\"\n" +
+	"\x1eERROR_REASON_VERSION_NOT_FOUND\x10g\x12\x1d\n" +
+	"\x19ERROR_REASON_INVALID_SPEC\x10h\x12!\n" +
 	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10x\x12\x1f\n" +
 	"\x1bERROR_REASON_USER_NOT_FOUND\x10y\x12\x1e\n" +
 	"\x1aERROR_REASON_KEY_NOT_FOUND\x10z\x12\x1c\n" +

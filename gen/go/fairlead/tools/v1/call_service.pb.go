@@ -1324,7 +1324,9 @@ type AgentFault struct {
 	// The agent's id, without `agents/`.
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	// A sentence that names the agent, the field, the value and a name near it.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// The field of the agent: `tools` or `profile`.
+	Field         string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1369,6 +1371,13 @@ func (x *AgentFault) GetAgent() string {
 func (x *AgentFault) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *AgentFault) GetField() string {
+	if x != nil {
+		return x.Field
 	}
 	return ""
 }
@@ -1541,11 +1550,12 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05tools\x18\x03 \x03(\tR\x05tools\"L\n" +
 	"\x13CheckAgentsResponse\x125\n" +
-	"\x06faults\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentFaultR\x06faults\"<\n" +
+	"\x06faults\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentFaultR\x06faults\"R\n" +
 	"\n" +
 	"AgentFault\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\x88\x01\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
 	"\n" +

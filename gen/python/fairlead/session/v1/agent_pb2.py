@@ -22,11 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\"\xc4\x03\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12\x1a\n\x12output_schema_json\x18\x12 \x01(\t\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x0e\n\x06mounts\x18\r \x03(\t\x12:\n\x0crepositories\x18\x10 \x03(\x0b\x32$.fairlead.session.v1.AgentRepository\x12\x13\n\x0b\x63heckpoints\x18\x11 \x03(\t:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gentJ\x04\x08\n\x10\x0b\"\xac\x02\n\x0b\x41gentLimits\x12\x14\n\x0cmemory_bytes\x18\x01 \x01(\x03\x12\x11\n\tprocesses\x18\x02 \x01(\x05\x12\x12\n\ncpu_millis\x18\x03 \x01(\x03\x12\x12\n\nfile_bytes\x18\x04 \x01(\x03\x12\x12\n\nopen_files\x18\x05 \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\x12\x13\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x12\x17\n\x0fworkspace_bytes\x18\x08 \x01(\x03\x12\x18\n\x10workspace_inodes\x18\t \x01(\x03\x12*\n\x07timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bmax_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"k\n\x0f\x41gentRepository\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x11\n\tdirectory\x18\x03 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\x05\x12\x0e\n\x06\x62ranch\x18\x05 \x01(\t\x12\x0c\n\x04push\x18\x06 \x01(\t\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/session/v1/agent.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\x04\n\x05\x41gent\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x05 \x03(\t\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\x10\n\x08greeting\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\x08\x12\x0f\n\x07verdict\x18\t \x01(\t\x12\x1a\n\x12output_schema_json\x18\x12 \x01(\t\x12\x36\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRule\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x0e\n\x06mounts\x18\r \x03(\t\x12:\n\x0crepositories\x18\x10 \x03(\x0b\x32$.fairlead.session.v1.AgentRepository\x12\x13\n\x0b\x63heckpoints\x18\x11 \x03(\t\x12\x0f\n\x07version\x18\x13 \x01(\x05\x12/\n\x0b\x63reate_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x61rchive_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp:6\xea\x41\x33\n\x12\x66\x61irlead.dev/Agent\x12\x0e\x61gents/{agent}*\x06\x61gents2\x05\x61gentJ\x04\x08\n\x10\x0b\"\xa3\x02\n\x0c\x41gentVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\x12\x10\n\x08revision\x18\x03 \x01(\t\x12,\n\x04spec\x18\x04 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpec\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04user\x18\x06 \x01(\t\x12\x15\n\rrestored_from\x18\x07 \x01(\x05:^\xea\x41[\n\x19\x66\x61irlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\x0c\x61gentVersion\"\xc4\x05\n\tAgentSpec\x12\x1d\n\x0b\x64\x65scription\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x05model\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x19\n\x06prompt\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12#\n\x05tools\x18\x04 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\x08\x18\x01\"\x07r\x05\x10\x01(\x80\x02\x12.\n\x07profile\x18\x05 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12\x1b\n\x08greeting\x18\x06 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x12\x18\n\x07verdict\x18\x07 \x01(\tB\x07\xbaH\x04r\x02(\x10\x12%\n\x12output_schema_json\x18\x08 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12!\n\x0epre_compaction\x18\t \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12:\n\x0b\x63heckpoints\x18\n \x01(\x0b\x32%.fairlead.session.v1.AgentCheckpoints\x12\x41\n\x07network\x18\x0b \x03(\x0b\x32%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12\x30\n\x06limits\x18\x0c \x01(\x0b\x32 .fairlead.session.v1.AgentLimits\x12\x18\n\x06mounts\x18\r \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10 \x12\x44\n\x0crepositories\x18\x0e \x03(\x0b\x32$.fairlead.session.v1.AgentRepositoryB\x08\xbaH\x05\x92\x01\x02\x10 \x12\x1d\n\tmax_steps\x18\x0f \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x90N(\x00\x12:\n\rmax_wall_time\x18\x10 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12\"\n\x11max_output_tokens\x18\x11 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\",\n\x10\x41gentCheckpoints\x12\x18\n\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\"\xac\x02\n\x0b\x41gentLimits\x12\x14\n\x0cmemory_bytes\x18\x01 \x01(\x03\x12\x11\n\tprocesses\x18\x02 \x01(\x05\x12\x12\n\ncpu_millis\x18\x03 \x01(\x03\x12\x12\n\nfile_bytes\x18\x04 \x01(\x03\x12\x12\n\nopen_files\x18\x05 \x01(\x05\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\x12\x13\n\x0b\x66lood_bytes\x18\x07 \x01(\x03\x12\x17\n\x0fworkspace_bytes\x18\x08 \x01(\x03\x12\x18\n\x10workspace_inodes\x18\t \x01(\x03\x12*\n\x07timeout\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bmax_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"k\n\x0f\x41gentRepository\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x11\n\tdirectory\x18\x03 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\x05\x12\x0e\n\x06\x62ranch\x18\x05 \x01(\t\x12\x0c\n\x04push\x18\x06 \x01(\t\"~\n\x10\x41gentNetworkRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\r\n\x05ports\x18\x03 \x03(\x05\x12\x0f\n\x07methods\x18\x04 \x03(\t\x12\r\n\x05paths\x18\x05 \x03(\t\x12\x0b\n\x03tls\x18\x06 \x01(\t\x12\x12\n\ncredential\x18\x07 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,12 +38,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
   _globals['_AGENT']._loaded_options = None
   _globals['_AGENT']._serialized_options = b'\352A3\n\022fairlead.dev/Agent\022\016agents/{agent}*\006agents2\005agent'
-  _globals['_AGENT']._serialized_start=116
-  _globals['_AGENT']._serialized_end=568
-  _globals['_AGENTLIMITS']._serialized_start=571
-  _globals['_AGENTLIMITS']._serialized_end=871
-  _globals['_AGENTREPOSITORY']._serialized_start=873
-  _globals['_AGENTREPOSITORY']._serialized_end=980
-  _globals['_AGENTNETWORKRULE']._serialized_start=982
-  _globals['_AGENTNETWORKRULE']._serialized_end=1108
+  _globals['_AGENTVERSION']._loaded_options = None
+  _globals['_AGENTVERSION']._serialized_options = b'\352A[\n\031fairlead.dev/AgentVersion\022!agents/{agent}/versions/{version}*\ragentVersions2\014agentVersion'
+  _globals['_AGENTSPEC'].fields_by_name['description']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['description']._serialized_options = b'\272H\005r\003(\200 '
+  _globals['_AGENTSPEC'].fields_by_name['model']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['model']._serialized_options = b'\272H\005r\003(\200\002'
+  _globals['_AGENTSPEC'].fields_by_name['prompt']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['prompt']._serialized_options = b'\272H\006r\004(\200\200@'
+  _globals['_AGENTSPEC'].fields_by_name['tools']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['tools']._serialized_options = b'\272H\021\222\001\016\020\200\010\030\001\"\007r\005\020\001(\200\002'
+  _globals['_AGENTSPEC'].fields_by_name['profile']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['profile']._serialized_options = b'\272H\032r\0302\026^[a-z][a-z0-9-]{0,62}$'
+  _globals['_AGENTSPEC'].fields_by_name['greeting']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['greeting']._serialized_options = b'\272H\006r\004(\200\200\004'
+  _globals['_AGENTSPEC'].fields_by_name['verdict']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['verdict']._serialized_options = b'\272H\004r\002(\020'
+  _globals['_AGENTSPEC'].fields_by_name['output_schema_json']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['output_schema_json']._serialized_options = b'\272H\006r\004(\200\200@'
+  _globals['_AGENTSPEC'].fields_by_name['pre_compaction']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['pre_compaction']._serialized_options = b'\272H\006r\004(\200\200\001'
+  _globals['_AGENTSPEC'].fields_by_name['network']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['network']._serialized_options = b'\272H\006\222\001\003\020\200\002'
+  _globals['_AGENTSPEC'].fields_by_name['mounts']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['mounts']._serialized_options = b'\272H\005\222\001\002\020 '
+  _globals['_AGENTSPEC'].fields_by_name['repositories']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['repositories']._serialized_options = b'\272H\005\222\001\002\020 '
+  _globals['_AGENTSPEC'].fields_by_name['max_steps']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['max_steps']._serialized_options = b'\272H\007\032\005\030\220N(\000'
+  _globals['_AGENTSPEC'].fields_by_name['max_wall_time']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['max_wall_time']._serialized_options = b'\272H\005\252\001\0022\000'
+  _globals['_AGENTSPEC'].fields_by_name['max_output_tokens']._loaded_options = None
+  _globals['_AGENTSPEC'].fields_by_name['max_output_tokens']._serialized_options = b'\272H\004\"\002(\000'
+  _globals['_AGENTCHECKPOINTS'].fields_by_name['tools']._loaded_options = None
+  _globals['_AGENTCHECKPOINTS'].fields_by_name['tools']._serialized_options = b'\272H\006\222\001\003\020\200\010'
+  _globals['_AGENT']._serialized_start=178
+  _globals['_AGENT']._serialized_end=795
+  _globals['_AGENTVERSION']._serialized_start=798
+  _globals['_AGENTVERSION']._serialized_end=1089
+  _globals['_AGENTSPEC']._serialized_start=1092
+  _globals['_AGENTSPEC']._serialized_end=1800
+  _globals['_AGENTCHECKPOINTS']._serialized_start=1802
+  _globals['_AGENTCHECKPOINTS']._serialized_end=1846
+  _globals['_AGENTLIMITS']._serialized_start=1849
+  _globals['_AGENTLIMITS']._serialized_end=2149
+  _globals['_AGENTREPOSITORY']._serialized_start=2151
+  _globals['_AGENTREPOSITORY']._serialized_end=2258
+  _globals['_AGENTNETWORKRULE']._serialized_start=2260
+  _globals['_AGENTNETWORKRULE']._serialized_end=2386
 # @@protoc_insertion_point(module_scope)

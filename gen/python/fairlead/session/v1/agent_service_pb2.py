@@ -28,7 +28,7 @@ from fairlead.session.v1 import agent_pb2 as fairlead_dot_session_dot_v1_dot_age
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"M\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xa9\x01\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\xc2\x03\n\x0c\x41gentService\x12\x8e\x01\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12\x84\x01\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x99\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"d\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x15\n\rshow_archived\x18\x03 \x01(\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa9\x01\n\x12\x43reateAgentRequest\x12\x32\n\x08\x61gent_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^$|^[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13\x43reateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xcc\x01\n\x12UpdateAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13UpdateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xb2\x01\n\x14RollbackAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x18\n\x07version\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"B\n\x15RollbackAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\x82\x01\n\x13\x41rchiveAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"A\n\x14\x41rchiveAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"e\n\x16GetAgentVersionRequest\x12K\n\x04name\x18\x01 \x01(\tB=\xbaH:r826^agents/[a-z][a-z0-9-]{0,62}/versions/[1-9][0-9]{0,8}$\"M\n\x17GetAgentVersionResponse\x12\x32\n\x07version\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.AgentVersion\"\x8a\x01\n\x18ListAgentVersionsRequest\x12\x34\n\x06parent\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"i\n\x19ListAgentVersionsResponse\x12\x33\n\x08versions\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.AgentVersion\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xa9\x01\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\xb4\x0b\n\x0c\x41gentService\x12\x8e\x01\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12\x95\x01\n\x0b\x43reateAgent\x12\'.fairlead.session.v1.CreateAgentRequest\x1a(.fairlead.session.v1.CreateAgentResponse\"3\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\x19\"\n/v1/agents:\x04specb\x05\x61gent\x12\x9e\x01\n\x0bUpdateAgent\x12\'.fairlead.session.v1.UpdateAgentRequest\x1a(.fairlead.session.v1.UpdateAgentResponse\"<\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\"\x1a\x13/v1/{name=agents/*}:\x04specb\x05\x61gent\x12\xaa\x01\n\rRollbackAgent\x12).fairlead.session.v1.RollbackAgentRequest\x1a*.fairlead.session.v1.RollbackAgentResponse\"B\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02(\"\x1c/v1/{name=agents/*}:rollback:\x01*b\x05\x61gent\x12\xa6\x01\n\x0c\x41rchiveAgent\x12(.fairlead.session.v1.ArchiveAgentRequest\x1a).fairlead.session.v1.ArchiveAgentResponse\"A\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\'\"\x1b/v1/{name=agents/*}:archive:\x01*b\x05\x61gent\x12\xb0\x01\n\x0fGetAgentVersion\x12+.fairlead.session.v1.GetAgentVersionRequest\x1a,.fairlead.session.v1.GetAgentVersionResponse\"B\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02)\x12\x1e/v1/{name=agents/*/versions/*}b\x07version\x12\xad\x01\n\x11ListAgentVersions\x12-.fairlead.session.v1.ListAgentVersionsRequest\x1a..fairlead.session.v1.ListAgentVersionsResponse\"9\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=agents/*}/versions\x12\x84\x01\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x99\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,8 +42,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAGENTSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
   _globals['_LISTAGENTSREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTAGENTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['agent_id']._loaded_options = None
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['agent_id']._serialized_options = b'\272H\035r\0332\031^$|^[a-z][a-z0-9-]{0,62}$'
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['spec']._loaded_options = None
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['spec']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CREATEAGENTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['name']._serialized_options = b'\272H!r\0372\035^agents/[a-z][a-z0-9-]{0,62}$'
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['spec']._loaded_options = None
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['spec']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['expected_version']._loaded_options = None
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['expected_version']._serialized_options = b'\272H\004\032\002(\001'
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATEAGENTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['name']._serialized_options = b'\272H!r\0372\035^agents/[a-z][a-z0-9-]{0,62}$'
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['version']._loaded_options = None
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['version']._serialized_options = b'\272H\004\032\002(\001'
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['expected_version']._loaded_options = None
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['expected_version']._serialized_options = b'\272H\004\032\002(\001'
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ROLLBACKAGENTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_ARCHIVEAGENTREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_ARCHIVEAGENTREQUEST'].fields_by_name['name']._serialized_options = b'\272H!r\0372\035^agents/[a-z][a-z0-9-]{0,62}$'
+  _globals['_ARCHIVEAGENTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ARCHIVEAGENTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_GETAGENTVERSIONREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_GETAGENTVERSIONREQUEST'].fields_by_name['name']._serialized_options = b'\272H:r826^agents/[a-z][a-z0-9-]{0,62}/versions/[1-9][0-9]{0,8}$'
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['parent']._loaded_options = None
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['parent']._serialized_options = b'\272H!r\0372\035^agents/[a-z][a-z0-9-]{0,62}$'
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTAGENTVERSIONSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
   _globals['_AGENTSERVICE'].methods_by_name['GetAgent']._loaded_options = None
   _globals['_AGENTSERVICE'].methods_by_name['GetAgent']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\034\022\023/v1/{name=agents/*}b\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['CreateAgent']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['CreateAgent']._serialized_options = b'\302\325\030\020\010\003\022\014agents.write\202\323\344\223\002\031\"\n/v1/agents:\004specb\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['UpdateAgent']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['UpdateAgent']._serialized_options = b'\302\325\030\020\010\003\022\014agents.write\202\323\344\223\002\"\032\023/v1/{name=agents/*}:\004specb\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['RollbackAgent']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['RollbackAgent']._serialized_options = b'\302\325\030\020\010\003\022\014agents.write\202\323\344\223\002(\"\034/v1/{name=agents/*}:rollback:\001*b\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['ArchiveAgent']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['ArchiveAgent']._serialized_options = b'\302\325\030\020\010\003\022\014agents.write\202\323\344\223\002\'\"\033/v1/{name=agents/*}:archive:\001*b\005agent'
+  _globals['_AGENTSERVICE'].methods_by_name['GetAgentVersion']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['GetAgentVersion']._serialized_options = b'\302\325\030\017\010\003\022\013agents.read\202\323\344\223\002)\022\036/v1/{name=agents/*/versions/*}b\007version'
+  _globals['_AGENTSERVICE'].methods_by_name['ListAgentVersions']._loaded_options = None
+  _globals['_AGENTSERVICE'].methods_by_name['ListAgentVersions']._serialized_options = b'\302\325\030\017\010\003\022\013agents.read\202\323\344\223\002 \022\036/v1/{parent=agents/*}/versions'
   _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._loaded_options = None
   _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\014\022\n/v1/agents'
   _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._loaded_options = None
@@ -53,15 +99,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETAGENTRESPONSE']._serialized_start=260
   _globals['_GETAGENTRESPONSE']._serialized_end=321
   _globals['_LISTAGENTSREQUEST']._serialized_start=323
-  _globals['_LISTAGENTSREQUEST']._serialized_end=400
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=402
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=491
-  _globals['_GETCAPABILITIESREQUEST']._serialized_start=493
-  _globals['_GETCAPABILITIESREQUEST']._serialized_end=517
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=520
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=689
-  _globals['_SANDBOXCAPABILITIES']._serialized_start=691
-  _globals['_SANDBOXCAPABILITIES']._serialized_end=803
-  _globals['_AGENTSERVICE']._serialized_start=806
-  _globals['_AGENTSERVICE']._serialized_end=1256
+  _globals['_LISTAGENTSREQUEST']._serialized_end=423
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=425
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=514
+  _globals['_CREATEAGENTREQUEST']._serialized_start=517
+  _globals['_CREATEAGENTREQUEST']._serialized_end=686
+  _globals['_CREATEAGENTRESPONSE']._serialized_start=688
+  _globals['_CREATEAGENTRESPONSE']._serialized_end=752
+  _globals['_UPDATEAGENTREQUEST']._serialized_start=755
+  _globals['_UPDATEAGENTREQUEST']._serialized_end=959
+  _globals['_UPDATEAGENTRESPONSE']._serialized_start=961
+  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1025
+  _globals['_ROLLBACKAGENTREQUEST']._serialized_start=1028
+  _globals['_ROLLBACKAGENTREQUEST']._serialized_end=1206
+  _globals['_ROLLBACKAGENTRESPONSE']._serialized_start=1208
+  _globals['_ROLLBACKAGENTRESPONSE']._serialized_end=1274
+  _globals['_ARCHIVEAGENTREQUEST']._serialized_start=1277
+  _globals['_ARCHIVEAGENTREQUEST']._serialized_end=1407
+  _globals['_ARCHIVEAGENTRESPONSE']._serialized_start=1409
+  _globals['_ARCHIVEAGENTRESPONSE']._serialized_end=1474
+  _globals['_GETAGENTVERSIONREQUEST']._serialized_start=1476
+  _globals['_GETAGENTVERSIONREQUEST']._serialized_end=1577
+  _globals['_GETAGENTVERSIONRESPONSE']._serialized_start=1579
+  _globals['_GETAGENTVERSIONRESPONSE']._serialized_end=1656
+  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_start=1659
+  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_end=1797
+  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_start=1799
+  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_end=1904
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=1906
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=1930
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=1933
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=2102
+  _globals['_SANDBOXCAPABILITIES']._serialized_start=2104
+  _globals['_SANDBOXCAPABILITIES']._serialized_end=2216
+  _globals['_AGENTSERVICE']._serialized_start=2219
+  _globals['_AGENTSERVICE']._serialized_end=3679
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,12 @@ if _version_not_supported:
 
 
 class AgentServiceStub:
-    """AgentService lists the agents and what the server can do.
+    """AgentService makes, changes and lists agents, and reports what the server can do.
+
+    The agents of the configuration file are here, too. They cannot be changed
+    (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+    Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+    SessionService.
     """
 
     def __init__(self, channel):
@@ -39,6 +44,36 @@ class AgentServiceStub:
                 '/fairlead.session.v1.AgentService/GetAgent',
                 request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentResponse.FromString,
+                _registered_method=True)
+        self.CreateAgent = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/CreateAgent',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentResponse.FromString,
+                _registered_method=True)
+        self.UpdateAgent = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/UpdateAgent',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentResponse.FromString,
+                _registered_method=True)
+        self.RollbackAgent = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/RollbackAgent',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentResponse.FromString,
+                _registered_method=True)
+        self.ArchiveAgent = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/ArchiveAgent',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentResponse.FromString,
+                _registered_method=True)
+        self.GetAgentVersion = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/GetAgentVersion',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionResponse.FromString,
+                _registered_method=True)
+        self.ListAgentVersions = channel.unary_unary(
+                '/fairlead.session.v1.AgentService/ListAgentVersions',
+                request_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsResponse.FromString,
                 _registered_method=True)
         self.ListAgents = channel.unary_unary(
                 '/fairlead.session.v1.AgentService/ListAgents',
@@ -53,11 +88,63 @@ class AgentServiceStub:
 
 
 class AgentServiceServicer:
-    """AgentService lists the agents and what the server can do.
+    """AgentService makes, changes and lists agents, and reports what the server can do.
+
+    The agents of the configuration file are here, too. They cannot be changed
+    (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+    Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+    SessionService.
     """
 
     def GetAgent(self, request, context):
         """GetAgent reads an agent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateAgent(self, request, context):
+        """CreateAgent creates an agent with the version 1. A spec that breaks a rule is
+        INVALID_ARGUMENT with the name of the field, and creates nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateAgent(self, request, context):
+        """UpdateAgent makes a new version, for new sessions. Sessions keep the version that
+        they began with. If the newest version is not the expected one any more, the
+        answer is ABORTED with reason VERSION_CONFLICT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RollbackAgent(self, request, context):
+        """RollbackAgent makes a new version with the spec of an earlier one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ArchiveAgent(self, request, context):
+        """ArchiveAgent archives an agent: it takes no new sessions and no new versions. Its
+        sessions go on, and its versions stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAgentVersion(self, request, context):
+        """GetAgentVersion reads a version with its spec. An agent of the configuration file
+        has no versions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgentVersions(self, request, context):
+        """ListAgentVersions lists an agent's versions, the newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -86,6 +173,36 @@ def add_AgentServiceServicer_to_server(servicer, server):
                     request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentResponse.SerializeToString,
             ),
+            'CreateAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateAgent,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentResponse.SerializeToString,
+            ),
+            'UpdateAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateAgent,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentResponse.SerializeToString,
+            ),
+            'RollbackAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.RollbackAgent,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentResponse.SerializeToString,
+            ),
+            'ArchiveAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveAgent,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentResponse.SerializeToString,
+            ),
+            'GetAgentVersion': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgentVersion,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionResponse.SerializeToString,
+            ),
+            'ListAgentVersions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgentVersions,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsResponse.SerializeToString,
+            ),
             'ListAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgents,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentsRequest.FromString,
@@ -105,7 +222,12 @@ def add_AgentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AgentService:
-    """AgentService lists the agents and what the server can do.
+    """AgentService makes, changes and lists agents, and reports what the server can do.
+
+    The agents of the configuration file are here, too. They cannot be changed
+    (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+    Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+    SessionService.
     """
 
     @staticmethod
@@ -125,6 +247,168 @@ class AgentService:
             '/fairlead.session.v1.AgentService/GetAgent',
             fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/CreateAgent',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.CreateAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/UpdateAgent',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.UpdateAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RollbackAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/RollbackAgent',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.RollbackAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/ArchiveAgent',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.ArchiveAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAgentVersion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/GetAgentVersion',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.GetAgentVersionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgentVersions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.AgentService/ListAgentVersions',
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_agent__service__pb2.ListAgentVersionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

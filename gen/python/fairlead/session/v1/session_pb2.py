@@ -29,7 +29,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/session.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8d\x06\n\x07Session\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12<\n\x05\x61gent\x18\x02 \x01(\tB-\xe0\x41\x05\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12\x1b\n\x0e\x61gent_revision\x18\x03 \x01(\tB\x03\xe0\x41\x03\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12k\n\x06labels\x18\x05 \x03(\x0b\x32(.fairlead.session.v1.Session.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e\x32\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x15\n\x08last_seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x18\n\x0b\x61\x63tive_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12.\n\x05usage\x18\x0b \x01(\x0b\x32\x1a.fairlead.session.v1.UsageB\x03\xe0\x41\x03\x12\x1b\n\x0e\x66inished_turns\x18\x0c \x01(\x05\x42\x03\xe0\x41\x03\x12\x18\n\x0b\x66orked_from\x18\r \x01(\tB\x03\xe0\x41\x03\x12\x30\n\x06\x62udget\x18\x0e \x01(\x0b\x32\x1b.fairlead.session.v1.BudgetB\x03\xe0\x41\x05\x12<\n\x06mounts\x18\x10 \x03(\tB,\xe0\x41\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\trewinding\x18\x13 \x01(\x08\x42\x03\xe0\x41\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:@\xea\x41=\n\x14\x66\x61irlead.dev/Session\x12\x12sessions/{session}*\x08sessions2\x07session\"\xa6\x01\n\x06\x42udget\x12\x1b\n\nmax_tokens\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12:\n\rmax_wall_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12\x1f\n\x0csoft_percent\x18\x04 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"\x9b\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x17\n\x0fthinking_tokens\x18\x05 \x01(\x03\x12\x15\n\rcost_nano_usd\x18\x06 \x01(\x03\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/session.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x06\n\x07Session\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12<\n\x05\x61gent\x18\x02 \x01(\tB-\xe0\x41\x05\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12\x1b\n\x0e\x61gent_revision\x18\x03 \x01(\tB\x03\xe0\x41\x03\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12k\n\x06labels\x18\x05 \x03(\x0b\x32(.fairlead.session.v1.Session.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e\x32\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x15\n\x08last_seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x18\n\x0b\x61\x63tive_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12.\n\x05usage\x18\x0b \x01(\x0b\x32\x1a.fairlead.session.v1.UsageB\x03\xe0\x41\x03\x12\x1b\n\x0e\x66inished_turns\x18\x0c \x01(\x05\x42\x03\xe0\x41\x03\x12\x18\n\x0b\x66orked_from\x18\r \x01(\tB\x03\xe0\x41\x03\x12\x30\n\x06\x62udget\x18\x0e \x01(\x0b\x32\x1b.fairlead.session.v1.BudgetB\x03\xe0\x41\x05\x12<\n\x06mounts\x18\x10 \x03(\tB,\xe0\x41\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\trewinding\x18\x13 \x01(\x08\x42\x03\xe0\x41\x03\x12\x1a\n\ragent_version\x18\x14 \x01(\x05\x42\x03\xe0\x41\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:@\xea\x41=\n\x14\x66\x61irlead.dev/Session\x12\x12sessions/{session}*\x08sessions2\x07session\"\xa6\x01\n\x06\x42udget\x12\x1b\n\nmax_tokens\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12:\n\rmax_wall_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12\x1f\n\x0csoft_percent\x18\x04 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"\x9b\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x17\n\x0fthinking_tokens\x18\x05 \x01(\x03\x12\x15\n\rcost_nano_usd\x18\x06 \x01(\x03\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -71,6 +71,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSION'].fields_by_name['mounts']._serialized_options = b'\340A\005\272H&\222\001#\020 \030\001\"\035r\0332\031^[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_SESSION'].fields_by_name['rewinding']._loaded_options = None
   _globals['_SESSION'].fields_by_name['rewinding']._serialized_options = b'\340A\003'
+  _globals['_SESSION'].fields_by_name['agent_version']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['agent_version']._serialized_options = b'\340A\003'
   _globals['_SESSION']._loaded_options = None
   _globals['_SESSION']._serialized_options = b'\352A=\n\024fairlead.dev/Session\022\022sessions/{session}*\010sessions2\007session'
   _globals['_BUDGET'].fields_by_name['max_tokens']._loaded_options = None
@@ -82,11 +84,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BUDGET'].fields_by_name['soft_percent']._loaded_options = None
   _globals['_BUDGET'].fields_by_name['soft_percent']._serialized_options = b'\272H\006\032\004\030d(\000'
   _globals['_SESSION']._serialized_start=213
-  _globals['_SESSION']._serialized_end=994
-  _globals['_SESSION_LABELSENTRY']._serialized_start=883
-  _globals['_SESSION_LABELSENTRY']._serialized_end=928
-  _globals['_BUDGET']._serialized_start=997
-  _globals['_BUDGET']._serialized_end=1163
-  _globals['_USAGE']._serialized_start=1166
-  _globals['_USAGE']._serialized_end=1321
+  _globals['_SESSION']._serialized_end=1022
+  _globals['_SESSION_LABELSENTRY']._serialized_start=911
+  _globals['_SESSION_LABELSENTRY']._serialized_end=956
+  _globals['_BUDGET']._serialized_start=1025
+  _globals['_BUDGET']._serialized_end=1191
+  _globals['_USAGE']._serialized_start=1194
+  _globals['_USAGE']._serialized_end=1349
 # @@protoc_insertion_point(module_scope)

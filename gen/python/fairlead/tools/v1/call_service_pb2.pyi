@@ -206,12 +206,14 @@ class CheckAgentsResponse(_message.Message):
     def __init__(self, faults: _Optional[_Iterable[_Union[AgentFault, _Mapping]]] = ...) -> None: ...
 
 class AgentFault(_message.Message):
-    __slots__ = ("agent", "message")
+    __slots__ = ("agent", "message", "field")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
     agent: str
     message: str
-    def __init__(self, agent: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    field: str
+    def __init__(self, agent: _Optional[str] = ..., message: _Optional[str] = ..., field: _Optional[str] = ...) -> None: ...
 
 class DeleteSessionCallsRequest(_message.Message):
     __slots__ = ("session", "next_epoch")

@@ -4,16 +4,17 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIsQDCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgSIAEoCRI2CgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlEjAKBmxpbWl0cxgMIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRMaW1pdHMSDgoGbW91bnRzGA0gAygJEjoKDHJlcG9zaXRvcmllcxgQIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5EhMKC2NoZWNrcG9pbnRzGBEgAygJOjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRKBAgKEAsirAIKC0FnZW50TGltaXRzEhQKDG1lbW9yeV9ieXRlcxgBIAEoAxIRCglwcm9jZXNzZXMYAiABKAUSEgoKY3B1X21pbGxpcxgDIAEoAxISCgpmaWxlX2J5dGVzGAQgASgDEhIKCm9wZW5fZmlsZXMYBSABKAUSFAoMb3V0cHV0X2J5dGVzGAYgASgDEhMKC2Zsb29kX2J5dGVzGAcgASgDEhcKD3dvcmtzcGFjZV9ieXRlcxgIIAEoAxIYChB3b3Jrc3BhY2VfaW5vZGVzGAkgASgDEioKB3RpbWVvdXQYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoPQWdlbnRSZXBvc2l0b3J5EgsKA3VybBgBIAEoCRILCgNyZWYYAiABKAkSEQoJZGlyZWN0b3J5GAMgASgJEg0KBWRlcHRoGAQgASgFEg4KBmJyYW5jaBgFIAEoCRIMCgRwdXNoGAYgASgJIn4KEEFnZW50TmV0d29ya1J1bGUSDAoEbmFtZRgBIAEoCRIMCgRob3N0GAIgASgJEg0KBXBvcnRzGAMgAygFEg8KB21ldGhvZHMYBCADKAkSDQoFcGF0aHMYBSADKAkSCwoDdGxzGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_google_api_resource, file_google_protobuf_duration]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIukECgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgSIAEoCRI2CgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlEjAKBmxpbWl0cxgMIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRMaW1pdHMSDgoGbW91bnRzGA0gAygJEjoKDHJlcG9zaXRvcmllcxgQIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5EhMKC2NoZWNrcG9pbnRzGBEgAygJEg8KB3ZlcnNpb24YEyABKAUSLwoLY3JlYXRlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxhcmNoaXZlX3RpbWUYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wOjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRKBAgKEAsiowIKDEFnZW50VmVyc2lvbhIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAUSEAoIcmV2aXNpb24YAyABKAkSLAoEc3BlYxgEIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRTcGVjEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR1c2VyGAYgASgJEhUKDXJlc3RvcmVkX2Zyb20YByABKAU6XupBWwoZZmFpcmxlYWQuZGV2L0FnZW50VmVyc2lvbhIhYWdlbnRzL3thZ2VudH0vdmVyc2lvbnMve3ZlcnNpb259Kg1hZ2VudFZlcnNpb25zMgxhZ2VudFZlcnNpb24ixAUKCUFnZW50U3BlYxIdCgtkZXNjcmlwdGlvbhgBIAEoCUIIukgFcgMogCASFwoFbW9kZWwYAiABKAlCCLpIBXIDKIACEhkKBnByb21wdBgDIAEoCUIJukgGcgQogIBAEiMKBXRvb2xzGAQgAygJQhS6SBGSAQ4QgAgYASIHcgUQASiAAhIuCgdwcm9maWxlGAUgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIbCghncmVldGluZxgGIAEoCUIJukgGcgQogIAEEhgKB3ZlcmRpY3QYByABKAlCB7pIBHICKBASJQoSb3V0cHV0X3NjaGVtYV9qc29uGAggASgJQgm6SAZyBCiAgEASIQoOcHJlX2NvbXBhY3Rpb24YCSABKAlCCbpIBnIEKICAARI6CgtjaGVja3BvaW50cxgKIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRDaGVja3BvaW50cxJBCgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlQgm6SAaSAQMQgAISMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxIYCgZtb3VudHMYDSADKAlCCLpIBZIBAhAgEkQKDHJlcG9zaXRvcmllcxgOIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5Qgi6SAWSAQIQIBIdCgltYXhfc3RlcHMYDyABKAVCCrpIBxoFGJBOKAASOgoNbWF4X3dhbGxfdGltZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASIgoRbWF4X291dHB1dF90b2tlbnMYESABKANCB7pIBCICKAAiLAoQQWdlbnRDaGVja3BvaW50cxIYCgV0b29scxgBIAMoCUIJukgGkgEDEIAIIqwCCgtBZ2VudExpbWl0cxIUCgxtZW1vcnlfYnl0ZXMYASABKAMSEQoJcHJvY2Vzc2VzGAIgASgFEhIKCmNwdV9taWxsaXMYAyABKAMSEgoKZmlsZV9ieXRlcxgEIAEoAxISCgpvcGVuX2ZpbGVzGAUgASgFEhQKDG91dHB1dF9ieXRlcxgGIAEoAxITCgtmbG9vZF9ieXRlcxgHIAEoAxIXCg93b3Jrc3BhY2VfYnl0ZXMYCCABKAMSGAoQd29ya3NwYWNlX2lub2RlcxgJIAEoAxIqCgd0aW1lb3V0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uImsKD0FnZW50UmVwb3NpdG9yeRILCgN1cmwYASABKAkSCwoDcmVmGAIgASgJEhEKCWRpcmVjdG9yeRgDIAEoCRINCgVkZXB0aBgEIAEoBRIOCgZicmFuY2gYBSABKAkSDAoEcHVzaBgGIAEoCSJ+ChBBZ2VudE5ldHdvcmtSdWxlEgwKBG5hbWUYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwb3J0cxgDIAMoBRIPCgdtZXRob2RzGAQgAygJEg0KBXBhdGhzGAUgAygJEgsKA3RscxgGIAEoCRISCgpjcmVkZW50aWFsGAcgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -138,6 +139,35 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
    * @generated from field: repeated string checkpoints = 17;
    */
   checkpoints: string[];
+
+  /**
+   * The newest version, 1 for a new agent. 0 for an agent of the configuration file,
+   * which cannot be changed by the API.
+   *
+   * @generated from field: int32 version = 19;
+   */
+  version: number;
+
+  /**
+   * When the agent was created. Not set for an agent of the configuration file.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 20;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When the newest version was made. Not set for an agent of the configuration file.
+   *
+   * @generated from field: google.protobuf.Timestamp update_time = 21;
+   */
+  updateTime?: Timestamp | undefined;
+
+  /**
+   * When the agent was archived: it takes no new sessions, and its sessions go on.
+   *
+   * @generated from field: google.protobuf.Timestamp archive_time = 22;
+   */
+  archiveTime?: Timestamp | undefined;
 };
 
 /**
@@ -146,6 +176,229 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
  */
 export const AgentSchema: GenMessage<Agent> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent, 0);
+
+/**
+ * AgentVersion is an agent as it was made at one time. It never changes.
+ *
+ * @generated from message fairlead.session.v1.AgentVersion
+ */
+export type AgentVersion = Message<"fairlead.session.v1.AgentVersion"> & {
+  /**
+   * The resource name, as `agents/{agent}/versions/{version}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The number: 1, 2, 3 …
+   *
+   * @generated from field: int32 version = 2;
+   */
+  version: number;
+
+  /**
+   * The revision: a digest of the spec. Versions with the same spec have the same one.
+   *
+   * @generated from field: string revision = 3;
+   */
+  revision: string;
+
+  /**
+   * The spec.
+   *
+   * @generated from field: fairlead.session.v1.AgentSpec spec = 4;
+   */
+  spec?: AgentSpec | undefined;
+
+  /**
+   * When the version was made.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * The user who made it.
+   *
+   * @generated from field: string user = 6;
+   */
+  user: string;
+
+  /**
+   * The version whose spec a rollback copied; 0 for a version with a spec of its own.
+   *
+   * @generated from field: int32 restored_from = 7;
+   */
+  restoredFrom: number;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentVersion.
+ * Use `create(AgentVersionSchema)` to create a new message.
+ */
+export const AgentVersionSchema: GenMessage<AgentVersion> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 1);
+
+/**
+ * AgentSpec is everything that an agent is made of. A field that is not set takes the
+ * server's default. The rules are those of an agent of the configuration file.
+ *
+ * @generated from message fairlead.session.v1.AgentSpec
+ */
+export type AgentSpec = Message<"fairlead.session.v1.AgentSpec"> & {
+  /**
+   * What the agent is for, in a sentence.
+   *
+   * @generated from field: string description = 1;
+   */
+  description: string;
+
+  /**
+   * The model, as `provider:model`; empty: the server's default model.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * The system prompt.
+   *
+   * @generated from field: string prompt = 3;
+   */
+  prompt: string;
+
+  /**
+   * The names of the tools that the agent may ask for.
+   *
+   * @generated from field: repeated string tools = 4;
+   */
+  tools: string[];
+
+  /**
+   * The permission profile that decides on the agent's calls, such as `full`,
+   * `read-only` or `ask-writes`. Required.
+   *
+   * @generated from field: string profile = 5;
+   */
+  profile: string;
+
+  /**
+   * The agent's first message in a new session.
+   *
+   * @generated from field: string greeting = 6;
+   */
+  greeting: string;
+
+  /**
+   * How the agent says how its work went: `none` (the default), `tool` or `header`.
+   *
+   * @generated from field: string verdict = 7;
+   */
+  verdict: string;
+
+  /**
+   * The JSON Schema (2020-12) of the structured output that the agent must return, as
+   * JSON text; empty: none.
+   *
+   * @generated from field: string output_schema_json = 8;
+   */
+  outputSchemaJson: string;
+
+  /**
+   * A shell command that runs in the workspace before the conversation is compacted;
+   * its output is kept in the summary.
+   *
+   * @generated from field: string pre_compaction = 9;
+   */
+  preCompaction: string;
+
+  /**
+   * The tools before whose calls a step makes a checkpoint; not set: the server's list.
+   *
+   * @generated from field: fairlead.session.v1.AgentCheckpoints checkpoints = 10;
+   */
+  checkpoints?: AgentCheckpoints | undefined;
+
+  /**
+   * What the agent's commands may reach, within what the sandbox's operator allows;
+   * none: no network.
+   *
+   * @generated from field: repeated fairlead.session.v1.AgentNetworkRule network = 11;
+   */
+  network: AgentNetworkRule[];
+
+  /**
+   * What bounds the workspace and the commands, below the sandbox's operator's limits.
+   *
+   * @generated from field: fairlead.session.v1.AgentLimits limits = 12;
+   */
+  limits?: AgentLimits | undefined;
+
+  /**
+   * Mounts of the sandbox's operator that sessions of the agent ask for, by name.
+   *
+   * @generated from field: repeated string mounts = 13;
+   */
+  mounts: string[];
+
+  /**
+   * The Git repositories that a session of the agent begins with.
+   *
+   * @generated from field: repeated fairlead.session.v1.AgentRepository repositories = 14;
+   */
+  repositories: AgentRepository[];
+
+  /**
+   * The most model calls of a turn; 0: the server's default.
+   *
+   * @generated from field: int32 max_steps = 15;
+   */
+  maxSteps: number;
+
+  /**
+   * The most time of a turn, WAITING and QUEUED not counted.
+   *
+   * @generated from field: google.protobuf.Duration max_wall_time = 16;
+   */
+  maxWallTime?: Duration | undefined;
+
+  /**
+   * The most output tokens of a turn; 0: the server's default.
+   *
+   * @generated from field: int64 max_output_tokens = 17;
+   */
+  maxOutputTokens: bigint;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentSpec.
+ * Use `create(AgentSpecSchema)` to create a new message.
+ */
+export const AgentSpecSchema: GenMessage<AgentSpec> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 2);
+
+/**
+ * AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
+ *
+ * @generated from message fairlead.session.v1.AgentCheckpoints
+ */
+export type AgentCheckpoints = Message<"fairlead.session.v1.AgentCheckpoints"> & {
+  /**
+   * Names, prefixes such as `mcp__files__*`, or `*` for every tool that may change
+   * something. None: no automatic checkpoints.
+   *
+   * @generated from field: repeated string tools = 1;
+   */
+  tools: string[];
+};
+
+/**
+ * Describes the message fairlead.session.v1.AgentCheckpoints.
+ * Use `create(AgentCheckpointsSchema)` to create a new message.
+ */
+export const AgentCheckpointsSchema: GenMessage<AgentCheckpoints> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 3);
 
 /**
  * AgentLimits bound the workspace of an agent's session and all that runs in it.
@@ -239,7 +492,7 @@ export type AgentLimits = Message<"fairlead.session.v1.AgentLimits"> & {
  * Use `create(AgentLimitsSchema)` to create a new message.
  */
 export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 1);
+  messageDesc(file_fairlead_session_v1_agent, 4);
 
 /**
  * AgentRepository is a Git repository that sessions of an agent begin with. It is
@@ -301,7 +554,7 @@ export type AgentRepository = Message<"fairlead.session.v1.AgentRepository"> & {
  * Use `create(AgentRepositorySchema)` to create a new message.
  */
 export const AgentRepositorySchema: GenMessage<AgentRepository> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 2);
+  messageDesc(file_fairlead_session_v1_agent, 5);
 
 /**
  * AgentNetworkRule lets some requests of an agent's commands out.
@@ -368,5 +621,5 @@ export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> &
  * Use `create(AgentNetworkRuleSchema)` to create a new message.
  */
 export const AgentNetworkRuleSchema: GenMessage<AgentNetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 3);
+  messageDesc(file_fairlead_session_v1_agent, 6);
 

@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_fairlead_common_v1_access } from "../../common/v1/access_pb.js";
-import type { Agent } from "./agent_pb.js";
+import type { Agent, AgentSpec, AgentVersion } from "./agent_pb.js";
 import { file_fairlead_session_v1_agent } from "./agent_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent_service.proto.
  */
 export const file_fairlead_session_v1_agent_service: GenFile = /*@__PURE__*/
-  fileDesc("CidmYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiRQoPR2V0QWdlbnRSZXF1ZXN0EjIKBG5hbWUYASABKAlCJLpIIXIfMh1eYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JCI9ChBHZXRBZ2VudFJlc3BvbnNlEikKBWFnZW50GAEgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudCJNChFMaXN0QWdlbnRzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiWQoSTGlzdEFnZW50c1Jlc3BvbnNlEioKBmFnZW50cxgBIAMoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QiqQEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGbW9kZWxzGAIgAygJEhUKDWRlZmF1bHRfbW9kZWwYAyABKAkSOQoHc2FuZGJveBgEIAEoCzIoLmZhaXJsZWFkLnNlc3Npb24udjEuU2FuZGJveENhcGFiaWxpdGllcxIbChNzYW5kYm94X3VuYXZhaWxhYmxlGAUgASgJInAKE1NhbmRib3hDYXBhYmlsaXRpZXMSDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJMsIDCgxBZ2VudFNlcnZpY2USjgEKCEdldEFnZW50EiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRBZ2VudFJlcXVlc3QaJS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldEFnZW50UmVzcG9uc2UiNcLVGA8IARILYWdlbnRzLnJlYWSC0+STAhxiBWFnZW50EhMvdjEve25hbWU9YWdlbnRzLyp9EoQBCgpMaXN0QWdlbnRzEiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QWdlbnRzUmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEFnZW50c1Jlc3BvbnNlIiXC1RgPCAESC2FnZW50cy5yZWFkgtPkkwIMEgovdjEvYWdlbnRzEpkBCg9HZXRDYXBhYmlsaXRpZXMSKy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldENhcGFiaWxpdGllc1JlcXVlc3QaLC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldENhcGFiaWxpdGllc1Jlc3BvbnNlIivC1RgPCAESC2FnZW50cy5yZWFkgtPkkwISEhAvdjEvY2FwYWJpbGl0aWVzQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_session_v1_agent, file_google_api_annotations]);
+  fileDesc("CidmYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50X3NlcnZpY2UucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiRQoPR2V0QWdlbnRSZXF1ZXN0EjIKBG5hbWUYASABKAlCJLpIIXIfMh1eYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JCI9ChBHZXRBZ2VudFJlc3BvbnNlEikKBWFnZW50GAEgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudCJkChFMaXN0QWdlbnRzUmVxdWVzdBIaCglwYWdlX3NpemUYASABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSFQoNc2hvd19hcmNoaXZlZBgDIAEoCCJZChJMaXN0QWdlbnRzUmVzcG9uc2USKgoGYWdlbnRzGAEgAygLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqQEKEkNyZWF0ZUFnZW50UmVxdWVzdBIyCghhZ2VudF9pZBgBIAEoCUIgukgdchsyGV4kfF5bYS16XVthLXowLTktXXswLDYyfSQSNAoEc3BlYxgCIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRTcGVjQga6SAPIAQESKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIkAKE0NyZWF0ZUFnZW50UmVzcG9uc2USKQoFYWdlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50IswBChJVcGRhdGVBZ2VudFJlcXVlc3QSMgoEbmFtZRgBIAEoCUIkukghch8yHV5hZ2VudHMvW2Etel1bYS16MC05LV17MCw2Mn0kEjQKBHNwZWMYAiABKAsyHi5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50U3BlY0IGukgDyAEBEiEKEGV4cGVjdGVkX3ZlcnNpb24YAyABKAVCB7pIBBoCKAESKQoKcmVxdWVzdF9pZBgEIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIkAKE1VwZGF0ZUFnZW50UmVzcG9uc2USKQoFYWdlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50IrIBChRSb2xsYmFja0FnZW50UmVxdWVzdBIyCgRuYW1lGAEgASgJQiS6SCFyHzIdXmFnZW50cy9bYS16XVthLXowLTktXXswLDYyfSQSGAoHdmVyc2lvbhgCIAEoBUIHukgEGgIoARIhChBleHBlY3RlZF92ZXJzaW9uGAMgASgFQge6SAQaAigBEikKCnJlcXVlc3RfaWQYBCABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJCChVSb2xsYmFja0FnZW50UmVzcG9uc2USKQoFYWdlbnQYASABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50IoIBChNBcmNoaXZlQWdlbnRSZXF1ZXN0EjIKBG5hbWUYASABKAlCJLpIIXIfMh1eYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JBIMCgR1bmRvGAIgASgIEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJBChRBcmNoaXZlQWdlbnRSZXNwb25zZRIpCgVhZ2VudBgBIAEoCzIaLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnQiZQoWR2V0QWdlbnRWZXJzaW9uUmVxdWVzdBJLCgRuYW1lGAEgASgJQj26SDpyODI2XmFnZW50cy9bYS16XVthLXowLTktXXswLDYyfS92ZXJzaW9ucy9bMS05XVswLTldezAsOH0kIk0KF0dldEFnZW50VmVyc2lvblJlc3BvbnNlEjIKB3ZlcnNpb24YASABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLkFnZW50VmVyc2lvbiKKAQoYTGlzdEFnZW50VmVyc2lvbnNSZXF1ZXN0EjQKBnBhcmVudBgBIAEoCUIkukghch8yHV5hZ2VudHMvW2Etel1bYS16MC05LV17MCw2Mn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJpChlMaXN0QWdlbnRWZXJzaW9uc1Jlc3BvbnNlEjMKCHZlcnNpb25zGAEgAygLMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudFZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3QiqQEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSDgoGbW9kZWxzGAIgAygJEhUKDWRlZmF1bHRfbW9kZWwYAyABKAkSOQoHc2FuZGJveBgEIAEoCzIoLmZhaXJsZWFkLnNlc3Npb24udjEuU2FuZGJveENhcGFiaWxpdGllcxIbChNzYW5kYm94X3VuYXZhaWxhYmxlGAUgASgJInAKE1NhbmRib3hDYXBhYmlsaXRpZXMSDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJMrQLCgxBZ2VudFNlcnZpY2USjgEKCEdldEFnZW50EiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRBZ2VudFJlcXVlc3QaJS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldEFnZW50UmVzcG9uc2UiNcLVGA8IARILYWdlbnRzLnJlYWSC0+STAhxiBWFnZW50EhMvdjEve25hbWU9YWdlbnRzLyp9EpUBCgtDcmVhdGVBZ2VudBInLmZhaXJsZWFkLnNlc3Npb24udjEuQ3JlYXRlQWdlbnRSZXF1ZXN0GiguZmFpcmxlYWQuc2Vzc2lvbi52MS5DcmVhdGVBZ2VudFJlc3BvbnNlIjPC1RgQCAMSDGFnZW50cy53cml0ZYLT5JMCGToEc3BlY2IFYWdlbnQiCi92MS9hZ2VudHMSngEKC1VwZGF0ZUFnZW50EicuZmFpcmxlYWQuc2Vzc2lvbi52MS5VcGRhdGVBZ2VudFJlcXVlc3QaKC5mYWlybGVhZC5zZXNzaW9uLnYxLlVwZGF0ZUFnZW50UmVzcG9uc2UiPMLVGBAIAxIMYWdlbnRzLndyaXRlgtPkkwIiOgRzcGVjYgVhZ2VudBoTL3YxL3tuYW1lPWFnZW50cy8qfRKqAQoNUm9sbGJhY2tBZ2VudBIpLmZhaXJsZWFkLnNlc3Npb24udjEuUm9sbGJhY2tBZ2VudFJlcXVlc3QaKi5mYWlybGVhZC5zZXNzaW9uLnYxLlJvbGxiYWNrQWdlbnRSZXNwb25zZSJCwtUYEAgDEgxhZ2VudHMud3JpdGWC0+STAig6ASpiBWFnZW50IhwvdjEve25hbWU9YWdlbnRzLyp9OnJvbGxiYWNrEqYBCgxBcmNoaXZlQWdlbnQSKC5mYWlybGVhZC5zZXNzaW9uLnYxLkFyY2hpdmVBZ2VudFJlcXVlc3QaKS5mYWlybGVhZC5zZXNzaW9uLnYxLkFyY2hpdmVBZ2VudFJlc3BvbnNlIkHC1RgQCAMSDGFnZW50cy53cml0ZYLT5JMCJzoBKmIFYWdlbnQiGy92MS97bmFtZT1hZ2VudHMvKn06YXJjaGl2ZRKwAQoPR2V0QWdlbnRWZXJzaW9uEisuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRBZ2VudFZlcnNpb25SZXF1ZXN0GiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRBZ2VudFZlcnNpb25SZXNwb25zZSJCwtUYDwgDEgthZ2VudHMucmVhZILT5JMCKWIHdmVyc2lvbhIeL3YxL3tuYW1lPWFnZW50cy8qL3ZlcnNpb25zLyp9Eq0BChFMaXN0QWdlbnRWZXJzaW9ucxItLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdEFnZW50VmVyc2lvbnNSZXF1ZXN0Gi4uZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QWdlbnRWZXJzaW9uc1Jlc3BvbnNlIjnC1RgPCAMSC2FnZW50cy5yZWFkgtPkkwIgEh4vdjEve3BhcmVudD1hZ2VudHMvKn0vdmVyc2lvbnMShAEKCkxpc3RBZ2VudHMSJi5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RBZ2VudHNSZXF1ZXN0GicuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0QWdlbnRzUmVzcG9uc2UiJcLVGA8IARILYWdlbnRzLnJlYWSC0+STAgwSCi92MS9hZ2VudHMSmQEKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2UiK8LVGA8IARILYWdlbnRzLnJlYWSC0+STAhISEC92MS9jYXBhYmlsaXRpZXNCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_session_v1_agent, file_google_api_annotations]);
 
 /**
  * GetAgentRequest names an agent.
@@ -79,6 +79,13 @@ export type ListAgentsRequest = Message<"fairlead.session.v1.ListAgentsRequest">
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
+
+  /**
+   * Also lists archived agents.
+   *
+   * @generated from field: bool show_archived = 3;
+   */
+  showArchived: boolean;
 };
 
 /**
@@ -117,6 +124,350 @@ export const ListAgentsResponseSchema: GenMessage<ListAgentsResponse> = /*@__PUR
   messageDesc(file_fairlead_session_v1_agent_service, 3);
 
 /**
+ * CreateAgentRequest asks for an agent.
+ *
+ * @generated from message fairlead.session.v1.CreateAgentRequest
+ */
+export type CreateAgentRequest = Message<"fairlead.session.v1.CreateAgentRequest"> & {
+  /**
+   * The agent's id, to be chosen by the caller; made by the server when empty.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * The spec of version 1.
+   *
+   * @generated from field: fairlead.session.v1.AgentSpec spec = 2;
+   */
+  spec?: AgentSpec | undefined;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CreateAgentRequest.
+ * Use `create(CreateAgentRequestSchema)` to create a new message.
+ */
+export const CreateAgentRequestSchema: GenMessage<CreateAgentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 4);
+
+/**
+ * CreateAgentResponse contains the agent.
+ *
+ * @generated from message fairlead.session.v1.CreateAgentResponse
+ */
+export type CreateAgentResponse = Message<"fairlead.session.v1.CreateAgentResponse"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: fairlead.session.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CreateAgentResponse.
+ * Use `create(CreateAgentResponseSchema)` to create a new message.
+ */
+export const CreateAgentResponseSchema: GenMessage<CreateAgentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 5);
+
+/**
+ * UpdateAgentRequest asks for a new version.
+ *
+ * @generated from message fairlead.session.v1.UpdateAgentRequest
+ */
+export type UpdateAgentRequest = Message<"fairlead.session.v1.UpdateAgentRequest"> & {
+  /**
+   * The agent, as `agents/{agent}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The whole new spec: what it leaves out takes its default.
+   *
+   * @generated from field: fairlead.session.v1.AgentSpec spec = 2;
+   */
+  spec?: AgentSpec | undefined;
+
+  /**
+   * The newest version that the caller knows. Required.
+   *
+   * @generated from field: int32 expected_version = 3;
+   */
+  expectedVersion: number;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.UpdateAgentRequest.
+ * Use `create(UpdateAgentRequestSchema)` to create a new message.
+ */
+export const UpdateAgentRequestSchema: GenMessage<UpdateAgentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 6);
+
+/**
+ * UpdateAgentResponse contains the agent.
+ *
+ * @generated from message fairlead.session.v1.UpdateAgentResponse
+ */
+export type UpdateAgentResponse = Message<"fairlead.session.v1.UpdateAgentResponse"> & {
+  /**
+   * The agent at its new version.
+   *
+   * @generated from field: fairlead.session.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.UpdateAgentResponse.
+ * Use `create(UpdateAgentResponseSchema)` to create a new message.
+ */
+export const UpdateAgentResponseSchema: GenMessage<UpdateAgentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 7);
+
+/**
+ * RollbackAgentRequest names the version to go back to.
+ *
+ * @generated from message fairlead.session.v1.RollbackAgentRequest
+ */
+export type RollbackAgentRequest = Message<"fairlead.session.v1.RollbackAgentRequest"> & {
+  /**
+   * The agent, as `agents/{agent}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version whose spec the new version gets.
+   *
+   * @generated from field: int32 version = 2;
+   */
+  version: number;
+
+  /**
+   * The newest version that the caller knows. Required.
+   *
+   * @generated from field: int32 expected_version = 3;
+   */
+  expectedVersion: number;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.RollbackAgentRequest.
+ * Use `create(RollbackAgentRequestSchema)` to create a new message.
+ */
+export const RollbackAgentRequestSchema: GenMessage<RollbackAgentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 8);
+
+/**
+ * RollbackAgentResponse contains the agent.
+ *
+ * @generated from message fairlead.session.v1.RollbackAgentResponse
+ */
+export type RollbackAgentResponse = Message<"fairlead.session.v1.RollbackAgentResponse"> & {
+  /**
+   * The agent at its new version.
+   *
+   * @generated from field: fairlead.session.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.RollbackAgentResponse.
+ * Use `create(RollbackAgentResponseSchema)` to create a new message.
+ */
+export const RollbackAgentResponseSchema: GenMessage<RollbackAgentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 9);
+
+/**
+ * ArchiveAgentRequest asks to archive an agent, or to bring it back.
+ *
+ * @generated from message fairlead.session.v1.ArchiveAgentRequest
+ */
+export type ArchiveAgentRequest = Message<"fairlead.session.v1.ArchiveAgentRequest"> & {
+  /**
+   * The agent, as `agents/{agent}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Brings an archived agent back instead.
+   *
+   * @generated from field: bool undo = 2;
+   */
+  undo: boolean;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 3;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ArchiveAgentRequest.
+ * Use `create(ArchiveAgentRequestSchema)` to create a new message.
+ */
+export const ArchiveAgentRequestSchema: GenMessage<ArchiveAgentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 10);
+
+/**
+ * ArchiveAgentResponse contains the agent.
+ *
+ * @generated from message fairlead.session.v1.ArchiveAgentResponse
+ */
+export type ArchiveAgentResponse = Message<"fairlead.session.v1.ArchiveAgentResponse"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: fairlead.session.v1.Agent agent = 1;
+   */
+  agent?: Agent | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ArchiveAgentResponse.
+ * Use `create(ArchiveAgentResponseSchema)` to create a new message.
+ */
+export const ArchiveAgentResponseSchema: GenMessage<ArchiveAgentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 11);
+
+/**
+ * GetAgentVersionRequest names a version.
+ *
+ * @generated from message fairlead.session.v1.GetAgentVersionRequest
+ */
+export type GetAgentVersionRequest = Message<"fairlead.session.v1.GetAgentVersionRequest"> & {
+  /**
+   * The version, as `agents/{agent}/versions/{version}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.GetAgentVersionRequest.
+ * Use `create(GetAgentVersionRequestSchema)` to create a new message.
+ */
+export const GetAgentVersionRequestSchema: GenMessage<GetAgentVersionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 12);
+
+/**
+ * GetAgentVersionResponse contains the version.
+ *
+ * @generated from message fairlead.session.v1.GetAgentVersionResponse
+ */
+export type GetAgentVersionResponse = Message<"fairlead.session.v1.GetAgentVersionResponse"> & {
+  /**
+   * The version.
+   *
+   * @generated from field: fairlead.session.v1.AgentVersion version = 1;
+   */
+  version?: AgentVersion | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.GetAgentVersionResponse.
+ * Use `create(GetAgentVersionResponseSchema)` to create a new message.
+ */
+export const GetAgentVersionResponseSchema: GenMessage<GetAgentVersionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 13);
+
+/**
+ * ListAgentVersionsRequest asks for a page of versions.
+ *
+ * @generated from message fairlead.session.v1.ListAgentVersionsRequest
+ */
+export type ListAgentVersionsRequest = Message<"fairlead.session.v1.ListAgentVersionsRequest"> & {
+  /**
+   * The agent, as `agents/{agent}`.
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * The most versions to return: 0 means 50; above 1000 means 1000. A page also
+   * ends at about 1 MiB; the last one is the one without next_page_token.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListAgentVersionsRequest.
+ * Use `create(ListAgentVersionsRequestSchema)` to create a new message.
+ */
+export const ListAgentVersionsRequestSchema: GenMessage<ListAgentVersionsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 14);
+
+/**
+ * ListAgentVersionsResponse is a page of versions.
+ *
+ * @generated from message fairlead.session.v1.ListAgentVersionsResponse
+ */
+export type ListAgentVersionsResponse = Message<"fairlead.session.v1.ListAgentVersionsResponse"> & {
+  /**
+   * The versions.
+   *
+   * @generated from field: repeated fairlead.session.v1.AgentVersion versions = 1;
+   */
+  versions: AgentVersion[];
+
+  /**
+   * Where the next page begins; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListAgentVersionsResponse.
+ * Use `create(ListAgentVersionsResponseSchema)` to create a new message.
+ */
+export const ListAgentVersionsResponseSchema: GenMessage<ListAgentVersionsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent_service, 15);
+
+/**
  * GetCapabilitiesRequest asks what the server can do.
  *
  * @generated from message fairlead.session.v1.GetCapabilitiesRequest
@@ -129,7 +480,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.session.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent_service, 4);
+  messageDesc(file_fairlead_session_v1_agent_service, 16);
 
 /**
  * GetCapabilitiesResponse describes what the server can do.
@@ -181,7 +532,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.session.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent_service, 5);
+  messageDesc(file_fairlead_session_v1_agent_service, 17);
 
 /**
  * SandboxCapabilities describes what isolates commands.
@@ -232,10 +583,15 @@ export type SandboxCapabilities = Message<"fairlead.session.v1.SandboxCapabiliti
  * Use `create(SandboxCapabilitiesSchema)` to create a new message.
  */
 export const SandboxCapabilitiesSchema: GenMessage<SandboxCapabilities> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent_service, 6);
+  messageDesc(file_fairlead_session_v1_agent_service, 18);
 
 /**
- * AgentService lists the agents and what the server can do.
+ * AgentService makes, changes and lists agents, and reports what the server can do.
+ *
+ * The agents of the configuration file are here, too. They cannot be changed
+ * (FAILED_PRECONDITION, AGENT_READ_ONLY), and their names are taken for every tenant.
+ * Every mutation takes a `request_id` (REST: the header `Idempotency-Key`), as in
+ * SessionService.
  *
  * @generated from service fairlead.session.v1.AgentService
  */
@@ -249,6 +605,71 @@ export const AgentService: GenService<{
     methodKind: "unary";
     input: typeof GetAgentRequestSchema;
     output: typeof GetAgentResponseSchema;
+  },
+  /**
+   * CreateAgent creates an agent with the version 1. A spec that breaks a rule is
+   * INVALID_ARGUMENT with the name of the field, and creates nothing.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.CreateAgent
+   */
+  createAgent: {
+    methodKind: "unary";
+    input: typeof CreateAgentRequestSchema;
+    output: typeof CreateAgentResponseSchema;
+  },
+  /**
+   * UpdateAgent makes a new version, for new sessions. Sessions keep the version that
+   * they began with. If the newest version is not the expected one any more, the
+   * answer is ABORTED with reason VERSION_CONFLICT.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.UpdateAgent
+   */
+  updateAgent: {
+    methodKind: "unary";
+    input: typeof UpdateAgentRequestSchema;
+    output: typeof UpdateAgentResponseSchema;
+  },
+  /**
+   * RollbackAgent makes a new version with the spec of an earlier one.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.RollbackAgent
+   */
+  rollbackAgent: {
+    methodKind: "unary";
+    input: typeof RollbackAgentRequestSchema;
+    output: typeof RollbackAgentResponseSchema;
+  },
+  /**
+   * ArchiveAgent archives an agent: it takes no new sessions and no new versions. Its
+   * sessions go on, and its versions stay.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.ArchiveAgent
+   */
+  archiveAgent: {
+    methodKind: "unary";
+    input: typeof ArchiveAgentRequestSchema;
+    output: typeof ArchiveAgentResponseSchema;
+  },
+  /**
+   * GetAgentVersion reads a version with its spec. An agent of the configuration file
+   * has no versions.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.GetAgentVersion
+   */
+  getAgentVersion: {
+    methodKind: "unary";
+    input: typeof GetAgentVersionRequestSchema;
+    output: typeof GetAgentVersionResponseSchema;
+  },
+  /**
+   * ListAgentVersions lists an agent's versions, the newest first.
+   *
+   * @generated from rpc fairlead.session.v1.AgentService.ListAgentVersions
+   */
+  listAgentVersions: {
+    methodKind: "unary";
+    input: typeof ListAgentVersionsRequestSchema;
+    output: typeof ListAgentVersionsResponseSchema;
   },
   /**
    * ListAgents lists the agents by name.

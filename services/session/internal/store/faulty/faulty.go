@@ -17,40 +17,38 @@ type Method string
 
 // Methods that can fail. Close cannot.
 const (
-	CreateSession    Method = "CreateSession"
-	GetSession       Method = "GetSession"
-	ListSessions     Method = "ListSessions"
-	DeleteSession    Method = "DeleteSession"
-	PutAgentRevision Method = "PutAgentRevision"
-	GetAgentRevision Method = "GetAgentRevision"
-	Submit           Method = "Submit"
-	GetTurn          Method = "GetTurn"
-	ListTurns        Method = "ListTurns"
-	ListEvents       Method = "ListEvents"
-	ListMessages     Method = "ListMessages"
-	ListTree         Method = "ListTree"
-	ImportSession    Method = "ImportSession"
-	Claim            Method = "Claim"
-	Load             Method = "Load"
-	LoadTurn         Method = "LoadTurn"
-	Fenced           Method = "Fenced"
-	Salvage          Method = "Salvage"
-	Inbox            Method = "Inbox"
-	Commit           Method = "Commit"
-	Balances         Method = "Balances"
-	Renew            Method = "Renew"
-	Release          Method = "Release"
-	ReleaseIdle      Method = "ReleaseIdle"
-	DeleteIdle       Method = "DeleteIdle"
-	FoldEvents       Method = "FoldEvents"
-	IndexMessages    Method = "IndexMessages"
-	SearchMessages   Method = "SearchMessages"
-	PutJobs          Method = "PutJobs"
-	RequestJobs      Method = "RequestJobs"
-	ClaimJobs        Method = "ClaimJobs"
-	EndJob           Method = "EndJob"
-	Listen           Method = "Listen"
-	Ping             Method = "Ping"
+	CreateSession  Method = "CreateSession"
+	GetSession     Method = "GetSession"
+	ListSessions   Method = "ListSessions"
+	DeleteSession  Method = "DeleteSession"
+	Submit         Method = "Submit"
+	GetTurn        Method = "GetTurn"
+	ListTurns      Method = "ListTurns"
+	ListEvents     Method = "ListEvents"
+	ListMessages   Method = "ListMessages"
+	ListTree       Method = "ListTree"
+	ImportSession  Method = "ImportSession"
+	Claim          Method = "Claim"
+	Load           Method = "Load"
+	LoadTurn       Method = "LoadTurn"
+	Fenced         Method = "Fenced"
+	Salvage        Method = "Salvage"
+	Inbox          Method = "Inbox"
+	Commit         Method = "Commit"
+	Balances       Method = "Balances"
+	Renew          Method = "Renew"
+	Release        Method = "Release"
+	ReleaseIdle    Method = "ReleaseIdle"
+	DeleteIdle     Method = "DeleteIdle"
+	FoldEvents     Method = "FoldEvents"
+	IndexMessages  Method = "IndexMessages"
+	SearchMessages Method = "SearchMessages"
+	PutJobs        Method = "PutJobs"
+	RequestJobs    Method = "RequestJobs"
+	ClaimJobs      Method = "ClaimJobs"
+	EndJob         Method = "EndJob"
+	Listen         Method = "Listen"
+	Ping           Method = "Ping"
 )
 
 // When is the side of the work on which a call fails.
@@ -70,6 +68,7 @@ var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
 // concurrently.
 type Store struct {
 	*injector
+	agents
 	checkpoints
 	identities
 	imports
@@ -94,6 +93,7 @@ type injector struct {
 
 // Subjects of a store.
 type (
+	agents      struct{ *injector }
 	checkpoints struct{ *injector }
 	identities  struct{ *injector }
 	imports     struct{ *injector }
@@ -117,7 +117,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, checkpoints{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, agents{i}, checkpoints{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -28,18 +28,6 @@ func (s *Store) DeleteSession(ctx context.Context, k store.Key, r store.Request)
 	return do(ctx, s.injector, DeleteSession, func() (store.Answer, error) { return s.inner.DeleteSession(ctx, k, r) })
 }
 
-// PutAgentRevision implements store.Store.
-func (s *Store) PutAgentRevision(ctx context.Context, tenant string, a store.AgentRevision) error {
-	return just(ctx, s.injector, PutAgentRevision, func() error { return s.inner.PutAgentRevision(ctx, tenant, a) })
-}
-
-// GetAgentRevision implements store.Store.
-func (s *Store) GetAgentRevision(ctx context.Context, tenant, name, revision string) (store.AgentRevision, error) {
-	return do(ctx, s.injector, GetAgentRevision, func() (store.AgentRevision, error) {
-		return s.inner.GetAgentRevision(ctx, tenant, name, revision)
-	})
-}
-
 // Submit implements store.Store.
 func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error) {
 	return do(ctx, s.injector, Submit, func() (store.Answer, error) { return s.inner.Submit(ctx, n) })

@@ -277,23 +277,3 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 }
-
-func testAgentRevisions(t *testing.T, open func(t *testing.T) store.Store) {
-	f := newFixture(t, open)
-	first := store.AgentRevision{Name: "agents/coder", Revision: "r1", Spec: []byte("spec 1")}
-	f.must(f.PutAgentRevision(f.ctx(), "acme", first))
-	f.must(f.PutAgentRevision(f.ctx(), "acme", store.AgentRevision{Name: "agents/coder", Revision: "r2", Spec: []byte("spec 2")}))
-	again := first
-	again.Spec = []byte("changed")
-	f.must(f.PutAgentRevision(f.ctx(), "acme", again))
-	got, err := f.GetAgentRevision(f.ctx(), "acme", "agents/coder", "r1")
-	f.must(err)
-	if d := cmp.Diff(first, got); d != "" {
-		t.Errorf("a revision is immutable: %s", d)
-	}
-	for _, id := range [][3]string{{"acme", "agents/coder", "r3"}, {"acme", "agents/other", "r1"}, {"other", "agents/coder", "r1"}} {
-		if _, err := f.GetAgentRevision(f.ctx(), id[0], id[1], id[2]); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%v: %v", id, err)
-		}
-	}
-}

@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"request ids", testRequestIDs},
 		{"tenants", testTenants},
 		{"agent revisions", testAgentRevisions},
+		{"agents", testAgents},
 		{"submit", testSubmit},
 		{"turns", testTurns},
 		{"answers", testAnswers},

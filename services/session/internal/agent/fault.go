@@ -1,0 +1,39 @@
+package agent
+
+// Fault is a rule that a spec breaks.
+type Fault struct {
+	Field string // as AgentSpec has it
+	Text  string
+}
+
+// Faults returns the rules that the spec breaks by itself. Whether its model, tools and
+// profile exist is not among them.
+func (s Spec) Faults() []Fault {
+	var faults []Fault
+	add := func(field, text string) { faults = append(faults, Fault{field, text}) }
+	check := func(field string, err error) {
+		if err != nil {
+			add(field, err.Error())
+		}
+	}
+	if s.Profile == "" {
+		add("profile", "profile is missing; the built-in profiles are full, read-only and ask-writes")
+	}
+	check(s.checkVerdict())
+	check("checkpoints", CheckCheckpoints(s.Checkpoints))
+	check("network", s.checkNetwork())
+	check("limits", s.Limits.check())
+	check("mounts", checkMounts(s.Mounts))
+	check("repositories", s.checkRepositories())
+	for _, limit := range []struct {
+		field    string
+		negative bool
+	}{
+		{"max_steps", s.MaxSteps < 0}, {"max_wall_time", s.MaxWallTime < 0}, {"max_output_tokens", s.MaxOutputTokens < 0},
+	} {
+		if limit.negative {
+			add(limit.field, "a limit is negative")
+		}
+	}
+	return faults
+}

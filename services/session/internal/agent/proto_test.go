@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// full has every field, so that a new one that is not converted fails the test.
+func full() Spec {
+	return Spec{
+		Description: "d", Model: "a:b", Prompt: "p", Tools: []string{"Read"}, Profile: "full", Greeting: "g",
+		Verdict: "tool", OutputSchema: `{"type":"object"}`, PreCompaction: "ls", Checkpoints: []string{"Read"},
+		Network: []NetworkRule{{Name: "n", Host: "a.com", Ports: []int32{1}, Methods: []string{"GET"}, Paths: []string{"/**"}, TLS: "pass", Credential: "c"}},
+		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
+		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
+		MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2,
+	}
+}
+
+func TestASpecIsTheSameAfterTheAPI(t *testing.T) {
+	spec := full()
+	v := reflect.ValueOf(spec)
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Errorf("the test does not set %s", v.Type().Field(i).Name)
+		}
+	}
+	if faults := spec.Faults(); len(faults) > 0 {
+		t.Error(faults)
+	}
+	for name, want := range map[string]Spec{"full": spec, "empty": {}, "no checkpoints": {Checkpoints: []string{}}} {
+		if d := cmp.Diff(want, FromProto(want.ToProto())); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	if New("a", FromProto(BuiltIn()[Coder].ToProto())).Revision != New("a", BuiltIn()[Coder]).Revision {
+		t.Error("the same agent has another revision after the API")
+	}
+}
+
+func TestAFaultNamesItsField(t *testing.T) {
+	for want, change := range map[string]func(*Spec){
+		"profile":            func(s *Spec) { s.Profile = "" },
+		"verdict":            func(s *Spec) { s.Verdict = "maybe" },
+		"tools":              func(s *Spec) { s.Tools = []string{"finish"} },
+		"output_schema_json": func(s *Spec) { s.OutputSchema = `{"type":1}` },
+		"checkpoints":        func(s *Spec) { s.Checkpoints = []string{"a*b"} },
+		"network":            func(s *Spec) { s.Network[0].Host = "" },
+		"limits":             func(s *Spec) { s.Limits.Memory = -1 },
+		"mounts":             func(s *Spec) { s.Mounts = []string{"../etc"} },
+		"repositories":       func(s *Spec) { s.Repositories[0].URL = "git@host" },
+		"max_steps":          func(s *Spec) { s.MaxSteps = -1 },
+		"max_wall_time":      func(s *Spec) { s.MaxWallTime = -1 },
+		"max_output_tokens":  func(s *Spec) { s.MaxOutputTokens = -1 },
+	} {
+		spec := full()
+		change(&spec)
+		if faults := spec.Faults(); len(faults) != 1 || faults[0].Field != want || faults[0].Text == "" {
+			t.Errorf("%s: %v", want, faults)
+		}
+	}
+}
