@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,11 +56,11 @@ func browser(t *testing.T) string {
 func TestABrowserCallsFromAnAllowedOrigin(t *testing.T) {
 	program := browser(t)
 	seen := make(chan map[string]string, 1)
-	var api string
+	var api atomic.Value
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/seen" {
 			w.Header().Set("Content-Type", "text/html")
-			_, _ = fmt.Fprintf(w, page, api)
+			_, _ = fmt.Fprintf(w, page, api.Load())
 			return
 		}
 		got := map[string]string{}
@@ -75,7 +76,7 @@ func TestABrowserCallsFromAnAllowedOrigin(t *testing.T) {
 	// Another port is another origin.
 	allowed, other := serve(t, &fake{events: replay(3)}, func(c *gateway.Config) { c.AllowedOrigins = []string{site.URL} }), serve(t, &fake{})
 
-	api = allowed.URL
+	api.Store(allowed.URL)
 	want := map[string]string{
 		"post": "200 Idempotency-Key X-Request-Id", "put": "501 X-Request-Id", "delete": "200 Idempotency-Key X-Request-Id",
 		"stream": "200 X-Request-Id", "events": "2", "missing": "404 X-Request-Id", "wrong method": "blocked", "other header": "blocked",
@@ -83,7 +84,7 @@ func TestABrowserCallsFromAnAllowedOrigin(t *testing.T) {
 	if diff := cmp.Diff(want, visit(t, program, site.URL, seen)); diff != "" {
 		t.Errorf("an allowed page sees (-want +got):\n%s", diff)
 	}
-	api = other.URL
+	api.Store(other.URL)
 	for name, got := range visit(t, program, site.URL, seen) {
 		if got != "blocked" {
 			t.Errorf("a page that is not allowed sees %s: %s", name, got)

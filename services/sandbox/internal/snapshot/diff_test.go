@@ -176,13 +176,14 @@ func TestAnAnswerThatIsFullCostsNoMore(t *testing.T) {
 		}
 		return b.String()
 	}
-	const files = 30
+	const files = 24 // the answer is full after eight
+	older, newer := lines(1), lines(2)
 	for n := range files {
-		p.write(fmt.Sprintf("f%02d", n), lines(1))
+		p.write(fmt.Sprintf("f%02d", n), older)
 	}
 	p.create("one")
 	for n := range files {
-		p.write(fmt.Sprintf("f%02d", n), lines(2))
+		p.write(fmt.Sprintf("f%02d", n), newer)
 	}
 	p.create("two")
 	var before, after runtime.MemStats

@@ -65,18 +65,14 @@ var own = map[bool]fs.FileMode{true: 0o200, false: 0o700}[os.Getuid() == 0]
 func TestOnlyWhatChangedIsReadAndStored(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	r := rand.New(rand.NewPCG(1, 1))
+	r := rand.NewChaCha8([32]byte{1})
 	for i := range 2000 {
 		content := make([]byte, 2000)
-		for j := range content {
-			content[j] = byte(r.Uint32())
-		}
+		_, _ = r.Read(content)
 		p.write(fmt.Sprintf("d%d/f%d", i%40, i), string(content))
 	}
 	large := make([]byte, 16*chunkSize)
-	for i := range large {
-		large[i] = byte(r.Uint32())
-	}
+	_, _ = r.Read(large)
 	p.write("large", string(large))
 	first := p.create("one")
 	if first.Files != 2001 || first.Directories != 40 || first.Bytes != 2000*2000+16*chunkSize {
@@ -85,7 +81,7 @@ func TestOnlyWhatChangedIsReadAndStored(t *testing.T) {
 	for i := range 20 {
 		p.write(fmt.Sprintf("d%d/f%d", i, i), fmt.Sprintf("changed %d", i))
 	}
-	p.patch(filepath.Join(p.dir, "large"), r)
+	p.patch(filepath.Join(p.dir, "large"), rand.New(r))
 	second := p.create("two")
 	if second.Added > chunkSize+100<<10 {
 		t.Errorf("20 small changes and a patched chunk took %d bytes", second.Added)
