@@ -61,14 +61,20 @@ func (b *Body) Discard() error {
 	return err
 }
 
+// Buffered is a body that was read within its limits and checked. Marshaler decodes it.
+type Buffered struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (Buffered) Close() error { return nil }
+
 // Buffer reads all of the body and checks that it is a message like m, or empty. For grpc-gateway reads the body of a
-// PATCH twice: for the message, and for the fields that it sets.
-func (b *Body) Buffer(m proto.Message) (*bytes.Reader, error) {
+// PATCH with a field mask twice: for the message, and for the fields that it sets.
+func (b *Body) Buffer(m proto.Message) (Buffered, error) {
 	data, err := b.read()
 	if err == nil && len(bytes.TrimSpace(data)) > 0 {
 		err = Unmarshal(data, m)
 	}
-	return bytes.NewReader(data), err
+	return Buffered{bytes.NewReader(data)}, err
 }
 
 func (b *Body) read() ([]byte, error) {

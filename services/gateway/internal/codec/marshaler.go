@@ -54,7 +54,9 @@ func (Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		switch b := r.(type) {
 		case *Body:
 			err = b.Decode(m)
-		case *bytes.Reader:
+		case Buffered:
+			err = decodeBuffer(b, m)
+		case *bytes.Reader: // grpc-gateway's copy of a Buffered
 			err = decodeBuffer(b, m)
 		default:
 			err = fmt.Errorf("%T is not a body with a limit", r)

@@ -9,7 +9,6 @@ package rest
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -155,7 +154,7 @@ func (a *api) unary(w http.ResponseWriter, r *http.Request, params map[string]st
 			problem.Write(w, err)
 			return
 		}
-		r.Body = io.NopCloser(data)
+		r.Body = data
 	}
 	next(w, r, params)
 }
