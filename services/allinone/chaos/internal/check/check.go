@@ -70,41 +70,67 @@ type Report struct {
 
 // Stats are the figures of a run.
 type Stats struct {
-	Sessions, Turns, Complete, Steps, Calls, Effects int
-	Events                                           int   // in the logs
-	Numbers                                          int64 // that they cover
-	Received, Streams                                int   // by followers
-	Restarted                                        int   // steps
-	Operations, UnknownOperations, Looks             int   // looks are those of the model
-	UnknownCalls                                     int
-	Joined, Interrupted, RolledBack, Partial         int             // turns
-	Fullest                                          int             // how much of a budget was used in one of its windows, in percent, at most
-	FilesBack                                        int             // effects that were undone with their turns or steps
-	Scheduled, LeftOut                               int             // turns that schedules sent, times that were left out
-	Compacted                                        int             // how often what the model sees was shortened
-	Rewound, NotRewound, Forks                       int             // returns to checkpoints, those that were refused, forks
-	Approved, Denied, TooLate                        int             // answers of persons
-	Takeovers                                        []time.Duration // undisturbed, sorted
-	Disturbed                                        []time.Duration // with another fault meanwhile, sorted
-	Calmed                                           []time.Duration // the same, from the end of the last other fault, sorted
+	Sessions       int
+	Fullest        int // how much of a budget was used in one of its windows, in percent, at most
+	Compacted      int // how often what the model sees was shortened
+	Rewound, Forks int // returns to checkpoints, and forks
+	NotRewound     int // returns that were refused
+	LogStats
+	TurnStats
+	CallStats
+	TakeoverStats
+}
+
+// LogStats count what was read.
+type LogStats struct {
+	Events            int   // in the logs
+	Numbers           int64 // that they cover
+	Received, Streams int   // by followers
+}
+
+// TurnStats count turns and steps.
+type TurnStats struct {
+	Turns, Complete, Joined, Interrupted, RolledBack, Partial int
+	Steps, Restarted                                          int // steps, and those that were restarted
+	Scheduled, LeftOut                                        int // turns that schedules sent, times that were left out
+}
+
+// CallStats count calls and their effects.
+type CallStats struct {
+	Calls, Effects, UnknownCalls         int
+	FilesBack                            int // effects that were undone with their turns or steps
+	Operations, UnknownOperations, Looks int // looks are those of the model
+	Approved, Denied, TooLate            int // answers of persons
+}
+
+// TakeoverStats are the times for which sessions of a killed replica stood still, sorted.
+type TakeoverStats struct {
+	Takeovers []time.Duration // undisturbed
+	Disturbed []time.Duration // with another fault meanwhile
+	Calmed    []time.Duration // the same, from the end of the last other fault
 }
 
 type checker struct {
 	run    *record.Run
 	script *script.Script
 	limits Limits
+	faults timeline
 	report Report
 }
 
 // Run judges a run.
 func Run(run *record.Run, s *script.Script, l Limits) Report {
-	c := &checker{run: run, script: s, limits: l}
+	c := &checker{run: run, script: s, limits: l, faults: timeline{run, l.Slack}}
 	for _, session := range run.Sessions {
 		c.session(session)
 	}
-	c.forks()
+	sessions := map[string]*record.Session{}
+	for _, s := range run.Sessions {
+		sessions[s.Name] = s
+	}
+	forks{c, sessions}.check()
 	c.budgets()
-	c.takeovers()
+	takeovers{c, sessions}.check()
 	slices.Sort(c.report.Stats.Takeovers)
 	slices.Sort(c.report.Stats.Disturbed)
 	slices.Sort(c.report.Stats.Calmed)

@@ -11,11 +11,12 @@ import (
 )
 
 // forks checks every fork against the session from which it was made.
-func (c *checker) forks() {
-	sessions := map[string]*record.Session{}
-	for _, s := range c.run.Sessions {
-		sessions[s.Name] = s
-	}
+type forks struct {
+	*checker
+	sessions map[string]*record.Session // by name
+}
+
+func (c forks) check() {
 	for _, s := range c.run.Sessions {
 		for _, name := range s.Unforked {
 			if t := turnOf(s, name); t.GetHead() != "" {
@@ -29,7 +30,7 @@ func (c *checker) forks() {
 		if slices.ContainsFunc(s.Fork.Others, func(o string) bool { return o != s.Name }) {
 			c.fault(Forks, s, "the request %s made several: %v", s.Fork.RequestID, s.Fork.Others)
 		}
-		source := sessions[s.Fork.From]
+		source := c.sessions[s.Fork.From]
 		if source == nil {
 			c.fault(Forks, s, "it was made from %s, of which there is no recording", s.Fork.From)
 			continue
@@ -50,7 +51,7 @@ func turnOf(s *record.Session, name string) *sessionv1.Turn {
 
 // prefix checks that a fork begins with the conversation of its source up to the end of the turn that it was
 // made from, even if that was undone or left behind.
-func (c *checker) prefix(s, source *record.Session) {
+func (c forks) prefix(s, source *record.Session) {
 	if len(s.Log) == 0 || s.Log[0].GetSessionCreated().GetForkedFrom() != source.Name {
 		c.fault(Forks, s, "its log does not begin with that it was made from %s", source.Name)
 	}
@@ -92,7 +93,7 @@ func inherited(s *record.Session) int {
 // copied checks the lines that a fork has from its source. The files are copied at some time between the
 // request and its answer. A command that had ended before and was never undone has left its line once; one
 // that began after, or was undone before, has not.
-func (c *checker) copied(s, source *record.Session) {
+func (c forks) copied(s, source *record.Session) {
 	left := map[string]int{}
 	for _, line := range s.Effects {
 		left[line]++
@@ -114,9 +115,9 @@ func (c *checker) copied(s, source *record.Session) {
 
 // inheritedEffects returns the lines in a fork's files that calls of its source may have
 // left.
-func (c *checker) inheritedEffects(s *record.Session) map[string]bool {
+func inheritedEffects(run *record.Run, s *record.Session) map[string]bool {
 	all := map[string]bool{}
-	for _, source := range c.run.Sessions {
+	for _, source := range run.Sessions {
 		if s.Fork == nil || source.Name != s.Fork.From {
 			continue
 		}

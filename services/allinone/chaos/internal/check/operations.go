@@ -110,7 +110,7 @@ func (c *checker) operation(s *record.Session, call *reduce.Call, want string) {
 				break
 			}
 		}
-		if !c.died(began, ended) {
+		if !c.faults.died(began, ended) {
 			c.fault(Unknown, s, "the end of the operation of call %s is not known, and no sandbox died while it ran", call.ID)
 		}
 	default:

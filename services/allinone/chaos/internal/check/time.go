@@ -27,7 +27,7 @@ func (c *checker) restarts(s *record.Session) {
 		c.report.Stats.Restarted++
 		best := -1
 		for i, f := range c.run.Faults {
-			if breaksSteps(f) && c.lasted(f, began[e.GetStep()], at) && (best < 0 || explained[i] < explained[best]) {
+			if breaksSteps(f) && c.faults.lasted(f, began[e.GetStep()], at) && (best < 0 || explained[i] < explained[best]) {
 				best = i
 			}
 		}
@@ -42,24 +42,25 @@ func (c *checker) restarts(s *record.Session) {
 }
 
 // takeovers measures how long the sessions of a killed replica stood still.
-func (c *checker) takeovers() {
-	sessions := map[string]*record.Session{}
-	for _, s := range c.run.Sessions {
-		sessions[s.Name] = s
-	}
+type takeovers struct {
+	*checker
+	sessions map[string]*record.Session // by name
+}
+
+func (c takeovers) check() {
 	for i, f := range c.run.Faults {
 		if f.Service != record.SessionService || f.Kind != record.Kill {
 			continue
 		}
 		for _, name := range f.Held {
-			if s := sessions[name]; s != nil {
-				c.takeover(s, f, i)
+			if s := c.sessions[name]; s != nil {
+				c.measure(s, f, i)
 			}
 		}
 	}
 }
 
-func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
+func (c takeovers) measure(s *record.Session, f record.Fault, index int) {
 	active := false
 	for _, e := range s.Log {
 		if at := e.GetTime().AsTime(); at.After(f.Begin) {
@@ -67,7 +68,7 @@ func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
 				return
 			}
 			took := at.Sub(f.Begin)
-			if end, disturbed := c.disturbed(f, at, index); disturbed {
+			if end, disturbed := c.faults.disturbed(f, at, index); disturbed {
 				c.report.Stats.Disturbed = append(c.report.Stats.Disturbed, took)
 				took = max(0, at.Sub(end))
 				c.report.Stats.Calmed = append(c.report.Stats.Calmed, took)
@@ -86,23 +87,4 @@ func (c *checker) takeover(s *record.Session, f record.Fault, index int) {
 			active = false
 		}
 	}
-}
-
-// disturbed reports whether another fault was active before a session went on, and when the last one ended.
-func (c *checker) disturbed(f record.Fault, until time.Time, index int) (end time.Time, disturbed bool) {
-	end = f.Begin
-	for i, o := range c.run.Faults {
-		if i == index || o.Service == record.Gateway || !o.Begin.Before(until) {
-			continue
-		}
-		if o.End.IsZero() || o.End.After(f.Begin) {
-			disturbed = true
-			if o.End.IsZero() || o.End.After(until) {
-				end = until // it was not over
-			} else if o.End.After(end) {
-				end = o.End
-			}
-		}
-	}
-	return end, disturbed
 }

@@ -152,30 +152,10 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 			continue
 		}
 		c.report.Stats.UnknownCalls++
-		if !c.died(asked[f.GetCallId()], e.GetTime().AsTime()) {
+		if !c.faults.died(asked[f.GetCallId()], e.GetTime().AsTime()) {
 			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
 		}
 	}
-}
-
-// lasted reports whether a fault began or lasted in a span of time.
-func (c *checker) lasted(f record.Fault, from, to time.Time) bool {
-	end := f.End
-	if end.IsZero() {
-		end = c.run.End
-	}
-	return !f.Begin.After(to.Add(c.limits.Slack)) && !end.Before(from.Add(-c.limits.Slack))
-}
-
-// died reports whether a sandbox died in a span of time. A command that began while it was away was not
-// running when it died.
-func (c *checker) died(from, to time.Time) bool {
-	for _, f := range c.run.Faults {
-		if sandboxDies(f) && !f.Begin.After(to.Add(c.limits.Slack)) && !f.Begin.Before(from.Add(-c.limits.Slack)) {
-			return true
-		}
-	}
-	return false
 }
 
 // effects compares the effects of commands with the results of their calls.
@@ -189,7 +169,7 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 	for _, e := range tellEffects(s) {
 		undone[e.line] = !e.undone.IsZero()
 	}
-	for line := range c.inheritedEffects(s) {
+	for line := range inheritedEffects(c.run, s) {
 		delete(left, line) // found elsewhere
 	}
 	for _, t := range state.Turns {

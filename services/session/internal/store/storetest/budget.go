@@ -16,9 +16,12 @@ func tenantBound(hard store.Amount) store.Bound {
 	return store.Bound{Scope: store.BudgetTenant, Subject: "acme", Hard: hard}
 }
 
+// ledger is a fixture for budgets.
+type ledger struct{ *fixture }
+
 // reserve asks for a model call that costs 10 for its input and 1 for each of up
 // to 90 tokens of output.
-func (f *fixture) reserve(l store.Lease, id string, bounds ...store.Bound) store.Grant {
+func (f ledger) reserve(l store.Lease, id string, bounds ...store.Bound) store.Grant {
 	f.Helper()
 	r := call(id, bounds...)
 	f.commit(store.Write{Lease: l, Reserve: []*store.Reserve{r}})
@@ -32,13 +35,13 @@ func call(id string, bounds ...store.Bound) *store.Reserve {
 	}
 }
 
-func (f *fixture) settle(l store.Lease, s ...store.Settle) {
+func (f ledger) settle(l store.Lease, s ...store.Settle) {
 	f.Helper()
 	f.commit(store.Write{Lease: l, Settle: s})
 }
 
 // stands returns the used and the reserved part of a budget.
-func (f *fixture) stands(b store.Bound) string {
+func (f ledger) stands(b store.Bound) string {
 	f.Helper()
 	all, err := f.Balances(f.ctx(), "acme", []store.Bound{b})
 	f.must(err)
@@ -49,7 +52,7 @@ func (f *fixture) stands(b store.Bound) string {
 	return fmt.Sprintf("used %d tokens, %d, %v; reserved %d tokens, %d, %v", u.Tokens, u.CostNanoUSD, u.WallTime, r.Tokens, r.CostNanoUSD, r.WallTime)
 }
 
-func (f *fixture) standsAt(b store.Bound, want string) {
+func (f ledger) standsAt(b store.Bound, want string) {
 	f.Helper()
 	if got := f.stands(b); got != want {
 		f.Errorf("the %s's budget: %s; want %s", b.Scope, got, want)
@@ -58,7 +61,7 @@ func (f *fixture) standsAt(b store.Bound, want string) {
 
 func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a reservation is granted, and settled as what was used", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{Tokens: 1000, CostNanoUSD: 1000})
 		f.standsAt(b, "used 0 tokens, 0, 0s; reserved 0 tokens, 0, 0s")
@@ -75,7 +78,7 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("one whose use is not known is settled as it was reserved", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(l, "r1", b)
@@ -84,7 +87,7 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("the last part of a budget is granted as far as it goes, and then denied", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 160})
 		for i, want := range []int64{90, 50} {
@@ -108,7 +111,7 @@ func testBudgets(t *testing.T, open func(t *testing.T) store.Store) {
 
 func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("every budget counts, and the tightest decides", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		tenant := tenantBound(store.Amount{CostNanoUSD: 1000})
 		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{Tokens: 120}}
@@ -130,7 +133,7 @@ func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a soft limit asks once it is reached", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		b.Soft.CostNanoUSD = 100
@@ -149,7 +152,7 @@ func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a budget goes with its session, and a tenant's stays", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		tenant := tenantBound(store.Amount{CostNanoUSD: 1000})
 		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{Tokens: 1000}}
@@ -166,7 +169,7 @@ func testBudgetKinds(t *testing.T, open func(t *testing.T) store.Store) {
 
 func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("a window that is over does not count", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 100})
 		b.Window = 2 * time.Second
@@ -189,7 +192,7 @@ func testBudgetWindows(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("budgets of other tenants are others", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		k := f.create(store.Key{Tenant: "globex", Session: "s1"})
 		f.submitTurn(k, "t1")

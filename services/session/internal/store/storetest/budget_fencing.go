@@ -15,7 +15,7 @@ import (
 
 func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("what a session that is deleted had reserved counts as used, and no other's", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l, other := f.active("s1"), f.active("s2")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.commit(finish(l, "t1"))
@@ -28,7 +28,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a reservation that is settled and made again in one write is open", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(l, "r1", b)
@@ -39,7 +39,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a reservation that is made again while it is open counts as used", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l, other := f.active("s1"), f.active("s2")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(l, "r1", b)
@@ -51,7 +51,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("what is left of a session names what it has reserved", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l, other := f.active("s1"), f.active("s2")
 		f.reserve(l, "r2", tenantBound(store.Amount{CostNanoUSD: 1000}), store.Bound{Scope: store.BudgetUser, Subject: "u", Hard: store.Amount{CostNanoUSD: 1000}})
 		f.reserve(l, "r1", tenantBound(store.Amount{CostNanoUSD: 1000}))
@@ -64,7 +64,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a holder that lost its lease neither reserves nor settles", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		good, stale := f.active("good"), f.active("stale")
 		b := tenantBound(store.Amount{CostNanoUSD: 1000})
 		f.reserve(stale, "r1", b)
@@ -94,7 +94,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 			"beside another's of it": func(l, _ store.Lease) []store.Write { return []store.Write{settling(l, "r1"), settling(l, "r2", "r1")} },
 		} {
 			t.Run(name, func(t *testing.T) {
-				f := newFixture(t, open)
+				f := ledger{newFixture(t, open)}
 				l := f.active("s1")
 				b := tenantBound(store.Amount{CostNanoUSD: 1000})
 				f.reserve(l, "r1", b)
@@ -109,7 +109,7 @@ func testBudgetFencing(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("the reservations of one commit are decided in their order", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		b := tenantBound(store.Amount{CostNanoUSD: 130})
 		var writes []store.Write
 		var asked []*store.Reserve
@@ -141,7 +141,7 @@ func settling(l store.Lease, ids ...string) store.Write {
 // time, some of them giving back what they do not use.
 func testBudgetConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("many at the same time never exceed a budget", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		const holders, limit = 8, 2000
 		b := tenantBound(store.Amount{CostNanoUSD: limit})
 		user := store.Bound{Scope: store.BudgetUser, Subject: "ada", Hard: store.Amount{Tokens: 10 * limit}}
@@ -183,7 +183,7 @@ func testBudgetConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 	t.Run("commits whose time runs out leave the ledger whole", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		const holders, limit = 4, 10_000
 		b := tenantBound(store.Amount{CostNanoUSD: limit})
 		leases := make([]store.Lease, holders)

@@ -15,7 +15,7 @@ func timeOf(id string, bounds ...store.Bound) *store.Reserve {
 	return &store.Reserve{ID: id, Bounds: bounds, WallTime: 10 * time.Second, MinWallTime: time.Second}
 }
 
-func (f *fixture) reserveTime(l store.Lease, id string, bounds ...store.Bound) store.Grant {
+func (f ledger) reserveTime(l store.Lease, id string, bounds ...store.Bound) store.Grant {
 	f.Helper()
 	r := timeOf(id, bounds...)
 	f.commit(store.Write{Lease: l, Reserve: []*store.Reserve{r}})
@@ -24,7 +24,7 @@ func (f *fixture) reserveTime(l store.Lease, id string, bounds ...store.Bound) s
 
 func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("time is granted as far as it goes, by the budget that has least of it", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		tenant := tenantBound(store.Amount{CostNanoUSD: 1000, WallTime: time.Minute})
 		session := store.Bound{Scope: store.BudgetSession, Subject: "s1", Hard: store.Amount{WallTime: 15 * time.Second}}
@@ -41,7 +41,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("time is settled as what was used, never as more than was reserved", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{WallTime: time.Minute})
 		for _, id := range []string{"r1", "r2", "r3"} {
@@ -57,7 +57,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("less than the least is granted only when there is no more", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{WallTime: 10*time.Second + 500*time.Millisecond})
 		f.reserveTime(l, "r1", b)
@@ -78,7 +78,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("no time at all is never granted", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{WallTime: 10 * time.Second})
 		f.reserveTime(l, "r1", b)
@@ -91,7 +91,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("what is settled and reserved again in one write is never lost to others", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{WallTime: 10 * time.Second})
 		f.reserveTime(l, "time", b)
@@ -108,7 +108,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("time that a deleted session had reserved counts as used", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		l := f.active("s1")
 		b := tenantBound(store.Amount{WallTime: time.Minute})
 		f.commit(finish(l, "t1"))
@@ -125,7 +125,7 @@ func testBudgetTime(t *testing.T, open func(t *testing.T) store.Store) {
 // slices, all at the same time.
 func testBudgetTimeConcurrency(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("many at the same time never exceed a budget's time", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := ledger{newFixture(t, open)}
 		const holders, limit = 8, 200 * time.Second
 		b := tenantBound(store.Amount{WallTime: limit})
 		var all sync.WaitGroup

@@ -21,7 +21,10 @@ func newKey(o store.Owner, id string) store.NewKey {
 	return store.NewKey{Owner: o, ID: id, Title: "for " + id, Hash: hashOf(id), Most: commonv1.Role_ROLE_ADMIN, Creator: "root"}
 }
 
-func (f *fixture) tenant(id string) {
+// identities is a fixture for tenants, users and keys.
+type identities struct{ *fixture }
+
+func (f identities) tenant(id string) {
 	f.Helper()
 	_, err := f.CreateTenant(f.ctx(), store.NewTenant{
 		ID: id, Title: "title of " + id, Admin: "root", By: store.SystemTenant,
@@ -30,27 +33,27 @@ func (f *fixture) tenant(id string) {
 	f.must(err)
 }
 
-func (f *fixture) user(o store.Owner, r commonv1.Role) {
+func (f identities) user(o store.Owner, r commonv1.Role) {
 	f.Helper()
 	_, err := f.CreateUser(f.ctx(), store.NewUser{Owner: o, Title: "title of " + o.User, Role: r})
 	f.must(err)
 }
 
-func (f *fixture) key(n store.NewKey) {
+func (f identities) key(n store.NewKey) {
 	f.Helper()
 	_, err := f.CreateKey(f.ctx(), n)
 	f.must(err)
 }
 
 // refused fails the test unless the key is not valid.
-func (f *fixture) refused(id, why string) {
+func (f identities) refused(id, why string) {
 	f.Helper()
 	if r, err := f.ResolveKey(f.ctx(), hashOf(id)); !errors.Is(err, store.ErrNotFound) {
 		f.Errorf("%s: %+v, %v", why, r, err)
 	}
 }
 
-func (f *fixture) keysOf(p store.KeyPage) []string {
+func (f identities) keysOf(p store.KeyPage) []string {
 	f.Helper()
 	all, err := f.ListKeys(f.ctx(), p)
 	f.must(err)
@@ -62,17 +65,17 @@ func (f *fixture) keysOf(p store.KeyPage) []string {
 }
 
 func testIdentities(t *testing.T, open func(t *testing.T) store.Store) {
-	t.Run("the default tenant and user exist, and no key", func(t *testing.T) { testFirstIdentity(newFixture(t, open)) })
-	t.Run("a tenant comes with its admin and a key", func(t *testing.T) { testTenantRow(newFixture(t, open)) })
-	t.Run("a user is created, changed, disabled and enabled", func(t *testing.T) { testUserRow(newFixture(t, open)) })
-	t.Run("a key has the lower role", func(t *testing.T) { testKeyRoles(newFixture(t, open)) })
-	t.Run("a key ends", func(t *testing.T) { testKeyEnds(newFixture(t, open)) })
-	t.Run("keys are listed, the newest first", func(t *testing.T) { testListKeys(newFixture(t, open)) })
-	t.Run("the last use of a key only grows", func(t *testing.T) { testKeysUsed(newFixture(t, open)) })
-	t.Run("keys are bounded, also when many come at once", func(t *testing.T) { testManyKeys(newFixture(t, open)) })
+	t.Run("the default tenant and user exist, and no key", func(t *testing.T) { testFirstIdentity(identities{newFixture(t, open)}) })
+	t.Run("a tenant comes with its admin and a key", func(t *testing.T) { testTenantRow(identities{newFixture(t, open)}) })
+	t.Run("a user is created, changed, disabled and enabled", func(t *testing.T) { testUserRow(identities{newFixture(t, open)}) })
+	t.Run("a key has the lower role", func(t *testing.T) { testKeyRoles(identities{newFixture(t, open)}) })
+	t.Run("a key ends", func(t *testing.T) { testKeyEnds(identities{newFixture(t, open)}) })
+	t.Run("keys are listed, the newest first", func(t *testing.T) { testListKeys(identities{newFixture(t, open)}) })
+	t.Run("the last use of a key only grows", func(t *testing.T) { testKeysUsed(identities{newFixture(t, open)}) })
+	t.Run("keys are bounded, also when many come at once", func(t *testing.T) { testManyKeys(identities{newFixture(t, open)}) })
 }
 
-func testFirstIdentity(f *fixture) {
+func testFirstIdentity(f identities) {
 	u, err := f.GetUser(f.ctx(), store.Owner{Tenant: store.SystemTenant, User: "default"})
 	f.must(err)
 	if u.Role != commonv1.Role_ROLE_ADMIN || u.Disabled || time.Since(u.CreateTime.AsTime()).Abs() > time.Minute {
@@ -87,7 +90,7 @@ func testFirstIdentity(f *fixture) {
 	f.refused("k", "a key that does not exist")
 }
 
-func testTenantRow(f *fixture) {
+func testTenantRow(f identities) {
 	n := store.NewTenant{
 		ID: "acme", Title: "Acme", Admin: "root", By: "default", Request: request("t"),
 		Key: store.NewKey{ID: "k", Hash: hashOf("k"), Role: commonv1.Role_ROLE_ADMIN, Creator: "root"},
@@ -124,7 +127,7 @@ func testTenantRow(f *fixture) {
 	}
 }
 
-func testUserRow(f *fixture) {
+func testUserRow(f identities) {
 	f.tenant("acme")
 	f.tenant("globex")
 	ann := store.Owner{Tenant: "acme", User: "ann"}
@@ -173,7 +176,7 @@ func testUserRow(f *fixture) {
 
 func second[T any](_ T, err error) error { return err }
 
-func testKeyRoles(f *fixture) {
+func testKeyRoles(f identities) {
 	f.tenant("acme")
 	ann := store.Owner{Tenant: "acme", User: "ann"}
 	f.user(ann, commonv1.Role_ROLE_OPERATOR)
@@ -215,7 +218,7 @@ func testKeyRoles(f *fixture) {
 	}
 }
 
-func testKeyEnds(f *fixture) {
+func testKeyEnds(f identities) {
 	f.tenant("acme")
 	root := store.Owner{Tenant: "acme", User: "root"}
 	ended, ends := newKey(root, "ended"), newKey(root, "ends")
@@ -250,7 +253,7 @@ func testKeyEnds(f *fixture) {
 	}
 }
 
-func testListKeys(f *fixture) {
+func testListKeys(f identities) {
 	f.tenant("acme")
 	f.tenant("globex")
 	ann := store.Owner{Tenant: "acme", User: "ann"}
@@ -272,7 +275,7 @@ func testListKeys(f *fixture) {
 	}
 }
 
-func testKeysUsed(f *fixture) {
+func testKeysUsed(f identities) {
 	f.tenant("acme")
 	at := time.Now().Truncate(time.Microsecond)
 	for _, late := range []time.Duration{0, time.Second, -time.Second} {
@@ -287,7 +290,7 @@ func testKeysUsed(f *fixture) {
 	}
 }
 
-func testManyKeys(f *fixture) {
+func testManyKeys(f identities) {
 	f.tenant("acme")
 	ann := store.Owner{Tenant: "acme", User: "ann"}
 	f.user(ann, commonv1.Role_ROLE_USER)
