@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
 	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
@@ -45,29 +43,53 @@ const (
 
 // Config of the service. Sizes are in bytes.
 type Config struct {
-	Data           string        `key:"data" help:"directory that holds the workspaces"`
-	Node           string        `key:"node" help:"name of this node; empty takes the host's name, or with fairlead serve on Postgres a generated name that the data directory keeps"`
-	Level          string        `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
-	Driver         string        `key:"driver" help:"backend that creates sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), or none, which isolates nothing and is only for development; empty in sandbox-kubernetes, which creates pods"`
-	NoIsolation    bool          `key:"allow-no-isolation" help:"allow the driver none: commands then run as the service's own user, with all its rights"`
-	Bubblewrap     string        `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
-	OCI            OCI           `key:"oci"`
-	Init           string        `key:"init" help:"path of the program that is a sandbox's first process; empty takes the built-in program"`
+	Data string `key:"data" help:"directory that holds the workspaces"`
+	Node string `key:"node" help:"name of this node; empty takes the host's name, or with fairlead serve on Postgres a generated name that the data directory keeps"`
+	Isolation
+	Sandboxes
+	ControlGroups
+	Users
+	Limits         Limits       `key:"limits"`
+	Disk           Disk         `key:"disk"`
+	WorkspaceQuota string       `key:"workspace-quota" help:"how the size of workspaces is limited: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by periodic counting), or auto, which is project where the file system supports project quotas"`
+	ObjectStore    ObjectStore  `key:"object-store"`
+	Egress         Egress       `key:"egress"`
+	Repositories   Repositories `key:"repositories"`
+	HostFiles
+}
+
+// Isolation is how commands are kept from the host.
+type Isolation struct {
+	Level       string `key:"level" help:"isolation of commands: full, basic, or auto, which is full as root and basic otherwise"`
+	Driver      string `key:"driver" help:"backend that creates sandboxes: bubblewrap, oci (runc, crun or gVisor's runsc), or none, which isolates nothing and is only for development; empty in sandbox-kubernetes, which creates pods"`
+	NoIsolation bool   `key:"allow-no-isolation" help:"allow the driver none: commands then run as the service's own user, with all its rights"`
+	Bubblewrap  string `key:"bubblewrap" help:"path of the bwrap program; empty searches PATH"`
+	OCI         OCI    `key:"oci"`
+	Init        string `key:"init" help:"path of the program that is a sandbox's first process; empty takes the built-in program"`
+}
+
+// Sandboxes is how many sandboxes there are, for how long, and what all of them show.
+type Sandboxes struct {
 	IdleTimeout    time.Duration `key:"idle-timeout" help:"how long a sandbox is kept after its last command ends"`
 	MaxSandboxes   int           `key:"max-sandboxes" help:"the most sandboxes on this node; above that the sandbox that is idle for the longest time is evicted, or the command is refused"`
 	SpareSandboxes int           `key:"spare-sandboxes" help:"sandboxes that are kept ready for new sessions; 0 for none"`
 	ReadOnlyPaths  []string      `key:"read-only-paths" help:"more paths of the host that commands may read, at the same path; their folder bin joins PATH"`
-	CgroupParent   string        `key:"cgroup-parent" help:"control group below which the commands' control groups are created (level full)"`
-	FavorMoves     bool          `key:"cgroup-favor-moves" help:"let the kernel move processes between control groups at once, for commands with limits of their own or in parallel; a setting of the whole machine (mount option favordynmods, Linux 6.0) that makes each fork and exit slightly slower (level full)"`
-	UIDBase        int           `key:"uid-base" help:"first host user id for workspaces, when running as root"`
-	UIDCount       int           `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
-	Limits         Limits        `key:"limits"`
-	Disk           Disk          `key:"disk"`
-	WorkspaceQuota string        `key:"workspace-quota" help:"how the size of workspaces is limited: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by periodic counting), or auto, which is project where the file system supports project quotas"`
-	ObjectStore    ObjectStore   `key:"object-store"`
-	Egress         Egress        `key:"egress"`
-	Repositories   Repositories  `key:"repositories"`
+}
 
+// ControlGroups is how the kernel groups the processes of commands.
+type ControlGroups struct {
+	CgroupParent string `key:"cgroup-parent" help:"control group below which the commands' control groups are created (level full)"`
+	FavorMoves   bool   `key:"cgroup-favor-moves" help:"let the kernel move processes between control groups at once, for commands with limits of their own or in parallel; a setting of the whole machine (mount option favordynmods, Linux 6.0) that makes each fork and exit slightly slower (level full)"`
+}
+
+// Users are the host's users that own workspaces.
+type Users struct {
+	UIDBase  int `key:"uid-base" help:"first host user id for workspaces, when running as root"`
+	UIDCount int `key:"uid-count" help:"number of host user ids for workspaces (level full)"`
+}
+
+// HostFiles are what commands have of the host besides their workspace: folders and variables.
+type HostFiles struct {
 	Mounts    []mount.Rule     `key:"mounts" help:"folders of the host that commands see: name, source, mode (ro or rw), alias below the workspace (below mnt unless it is for all users), original (also at the same path), for (tenant/user or tenant/*; none means all users), on-request (only for agents and sessions that name it)"`
 	Workflows string           `key:"workflows" help:"folder of the host that commands see as workflows, read-only; {tenant} in it is replaced by the tenant; empty shows the workspace's own"`
 	Storage   Storage          `key:"storage"`
@@ -146,61 +168,6 @@ func (c Config) mounts(data string, o box.Owners, left *erase.Later, unmapped bo
 	})
 }
 
-// Egress is the most that commands may reach, and the secrets that are added to their requests.
-type Egress struct {
-	Ceiling     []egress.Rule                `key:"ceiling" help:"destinations that any workspace may be allowed to reach: rules with host (name, *.name, *, address or range), ports, methods, paths; none means no network"`
-	Credentials map[string]egress.Credential `key:"credentials" help:"secrets that rules may name: hosts that may get it, header (default Authorization), prefix or username, secret or file"`
-	Roots       string                       `key:"roots" help:"file with more certificates (PEM) that are trusted outside, such as certificates of your own servers; the machine's certificates are always trusted"`
-	Connections int                          `key:"connections" help:"the most connections of a sandbox at the same time"`
-	Requests    int                          `key:"requests" help:"the most requests and connections of one command; each is an event of the session"`
-	Idle        time.Duration                `key:"idle" help:"how long a connection may carry no data before it is closed"`
-	Total       time.Duration                `key:"total" help:"how long any connection may last"`
-	Bytes       int64                        `key:"bytes" help:"bytes that may move over one connection, both directions added up"`
-}
-
-// maxRequests is how many requests one message can report.
-const maxRequests = 20_000
-
-// Validate reports all faults except those of rules and credentials, which New reports.
-func (e Egress) Validate() error {
-	var faults []error
-	if e.Connections < 1 {
-		faults = append(faults, fmt.Errorf("connections: %d is less than 1", e.Connections))
-	}
-	if e.Requests < 1 || e.Requests > maxRequests {
-		faults = append(faults, fmt.Errorf("requests: %d is not between 1 and %d", e.Requests, maxRequests))
-	}
-	if e.Idle < time.Second {
-		faults = append(faults, fmt.Errorf("idle: %v is less than a second", e.Idle))
-	}
-	if e.Total < e.Idle {
-		faults = append(faults, fmt.Errorf("total: %v is less than idle (%v)", e.Total, e.Idle))
-	}
-	if e.Bytes < 1<<20 {
-		faults = append(faults, fmt.Errorf("bytes: %d is less than 1 MiB", e.Bytes))
-	}
-	return errors.Join(faults...)
-}
-
-// roots returns the certificates that are trusted outside; nil: the machine's.
-func (e Egress) roots() (*x509.CertPool, error) {
-	if e.Roots == "" {
-		return nil, nil //nolint:nilnil // the machine's
-	}
-	raw, err := os.ReadFile(e.Roots)
-	if err != nil {
-		return nil, fmt.Errorf("roots: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("roots: read the machine's: %w", err)
-	}
-	if !pool.AppendCertsFromPEM(raw) {
-		return nil, fmt.Errorf("roots: %s has no certificate", e.Roots)
-	}
-	return pool, nil
-}
-
 // Limits are the limits of commands, and the operator's ceilings for requested ones.
 type Limits struct {
 	Memory          int64         `key:"memory" help:"memory of a workspace's commands together, in bytes; at level basic of each process"`
@@ -268,8 +235,11 @@ func (o ObjectStore) open() (objectstore.Store, error) {
 // Defaults returns the defaults of all keys.
 func Defaults() Config {
 	return Config{
-		Data: "data/sandbox", Driver: DriverBubblewrap, OCI: OCI{State: "/run/fairlead"}, Level: LevelAuto, WorkspaceQuota: QuotaAuto, CgroupParent: "fairlead", UIDBase: 200_000, UIDCount: 50_000,
-		IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2,
+		Data: "data/sandbox", WorkspaceQuota: QuotaAuto,
+		Isolation:     Isolation{Level: LevelAuto, Driver: DriverBubblewrap, OCI: OCI{State: "/run/fairlead"}},
+		Sandboxes:     Sandboxes{IdleTimeout: 5 * time.Minute, MaxSandboxes: 1000, SpareSandboxes: 2},
+		ControlGroups: ControlGroups{CgroupParent: "fairlead"},
+		Users:         Users{UIDBase: 200_000, UIDCount: 50_000},
 		Limits: Limits{
 			Memory: 4 << 30, Processes: 512, CPUs: 2, FileSize: 1 << 30, OpenFiles: 4096,
 			Output: 16 << 20, Flood: 1 << 30, Tmp: 512 << 20, Shm: 64 << 20,
@@ -278,7 +248,7 @@ func Defaults() Config {
 			Execs: 64, SessionExecs: 16, KeepResults: 1000, Snapshots: 1000, SnapshotBytes: 16 << 30, KeepFor: 48 * time.Hour,
 		},
 		Egress:       Egress{Connections: 128, Requests: 10_000, Idle: 10 * time.Minute, Total: 6 * time.Hour, Bytes: 8 << 30},
-		Storage:      Storage{Bytes: 1 << 30, Inodes: 100_000},
+		HostFiles:    HostFiles{Storage: Storage{Bytes: 1 << 30, Inodes: 100_000}},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
 	}

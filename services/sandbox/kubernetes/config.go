@@ -135,9 +135,12 @@ func (c Config) runner(ctx context.Context, g sandbox.DriverDeps) (sandbox.Runne
 		return nil, nil, err
 	}
 	r, err := New(ctx, Options{
-		Config: connection, Namespace: namespace, Pod: c.Pod, Node: c.Node, API: c.API, Image: c.Image, PullSecret: c.PullSecret, Path: c.Path,
-		RuntimeClass: c.RuntimeClass, UserNamespaces: c.UserNamespaces, Claim: c.Claim, ClaimPath: c.ClaimPath, Data: g.Data, Volumes: c.Volumes, Init: g.Config.Init,
-		CPUs: g.Config.Limits.CPUs, RequestCPUs: c.RequestCPUs, RequestMemory: c.RequestMemory, Deadline: c.Deadline, StartTimeout: c.StartTimeout,
+		Config: connection, Namespace: namespace, Pod: c.Pod, Node: c.Node, API: c.API,
+		Template: Template{
+			Image: c.Image, PullSecret: c.PullSecret, Path: c.Path, RuntimeClass: c.RuntimeClass, UserNamespaces: c.UserNamespaces,
+			CPUs: g.Config.Limits.CPUs, RequestCPUs: c.RequestCPUs, RequestMemory: c.RequestMemory, Deadline: c.Deadline,
+		},
+		Claim: c.Claim, ClaimPath: c.ClaimPath, Data: g.Data, Volumes: c.Volumes, Init: g.Config.Init, StartTimeout: c.StartTimeout,
 		Unreachable: c.Unreachable, Max: g.Config.MaxSandboxes, Idle: g.Config.IdleTimeout, Network: g.Network, Trust: g.Trust, Log: g.Log,
 	})
 	if err != nil {

@@ -59,12 +59,7 @@ type Options struct {
 	Node string
 	// API is Pods or AgentSandboxes.
 	API string
-	// Image has the programs of commands, PullSecret is the secret to pull it, and Path is the PATH of
-	// commands.
-	Image, PullSecret, Path string
-	RuntimeClass            string // empty means the cluster's default
-	// UserNamespaces gives each pod its own users, which the cluster must support.
-	UserNamespaces bool
+	Template
 	// Claim is the PersistentVolumeClaim of the data directory, which is at ClaimPath in it and at Data
 	// here.
 	Claim, ClaimPath, Data string
@@ -72,11 +67,6 @@ type Options struct {
 	Volumes []Volume
 	// Init is the file that holds init; empty means the embedded one.
 	Init string
-	// CPUs limits a pod. The requests are what the scheduler reserves for it.
-	CPUs, RequestCPUs float64
-	RequestMemory     int64
-	// Deadline is how long a pod may live, in case no service is left to end it.
-	Deadline time.Duration
 	// StartTimeout limits the making of a sandbox.
 	StartTimeout time.Duration
 	// Unreachable are live addresses (IP:port) that no sandbox may reach. If empty, it is the address of
@@ -91,6 +81,21 @@ type Options struct {
 	// Idle is after how long an idle sandbox is ended; zero means never.
 	Idle time.Duration
 	Log  *slog.Logger
+}
+
+// Template is what all pods have in common.
+type Template struct {
+	// Image has the programs of commands, PullSecret is the secret to pull it, and Path is the PATH of
+	// commands.
+	Image, PullSecret, Path string
+	RuntimeClass            string // empty means the cluster's default
+	// UserNamespaces gives each pod its own users, which the cluster must support.
+	UserNamespaces bool
+	// CPUs limits a pod. The requests are what the scheduler reserves for it.
+	CPUs, RequestCPUs float64
+	RequestMemory     int64
+	// Deadline is how long a pod may live, in case no service is left to end it.
+	Deadline time.Duration
 }
 
 // maker is a pool.Maker.

@@ -64,9 +64,12 @@ func needKubelet(t *testing.T) {
 func options(t *testing.T, s *apitest.Server) kubernetes.Options {
 	t.Helper()
 	return kubernetes.Options{
-		Config: s.Config(), Namespace: apitest.Namespace, Node: apitest.Node, API: kubernetes.Pods, Image: "registry.example/tools:1", Path: s.Path(),
-		UserNamespaces: true, Claim: apitest.Claim, Data: volume, CPUs: 2, RequestCPUs: 0.1, RequestMemory: 64 << 20,
-		Deadline: time.Hour, StartTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Config: s.Config(), Namespace: apitest.Namespace, Node: apitest.Node, API: kubernetes.Pods,
+		Template: kubernetes.Template{
+			Image: "registry.example/tools:1", Path: s.Path(), UserNamespaces: true, CPUs: 2, RequestCPUs: 0.1, RequestMemory: 64 << 20,
+			Deadline: time.Hour,
+		},
+		Claim: apitest.Claim, Data: volume, StartTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
 

@@ -36,6 +36,16 @@ type Limits struct {
 	MaxOutputTokens int64
 }
 
+// ModelNames are the configured models.
+type ModelNames struct {
+	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
+	// known.
+	ContextTokens func(model string) int64
+	// Models lists the configured models; DefaultModel is the default agent's.
+	Models       []string
+	DefaultModel string
+}
+
 // Config is the server's configuration and dependencies.
 type Config struct {
 	Store  store.Store
@@ -54,12 +64,7 @@ type Config struct {
 	Nodes   *placement.Nodes
 	Log     *slog.Logger
 	Version string
-	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
-	// known.
-	ContextTokens func(model string) int64
-	// Models lists the configured models; DefaultModel is the default agent's.
-	Models       []string
-	DefaultModel string
+	ModelNames
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
 	// Defaults of limits, and their ceilings.

@@ -17,8 +17,11 @@ func checkpoint(k store.Key, id string, seq int64) *sessionv1.Checkpoint {
 	return &sessionv1.Checkpoint{Name: "sessions/" + k.Session + "/checkpoints/" + id, Description: "of " + k.Tenant, Seq: seq, Snapshot: "s" + id}
 }
 
+// rewinds is a fixture for checkpoints.
+type rewinds struct{ *fixture }
+
 // checkpoints returns the ids of a session's checkpoints, the last one first.
-func (f *fixture) checkpoints(k store.Key, before int64, limit int) string {
+func (f rewinds) checkpoints(k store.Key, before int64, limit int) string {
 	f.Helper()
 	all, err := f.ListCheckpoints(f.ctx(), k, before, limit)
 	f.must(err)
@@ -32,7 +35,7 @@ func (f *fixture) checkpoints(k store.Key, before int64, limit int) string {
 
 // gained claims a session and adds checkpoints to it, the number of each one above
 // the one before.
-func (f *fixture) gained(k store.Key, ids ...string) store.Lease {
+func (f rewinds) gained(k store.Key, ids ...string) store.Lease {
 	f.Helper()
 	f.create(k)
 	f.submitTurn(k, "t1")
@@ -47,7 +50,7 @@ func (f *fixture) gained(k store.Key, ids ...string) store.Lease {
 
 func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("checkpoints are read as they were written, the last one first", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		k := key("s")
 		f.gained(k, "z", "a", "m")
 		got, err := f.GetCheckpoint(f.ctx(), k, "a")
@@ -72,7 +75,7 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("what is not there is not found", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		k := f.create(key("s"))
 		_, none := f.GetCheckpoint(f.ctx(), k, "x")
 		_, list := f.ListCheckpoints(f.ctx(), key("other"), 0, 0)
@@ -84,7 +87,7 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a write removes some and adds others, a later one of the same commit removes these", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		l := f.gained(key("s"), "a", "b", "c")
 		errs, err := f.Commit(f.ctx(), []store.Write{
 			{Lease: l, DropCheckpoints: []string{"b", "c", "never"}, Checkpoints: []*sessionv1.Checkpoint{checkpoint(l.Key, "d", 7), checkpoint(l.Key, "e", 8)}},
@@ -97,7 +100,7 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a write of a lost lease leaves them, and one with a foreign name does", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		l := f.gained(key("s"), "a")
 		stale := l
 		stale.Epoch--
@@ -116,7 +119,7 @@ func testCheckpoints(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("they are of their tenant and go with their session", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		mine, other := store.Key{Tenant: "acme", Session: "s"}, store.Key{Tenant: "other", Session: "s"}
 		l := f.gained(mine, "a")
 		f.gained(other, "a")
@@ -143,7 +146,7 @@ func rewind(k store.Key, id string) store.Submit {
 
 func testRewind(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("one is a command that the session shows until it is consumed", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		k := f.create(key("s"))
 		for _, replayed := range []bool{false, true} {
 			a, err := f.Submit(f.ctx(), rewind(k, "r"))
@@ -168,7 +171,7 @@ func testRewind(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("one is refused with a turn active or queued", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		k := f.create(key("s"))
 		f.submitTurn(k, "t1")
 		refused := func(when string) {
@@ -190,7 +193,7 @@ func testRewind(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a session with one in its inbox has work, and does not go by itself", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		k := f.create(key("s"))
 		_, err := f.Submit(f.ctx(), rewind(k, "r"))
 		f.must(err)
@@ -201,7 +204,7 @@ func testRewind(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a manual checkpoint may be asked for at any time", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := rewinds{newFixture(t, open)}
 		l := f.active("s")
 		a, err := f.Submit(f.ctx(), store.Submit{Key: l.Key, Command: store.Command{Kind: store.CommandCheckpoint, CallID: "c"}, Request: request("c")})
 		if err != nil || a.Value != "c.1" || len(f.inbox(l)) != 1 {

@@ -108,7 +108,7 @@ func testImport(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		n, err := f.IndexMessages(f.ctx(), k, 0)
 		f.must(err)
-		if got := f.find(store.MessageSearch{}, "zebra"); n != 3 || got != "s1/a2" {
+		if got := (library{f}).find(store.MessageSearch{}, "zebra"); n != 3 || got != "s1/a2" {
 			t.Errorf("%d were indexed, found was %s", n, got)
 		}
 	})

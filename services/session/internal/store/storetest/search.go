@@ -15,9 +15,12 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
+// library is a fixture for searches.
+type library struct{ *fixture }
+
 // addMessages adds messages to a session, one after another, a second apart, and
 // indexes them.
-func (f *fixture) addMessages(k store.Key, texts ...string) {
+func (f library) addMessages(k store.Key, texts ...string) {
 	f.Helper()
 	f.submitTurn(f.create(k), "t1")
 	l := f.claim(k)
@@ -41,7 +44,7 @@ func (f *fixture) addMessages(k store.Key, texts ...string) {
 }
 
 // find returns the found messages as session/message.
-func (f *fixture) find(s store.MessageSearch, query string) string {
+func (f library) find(s store.MessageSearch, query string) string {
 	f.Helper()
 	if s.Tenant == "" {
 		s.Tenant = "acme"
@@ -58,7 +61,7 @@ func (f *fixture) find(s store.MessageSearch, query string) string {
 
 func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("messages are found by their words, the newest first", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := library{newFixture(t, open)}
 		f.addMessages(key("s1"), "The quick brown Fox", "jumps over the lazy dog", "Straße, café & ＦＵＬＬwidth", "C3PO it's 42 – naïve; foxes?", "日本語のテキスト हिन्दी", "quote ' and \" and \\ & | ! :* end")
 		f.addMessages(key("s2"), "a fox again")
 		for query, want := range map[string]string{
@@ -97,7 +100,7 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("no tenant finds another one's messages", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := library{newFixture(t, open)}
 		f.addMessages(key("s1"), "our secret plan")
 		f.addMessages(store.Key{Tenant: "other", Session: "s1"}, "their secret hope")
 		for tenant, want := range map[string]string{"acme": "s1/a", "other": "s1/a", "third": ""} {
@@ -111,7 +114,7 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("pages show each message once", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := library{newFixture(t, open)}
 		f.addMessages(key("s1"), "w", "w", "w", "w")
 		f.addMessages(key("s2"), "w", "w", "w")
 		want := "s1/d s2/c s1/c s2/b s1/b s2/a s1/a"
@@ -137,7 +140,7 @@ func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("a message is indexed once, and goes with its session", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := library{newFixture(t, open)}
 		k := key("s1")
 		f.addMessages(k, "gone", "soon")
 		f.addMessages(key("s2"), "gone")
