@@ -185,12 +185,16 @@ bin/golangci-lint: deploy/tools/lint/go.mod deploy/tools/lint/go.sum
 # Two at a time, for most of them wait for one processor. First those that read proto/ and write gen/, which the others read.
 .PHONY: check
 check: ## Run every check that CI runs besides the tests
-	$(MAKE) --no-print-directory --output-sync=target -j2 check-format check-generate lint-proto breaking
+	$(MAKE) --no-print-directory --output-sync=target -j2 check-format check-sizes check-generate lint-proto breaking
 	$(MAKE) --no-print-directory --output-sync=target -j2 lint check-modules check-docs
 
 .PHONY: check-format
 check-format:
 	@files=$$(gofmt -l $(filter-out gen,$(MODULES)) gen/cmd); [ -z "$$files" ] || { echo "not gofmted (run 'make fix'):"; echo "$$files"; exit 1; }
+
+.PHONY: check-sizes
+check-sizes: ## Fail when a type has more than 40 methods or 20 fields, or a file more than 400 lines
+	@go run $(PREFIX)/services/internal/kit/cmd/sizes .
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet, staticcheck and the other linters
