@@ -19,14 +19,14 @@ func TestAGoodPageHasNoFaults(t *testing.T) {
 
 func TestEachFaultIsFoundWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"[x](missing.md)":             "docs/a.md:2: the link missing.md leads to no file",
-		"[x](a.md#missing)":           "docs/a.md:2: the link a.md#missing leads to no heading",
-		"[x](#missing)":               "docs/a.md:2: the link #missing leads to no heading",
-		"`GET /v1/nothing`":           "docs/a.md:2: there is no route GET /v1/nothing",
-		"`PUT /v1/agents/coder`":      "docs/a.md:2: there is no route PUT /v1/agents/coder",
-		"SessionService.Missing":      "docs/a.md:2: there is no RPC SessionService.Missing",
-		"MissingService.GetSession":   "docs/a.md:2: there is no RPC MissingService.GetSession",
-		strings.Repeat("line\n", 200): "docs/a.md: 201 lines are more than 200",
+		"[x](missing.md)":                "docs/a.md:2: the link missing.md leads to no file",
+		"[x](a.md#missing)":              "docs/a.md:2: the link a.md#missing leads to no heading",
+		"[x](#missing)":                  "docs/a.md:2: the link #missing leads to no heading",
+		"`GET /v1/nothing`":              "docs/a.md:2: there is no route GET /v1/nothing",
+		"`PUT /v1/sessions/s1/turns/t1`": "docs/a.md:2: there is no route PUT /v1/sessions/s1/turns/t1",
+		"SessionService.Missing":         "docs/a.md:2: there is no RPC SessionService.Missing",
+		"MissingService.GetSession":      "docs/a.md:2: there is no RPC MissingService.GetSession",
+		strings.Repeat("line\n", 200):    "docs/a.md: 201 lines are more than 200",
 	} {
 		if got := faultsOf(t, map[string]string{"docs/a.md": "# Title\n" + text}); !slices.Equal(got, []string{want}) {
 			t.Errorf("faults %q, want %q", got, want)

@@ -33,7 +33,7 @@ func TestMountsThatAPodCannotShowAreRefused(t *testing.T) {
 		},
 		{
 			name: "a writable mount of another user", mount: box.Mount{Source: books, Writable: true, Disk: box.Owner{UID: 4001, GID: 4001}},
-			volume: kubernetes.Volume{Claim: "shelf", Path: shelf}, want: "another user's",
+			volume: kubernetes.Volume{Claim: "shelf", Path: shelf}, want: "belong to another user",
 		},
 		{name: "one whose name a pod cannot have", mount: box.Mount{Source: colon}, volume: kubernetes.Volume{Claim: "shelf", Path: shelf}, want: "colon"},
 		{
