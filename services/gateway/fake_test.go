@@ -14,6 +14,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // fake stands for session and tools. Unary RPCs answer with what little the tests look at; streams do what the test says.
@@ -41,6 +42,7 @@ type fake struct {
 	uploads  []string // the files that ImportSession got whole
 	requests []proto.Message
 	metadata []metadata.MD
+	callers  []principal.Principal
 }
 
 func (f *fake) register(s grpc.ServiceRegistrar) {
@@ -60,8 +62,16 @@ func (f *fake) note(ctx context.Context, m proto.Message) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	md, _ := metadata.FromIncomingContext(ctx)
-	f.requests, f.metadata = append(f.requests, proto.Clone(m)), append(f.metadata, md)
+	p, _ := principal.From(ctx)
+	f.requests, f.metadata, f.callers = append(f.requests, proto.Clone(m)), append(f.metadata, md), append(f.callers, p)
 	return f.fail
+}
+
+// caller returns the principal of the last request.
+func (f *fake) caller() principal.Principal {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.callers[len(f.callers)-1]
 }
 
 // last returns the last request and its metadata; nil without one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,8 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 func TestRequestsReachTheirRPC(t *testing.T) {
@@ -378,21 +381,21 @@ func TestNothingOfAClientsHeadersReachesAService(t *testing.T) {
 	f := &fake{}
 	srv := serve(t, f)
 	header := http.Header{
-		"Grpc-Metadata-Fairlead-Principal-Bin": {"eyJ0ZW5hbnQiOiJvdGhlciIsInVzZXIiOiJldmlsIn0="},
-		"Fairlead-Principal-Bin":               {"eyJ0ZW5hbnQiOiJvdGhlciIsInVzZXIiOiJldmlsIn0="},
-		"Grpc-Timeout":                         {"1n"},
-		"Authorization":                        {"Bearer token"},
-		"Cookie":                               {"a=b"},
+		"Grpc-Metadata-Fairlead-Internal-Token": {"e.y.J"},
+		"Fairlead-Internal-Token":               {"e.y.J"},
+		"Grpc-Timeout":                          {"1n"},
+		"Authorization":                         {"Bearer secret"},
+		"Cookie":                                {"a=b"},
 	}
 	if got := do(t, srv, request{"GET", "/v1/sessions/s1", "", header}); got.code != http.StatusOK {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
 	_, md := f.last()
-	if p := md.Get("fairlead-principal-bin"); len(p) != 1 || p[0] != `{"tenant":"default","user":"default","role":4}` {
-		t.Errorf("principal %q", p)
+	if p := f.caller(); !reflect.DeepEqual(p, principal.Default()) || len(md.Get(internaltoken.MetadataKey)) != 1 {
+		t.Errorf("principal %+v", p)
 	}
 	for k, v := range md {
-		if strings.Contains(fmt.Sprint(v), "token") || strings.Contains(k, "cookie") || strings.HasPrefix(k, "grpcgateway-") {
+		if strings.Contains(fmt.Sprint(v), "secret") || strings.Contains(k, "cookie") || strings.HasPrefix(k, "grpcgateway-") {
 			t.Errorf("metadata %s: %q", k, v)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -97,7 +98,11 @@ func startPods(t *testing.T, c sandbox.Config) *client {
 	if address == "" {
 		t.Fatal("the service with pods did not start")
 	}
-	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Service("default", "default")))
+	keys, err := internaltoken.New(make([]byte, internaltoken.SeedSize)) // the service has the same
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rpc.Dial(address, rpc.WithKeys(keys), rpc.WithFallback(principal.Service("default", "default")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type Deps struct {
 	// Log takes the service's log.
 	Log *slog.Logger
 	// Dial connects to the peer face of another replica, at the address that it
-	// advertises. Nil means rpc.Dial.
+	// advertises. Nil means that there is no other replica.
 	Dial func(address string) (*grpc.ClientConn, error)
 }
 
@@ -80,7 +80,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 // assemble connects the parts. If it fails, the caller still owns the journal.
 func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*Service, error) {
 	if d.Dial == nil {
-		d.Dial = func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) }
+		d.Dial = func(address string) (*grpc.ClientConn, error) {
+			return nil, fmt.Errorf("this replica has no way to another one at %s", address)
+		}
 	}
 	d.Sandbox = rpc.AsService(d.Sandbox)
 	self := store.Owner{ID: id.New(), Address: c.Advertise}

@@ -35,7 +35,7 @@ func newReader(c *cluster.Cluster, l *load.Load) (*reader, error) {
 	r := &reader{cluster: c, load: l}
 	for _, a := range c.Peers(record.SessionService) {
 		conn, err := grpc.NewClient(a, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithUnaryInterceptor(principal.UnaryClient(nil)), grpc.WithStreamInterceptor(principal.StreamClient(nil)))
+			grpc.WithUnaryInterceptor(c.Keys.UnaryClient(nil)), grpc.WithStreamInterceptor(c.Keys.StreamClient(nil)))
 		if err != nil {
 			r.close()
 			return nil, err

@@ -14,7 +14,6 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // pair is two session replicas on one Postgres, each with gates before tools and the
@@ -118,11 +117,7 @@ func (p *pair) refusesTheFirst(t *testing.T, session string) {
 	t.Helper()
 	ctx := principal.With(t.Context(), principal.Service("default", "default"))
 	ref := &commonv1.CallRef{Session: session, Epoch: 1, CallId: "late"}
-	conn, err := rpc.Dial(p.options.addrs["sandbox-peer"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dialPeer(t, p.options.addrs["sandbox-peer"])
 	exec, err := sandboxv1.NewExecServiceClient(conn).Exec(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -133,11 +128,7 @@ func (p *pair) refusesTheFirst(t *testing.T, session string) {
 	if _, err := exec.Recv(); !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("the sandbox answers a late command with %v", err)
 	}
-	tools, err := rpc.Dial(p.options.addrs["tools-peer"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tools.Close() }()
+	tools := dialPeer(t, p.options.addrs["tools-peer"])
 	if _, err := toolsv1.NewCallServiceClient(tools).CancelCall(ctx, &toolsv1.CancelCallRequest{Call: ref}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH) {
 		t.Errorf("tools answers a late cancel with %v", err)
 	}

@@ -19,7 +19,6 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // fleet is a Fairlead with two sandbox nodes and an object store, in processes.
@@ -146,7 +145,7 @@ func moved(t *testing.T, frames []frame) frame {
 func (f *fleet) cli(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "fairlead"), args...)
-	cmd.Env = []string{"FAIRLEAD_SESSION_PEER=" + f.options.addrs["session-peer"], "HOME=" + t.TempDir()}
+	cmd.Env = []string{"FAIRLEAD_SESSION_PEER=" + f.options.addrs["session-peer"], "FAIRLEAD_INTERNAL_KEY=" + internalKey, "HOME=" + t.TempDir()}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("fairlead %v: %v: %s", args, err, out)
@@ -158,11 +157,7 @@ func (f *fleet) cli(t *testing.T, args ...string) string {
 // one that there is now.
 func (f *fleet) refuses(t *testing.T, node, session string, generation int64) {
 	t.Helper()
-	conn, err := rpc.Dial(f.options.addrs["node-"+node])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dialPeer(t, f.options.addrs["node-"+node])
 	files := sandboxv1.NewFileServiceClient(conn)
 	ask := func() error {
 		_, err := files.ListFiles(principal.With(t.Context(), principal.Service("default", "default")), &sandboxv1.ListFilesRequest{Session: session, WorkspaceGeneration: generation})
@@ -237,11 +232,7 @@ func (f *fleet) copyMore(t *testing.T, session, node string, generation int64) {
 	if err := errors.Join(err, json.Unmarshal(raw, &meta)); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := rpc.Dial(f.options.addrs["node-"+node])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dialPeer(t, f.options.addrs["node-"+node])
 	snapshots, ctx := sandboxv1.NewSnapshotServiceClient(conn), principal.With(t.Context(), principal.Service("default", "default"))
 	call := &commonv1.CallRef{Session: session, Epoch: meta.Epoch, CallId: "more", Node: node, WorkspaceGeneration: generation}
 	_, err = snapshots.CreateSnapshot(ctx, &sandboxv1.CreateSnapshotRequest{Call: call})

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // programs is where TestMain has put the binaries.
@@ -178,6 +186,9 @@ func (s *system) spawn(t *testing.T, name string, args []string) {
 	cmd := exec.Command(filepath.Join(programs, name), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FAIRLEAD_MODEL=play:" + scenarioName}, s.options.env...)
+	if name != "fairlead" {
+		cmd.Env = append(cmd.Env, "FAIRLEAD_INTERNAL_KEY="+internalKey)
+	}
 	if s.options.database != "" {
 		cmd.Env = append(cmd.Env, "FAIRLEAD_DATABASE_URL="+s.options.database)
 	}
@@ -188,6 +199,24 @@ func (s *system) spawn(t *testing.T, name string, args []string) {
 	p := &process{name: name, cmd: cmd, log: log, done: make(chan error, 1)}
 	go func() { p.done <- cmd.Wait() }()
 	s.processes = append(s.processes, p)
+}
+
+// internalKey is the key of four processes.
+var internalKey = base64.StdEncoding.EncodeToString(make([]byte, internaltoken.SeedSize))
+
+// dialPeer connects to a peer listener of four processes, as a service.
+func dialPeer(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	keys, err := auth.Config{InternalKey: config.Secret(internalKey)}.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rpc.Dial(address, rpc.WithKeys(keys), rpc.WithFallback(principal.Service("default", "default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 // scenarioName is the name in testdata/scenario.yaml.

@@ -107,7 +107,10 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 )
 
-require github.com/klauspost/compress v1.20.3 // indirect
+require (
+	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+)
 
 replace github.com/fairlead/fairlead/gen => ../../../gen
 

@@ -19,6 +19,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -168,7 +169,11 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := rpc.NewPeerServer(log)
+	keys, err := internaltoken.New(make([]byte, internaltoken.SeedSize)) // the caller has the same
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := rpc.NewPeerServer(log, keys)
 	running.RegisterPeer(server)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

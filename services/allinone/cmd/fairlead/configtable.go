@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -75,6 +76,7 @@ type sessionConfig struct {
 	Session session.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 	Nodes   node.Config      `key:",inline"`
 	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
@@ -90,6 +92,7 @@ type toolsConfig struct {
 	Tools  tools.Config     `key:",inline"`
 	Server rpc.Config       `key:",inline"`
 	Log    telemetry.Config `key:"log"`
+	Auth   auth.Config      `key:"auth"`
 	Nodes  node.Config      `key:",inline"`
 }
 
@@ -104,6 +107,7 @@ type sandboxConfig struct {
 	Sandbox sandbox.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 }
 
 func sandboxProgram() sandboxConfig {
@@ -116,6 +120,7 @@ type gatewayConfig struct {
 	Gateway gateway.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 	Session string           `key:"session" help:"address of the session service's peer listener, or of its replicas', separated by commas"`
 	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"text/tabwriter"
 
@@ -10,8 +12,12 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session"
 )
 
 // nodesCommand is for operators of several sandbox nodes.
@@ -24,12 +30,23 @@ type nodesCommand struct {
 // peerTarget is the peer listener of a session replica: clients have no access
 // to nodes.
 type peerTarget struct {
+	InternalKey string `placeholder:"KEY" env:"FAIRLEAD_INTERNAL_KEY" help:"The services' auth.internal-key."`
+	DatabaseURL string `placeholder:"URL" env:"FAIRLEAD_DATABASE_URL" help:"The servers' database, which has the key where none is configured."`
+
 	Peer string `placeholder:"HOST:PORT" env:"FAIRLEAD_SESSION_PEER" default:"127.0.0.1:9190" help:"Address of the session service's peer listener."`
 }
 
 // with connects and calls f.
 func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes sessionv1.NodeServiceClient) error) error {
-	conn, err := rpc.Dial(p.Peer, rpc.WithFallback(principal.Service("default", "default")))
+	options := []rpc.DialOption{rpc.WithFallback(principal.Service("default", "default"))}
+	keys, err := p.keys(ctx)
+	if err != nil {
+		return err
+	}
+	if keys != nil {
+		options = append(options, rpc.WithKeys(keys))
+	}
+	conn, err := rpc.Dial(p.Peer, options...)
 	if err != nil {
 		return err
 	}
@@ -37,9 +54,28 @@ func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes 
 	return p.explain(f(ctx, sessionv1.NewNodeServiceClient(conn)))
 }
 
+// keys returns the services' keys, or nil if none are given.
+func (p peerTarget) keys(ctx context.Context) (*internaltoken.Keys, error) {
+	keys, err := auth.Config{InternalKey: config.Secret(p.InternalKey)}.Keys()
+	if !errors.Is(err, auth.ErrNoKeys) || p.DatabaseURL == "" {
+		if errors.Is(err, auth.ErrNoKeys) {
+			return nil, nil //nolint:nilnil // the server says that it wants a token
+		}
+		return keys, err
+	}
+	seed, err := session.ReadInternalKey(ctx, config.Secret(p.DatabaseURL), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return internaltoken.New(seed)
+}
+
 // explain says where the right address is when another kind of listener, or none, is at this one.
 func (p peerTarget) explain(err error) error {
 	code := apierr.Code(err)
+	if code == codes.Unauthenticated {
+		return fmt.Errorf("set FAIRLEAD_INTERNAL_KEY to the services' auth.internal-key, or FAIRLEAD_DATABASE_URL to the database that servers without one share: %w", err)
+	}
 	if err == nil || apierr.Reason(err) != "" || code != codes.Unavailable && code != codes.Unimplemented {
 		return err
 	}

@@ -46,9 +46,6 @@ func TestEachRPCSaysWhatACallerNeeds(t *testing.T) {
 		if !scopeForm.MatchString(rule.Scope) {
 			t.Errorf("%s: the scope %q is not like sessions.read", method, rule.Scope)
 		}
-		if read := strings.HasSuffix(rule.Scope, ".read"); rule.Role == principal.RoleViewer && !read {
-			t.Errorf("%s: a viewer changes nothing, and the scope is %s", method, rule.Scope)
-		}
 		for _, field := range sessionFields(rpc.Input(), nil) {
 			_, exception := exceptions[method+" "+field]
 			delete(exceptions, method+" "+field)

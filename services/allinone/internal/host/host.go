@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -32,6 +33,7 @@ type Config struct {
 	Data             string        `key:"data" help:"the data directory"`
 
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 	Session session.Config   `key:"session"`
 	Tools   tools.Config     `key:"tools"`
 	Sandbox sandbox.Config   `key:"sandbox"`
@@ -157,7 +159,11 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	if err := c.place(); err != nil {
 		return nil, err
 	}
-	h = &Host{Data: c.Data, config: c, tel: tel, local: rpc.NewLocal()}
+	keys, err := c.Keys(ctx, tel.Log)
+	if err != nil {
+		return nil, err
+	}
+	h = &Host{Data: c.Data, config: c, tel: tel, local: rpc.NewLocal(keys)}
 	h.Peers = h.local.Conn
 	defer func() {
 		if err != nil {
@@ -167,7 +173,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	}()
 	deps := session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "session"), Version: version}
 	if c.shared() {
-		if h.shared, err = c.share(ctx, h.Peers); err != nil {
+		if h.shared, err = c.share(ctx, h.local); err != nil {
 			return h, err
 		}
 		deps.Sandbox, deps.Server = h.shared.nodes, h.shared.server()
@@ -177,7 +183,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 		return h, err
 	}
 	h.components = append(h.components, box)
-	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Log: tel.Log.With("component", "tools")})
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Dial: dial(keys), Log: tel.Log.With("component", "tools")})
 	if err != nil {
 		return h, err
 	}
@@ -207,6 +213,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 // Run serves until ctx ends. listening, if not nil, is told the addresses.
 func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
 	c := h.config.server()
+	c.Keys = h.local.Keys
 	noted := note{data: h.Data, log: h.tel.Log, addresses: map[string]string{}}
 	c.OnListen = func(face, address string) {
 		noted.listening(face, address)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -30,6 +33,7 @@ type shared struct {
 	listener net.Listener
 	address  string // of the listener, for the others
 	nodes    *node.Set
+	keys     *internaltoken.Keys
 }
 
 // shared reports whether other servers can use the same database.
@@ -50,6 +54,28 @@ func (c Config) validateShared() error {
 	return errors.Join(faults...)
 }
 
+// Keys returns the keys of internal tokens: the configured ones, those that servers on one
+// database share, or new ones for this process.
+func (c Config) Keys(ctx context.Context, log *slog.Logger) (*internaltoken.Keys, error) {
+	keys, err := c.Auth.Keys()
+	switch {
+	case err == nil || !errors.Is(err, auth.ErrNoKeys):
+		return keys, err
+	case !c.shared():
+		return internaltoken.Random(), nil
+	}
+	seed, err := session.InternalKey(ctx, c.Session, log)
+	if err != nil {
+		return nil, err
+	}
+	return internaltoken.New(seed)
+}
+
+// dial returns a function that connects to peers.
+func dial(keys *internaltoken.Keys) func(address string) (*grpc.ClientConn, error) {
+	return func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address, rpc.WithKeys(keys)) }
+}
+
 // unspecified reports whether a listener on host takes connections on every interface.
 func unspecified(host string) bool {
 	ip, err := netip.ParseAddr(host)
@@ -58,7 +84,7 @@ func unspecified(host string) bool {
 
 // share prepares a server for sharing its database: it sets the name and the address by
 // which the others know it.
-func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, error) {
+func (c *Config) share(ctx context.Context, self *rpc.Local) (*shared, error) {
 	name, err := c.nodeName()
 	if err != nil {
 		return nil, fmt.Errorf("the name of this server: %w", err)
@@ -67,8 +93,10 @@ func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the other servers on %s: %w; choose another address with --peer (port 0: any free port)", c.Peer, err)
 	}
-	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String())}
-	s.nodes = node.NewGroup(name, self, func(address string) (*grpc.ClientConn, func(string), error) { return rpc.DialMoving(address) })
+	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String()), keys: self.Keys}
+	s.nodes = node.NewGroup(name, self.Conn, func(address string) (*grpc.ClientConn, func(string), error) {
+		return rpc.DialMoving(address, rpc.WithKeys(self.Keys))
+	})
 	c.Sandbox.Node, c.Tools.Advertise = name, s.address
 	if !c.Sandbox.Exports() {
 		c.Session.WorkspaceExport = session.ExportOff // there is nowhere to copy to
@@ -78,12 +106,12 @@ func (c *Config) share(ctx context.Context, self *grpc.ClientConn) (*shared, err
 
 // server returns the server for session.
 func (s *shared) server() *session.Server {
-	return &session.Server{Name: s.name, Address: s.address, Learn: s.nodes.Learn, Ask: ask}
+	return &session.Server{Name: s.name, Address: s.address, Learn: s.nodes.Learn, Ask: s.ask}
 }
 
 // ask asks the server at an address for the name of its sandbox node.
-func ask(ctx context.Context, address string) (string, error) {
-	conn, err := rpc.Dial(address, rpc.WithFallback(principal.Service("default", "default")))
+func (s *shared) ask(ctx context.Context, address string) (string, error) {
+	conn, err := rpc.Dial(address, rpc.WithKeys(s.keys), rpc.WithFallback(principal.Service("default", "default")))
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -17,6 +18,7 @@ type configuration struct {
 	Gateway gateway.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 	Session string           `key:"session" help:"address of the session service's peer listener, or of its replicas', separated by commas"`
 	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
@@ -34,7 +36,7 @@ func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
 	c := defaults()
-	s := program.Service{Name: "gateway", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s := program.Service{Name: "gateway", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
 		session, err := p.Dial(c.Session)
 		if err != nil {

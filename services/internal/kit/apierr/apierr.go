@@ -23,18 +23,21 @@ const Domain = "fairlead.dev"
 
 // Reasons of the errors in Domain.
 const (
-	ReasonInternal           = "INTERNAL"
-	ReasonUnimplemented      = "UNIMPLEMENTED"
-	ReasonInvalidRequest     = "INVALID_REQUEST"
-	ReasonPrincipalMissing   = "PRINCIPAL_MISSING"
-	ReasonPrincipalMalformed = "PRINCIPAL_MALFORMED"
-	ReasonRoleRequired       = "ROLE_REQUIRED"
-	ReasonScopeRequired      = "SCOPE_REQUIRED"
-	ReasonOtherUser          = "OTHER_USER"
-	ReasonDraining           = "DRAINING"
-	ReasonTransport          = "TRANSPORT"
-	ReasonHostNotAllowed     = "HOST_NOT_ALLOWED"
-	ReasonOriginNotAllowed   = "ORIGIN_NOT_ALLOWED"
+	ReasonInternal             = "INTERNAL"
+	ReasonUnimplemented        = "UNIMPLEMENTED"
+	ReasonInvalidRequest       = "INVALID_REQUEST"
+	ReasonInternalTokenMissing = "INTERNAL_TOKEN_MISSING"
+	ReasonInternalTokenInvalid = "INTERNAL_TOKEN_INVALID"
+	ReasonCredentialMissing    = "CREDENTIAL_MISSING"
+	ReasonCredentialMalformed  = "CREDENTIAL_MALFORMED"
+	ReasonCredentialInvalid    = "CREDENTIAL_INVALID"
+	ReasonRoleRequired         = "ROLE_REQUIRED"
+	ReasonScopeRequired        = "SCOPE_REQUIRED"
+	ReasonOtherUser            = "OTHER_USER"
+	ReasonDraining             = "DRAINING"
+	ReasonTransport            = "TRANSPORT"
+	ReasonHostNotAllowed       = "HOST_NOT_ALLOWED"
+	ReasonOriginNotAllowed     = "ORIGIN_NOT_ALLOWED"
 )
 
 // Error is an error of the API. Make one with New. Servers return it from handlers unchanged or wrapped with

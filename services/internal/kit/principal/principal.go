@@ -1,10 +1,9 @@
 // Package principal identifies the acting user. A principal is in the context of every request, travels to
-// peers in the metadata of every call, and is the only source of the tenant: no request names one.
+// peers in an internal token with every call, and is the only source of the tenant: no request names one.
 package principal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -54,15 +53,15 @@ func ParseRole(name string) (Role, error) {
 type Principal struct {
 	// Tenant owns what the request touches. It is part of keys and directory names and therefore restricted:
 	// see Validate.
-	Tenant string `json:"tenant"`
+	Tenant string
 	// User names the person or program within the tenant.
-	User string `json:"user"`
+	User string
 	// Role is what the user may do. RoleNone may do nothing.
-	Role Role `json:"role,omitempty"`
+	Role Role
 	// Scopes limit the credential to the RPCs that need one of them; an empty list is no limit.
-	Scopes []string `json:"scopes,omitempty"`
+	Scopes []string
 	// Credential identifies the API key or token, for audit and limits. It is never the secret.
-	Credential string `json:"credential,omitempty"`
+	Credential string
 }
 
 // Default returns the principal of every caller while no authentication is
@@ -116,24 +115,4 @@ func From(ctx context.Context) (Principal, bool) {
 func Tenant(ctx context.Context) string {
 	p, _ := From(ctx)
 	return p.Tenant
-}
-
-// encode returns the form in the metadata.
-func encode(p Principal) (string, error) {
-	b, err := json.Marshal(p)
-	return string(b), err
-}
-
-// maxEncoded bounds the work done on metadata, in bytes.
-const maxEncoded = 8 << 10
-
-func decode(s string) (Principal, error) {
-	var p Principal
-	if len(s) > maxEncoded {
-		return p, errors.New("too long")
-	}
-	if err := json.Unmarshal([]byte(s), &p); err != nil {
-		return p, errors.New("not a JSON object with tenant, user and scopes")
-	}
-	return p, p.Validate()
 }

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -23,6 +25,7 @@ type Service struct {
 	Config  any               // points to the configuration, which holds the defaults
 	Server  *rpc.Config       // the part of Config that Run serves with
 	Log     *telemetry.Config // the part of Config that Run logs with
+	Auth    *auth.Config      // the part of Config by which Run knows callers
 	// New makes the component after Config has been loaded.
 	New func(ctx context.Context, p *Parts) (rpc.Component, error)
 }
@@ -33,12 +36,17 @@ func (s Service) Run(ctx context.Context, args []string) (err error) {
 	if err := config.Load(s.Config, config.Options{Name: s.Name, Prefix: prefix, Args: args}); err != nil {
 		return err
 	}
+	keys, err := s.Auth.Keys()
+	if err != nil {
+		return &config.Error{Name: s.Name, Faults: []string{err.Error()}}
+	}
+	s.Server.Keys = keys
 	tel, err := telemetry.Setup(ctx, s.Name, s.Version, *s.Log, os.Stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(ctx)) }()
-	p := &Parts{Log: tel.Log}
+	p := &Parts{Log: tel.Log, Keys: keys}
 	defer func() { err = errors.Join(err, p.close()) }()
 	component, err := s.New(ctx, p)
 	if err != nil {
@@ -49,14 +57,20 @@ func (s Service) Run(ctx context.Context, args []string) (err error) {
 
 // Parts is what a component is made of. Its connections are closed after the component.
 type Parts struct {
-	Log *slog.Logger
+	Log  *slog.Logger
+	Keys *internaltoken.Keys // of the calls to other services
 
 	closers []io.Closer
 }
 
-// Dial returns a connection to a service, as rpc.Dial does.
+// Connect returns a connection to a service's peer listener, which the caller closes.
+func (p *Parts) Connect(address string) (*grpc.ClientConn, error) {
+	return rpc.Dial(address, rpc.WithKeys(p.Keys))
+}
+
+// Dial is Connect for a connection that is closed after the component.
 func (p *Parts) Dial(address string) (*grpc.ClientConn, error) {
-	conn, err := rpc.Dial(address)
+	conn, err := p.Connect(address)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +80,7 @@ func (p *Parts) Dial(address string) (*grpc.ClientConn, error) {
 
 // DialNodes returns connections to the sandbox nodes.
 func (p *Parts) DialNodes(c node.Config) (*node.Set, error) {
-	set, err := node.Dial(c.List(), func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address) })
+	set, err := node.Dial(c.List(), p.Connect)
 	if err != nil {
 		return nil, err
 	}

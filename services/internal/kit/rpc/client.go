@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -20,6 +21,7 @@ import (
 const DefaultTimeout = time.Minute
 
 type dialConfig struct {
+	keys     *internaltoken.Keys
 	fallback *principal.Principal
 	extra    []grpc.DialOption
 }
@@ -27,7 +29,10 @@ type dialConfig struct {
 // DialOption is an option of Dial.
 type DialOption func(*dialConfig)
 
-// WithFallback makes calls without a principal as p, instead of sending none.
+// WithKeys sends an internal token for the principal of each call: the connection is to a peer listener.
+func WithKeys(k *internaltoken.Keys) DialOption { return func(c *dialConfig) { c.keys = k } }
+
+// WithFallback makes calls without a principal as p, instead of sending no token.
 func WithFallback(p principal.Principal) DialOption { return func(c *dialConfig) { c.fallback = &p } }
 
 // WithDialOptions passes options on to grpc-go.
@@ -67,11 +72,15 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 	for _, o := range opts {
 		o(&c)
 	}
+	unary, streams := []grpc.UnaryClientInterceptor{deadline(DefaultTimeout)}, []grpc.StreamClientInterceptor{}
+	if c.keys != nil {
+		unary, streams = append(unary, c.keys.UnaryClient(c.fallback)), append(streams, c.keys.StreamClient(c.fallback))
+	}
 	return grpc.NewClient(target, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(traced)),
-		grpc.WithChainUnaryInterceptor(deadline(DefaultTimeout), principal.UnaryClient(c.fallback)),
-		grpc.WithChainStreamInterceptor(principal.StreamClient(c.fallback)),
+		grpc.WithChainUnaryInterceptor(unary...),
+		grpc.WithChainStreamInterceptor(streams...),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
@@ -122,6 +131,8 @@ func asService(ctx context.Context) context.Context {
 type Local struct {
 	// Conn reaches the peer face. Calls without a principal are made as the default one.
 	Conn *grpc.ClientConn
+	// Keys are those of the peer face.
+	Keys *internaltoken.Keys
 
 	listener *bufconn.Listener
 }
@@ -129,11 +140,11 @@ type Local struct {
 // localBuffer is how many bytes may be in transit between the two ends.
 const localBuffer = 1 << 20
 
-// NewLocal returns a Local. Calls wait until Serve is running.
-func NewLocal(opts ...DialOption) *Local {
-	l := &Local{listener: bufconn.Listen(localBuffer)}
+// NewLocal returns a Local, whose calls carry tokens of these keys. Calls wait until Serve is running.
+func NewLocal(keys *internaltoken.Keys, opts ...DialOption) *Local {
+	l := &Local{Keys: keys, listener: bufconn.Listen(localBuffer)}
 	opts = append([]DialOption{
-		WithFallback(principal.Default()),
+		WithKeys(keys), WithFallback(principal.Default()),
 		WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.listener.DialContext(ctx) })),
 	}, opts...)
 	conn, err := dial("passthrough:///local", opts...)

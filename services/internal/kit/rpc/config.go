@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 )
 
 // Config configures a program's listeners. An empty address means no such listener; port 0 means any free
@@ -20,6 +22,8 @@ type Config struct {
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 
+	// Keys verify the tokens of calls to Peer; a program with a peer listener needs them.
+	Keys *internaltoken.Keys
 	// PublicKey is the key of Public in the program's configuration, for messages; empty means public.
 	PublicKey string
 	// PeerListener is the listener of Peer if its address had to be known before Serve, which closes it.
@@ -57,10 +61,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-type face struct{ name, address, key string }
+type listenerAddress struct{ face, address, key string }
 
-func (c Config) faces() []face {
-	return []face{{"public", c.Public, cmp.Or(c.PublicKey, "public")}, {"peer", c.Peer, "peer"}, {"http", c.HTTP, "http"}, {"ops", c.Ops, "ops"}}
+func (c Config) faces() []listenerAddress {
+	return []listenerAddress{{"public", c.Public, cmp.Or(c.PublicKey, "public")}, {"peer", c.Peer, "peer"}, {"http", c.HTTP, "http"}, {"ops", c.Ops, "ops"}}
 }
 
 func (c Config) checkAddress(address string) error {

@@ -225,7 +225,7 @@ func TestPeersAreServedUntilEverythingHasDrained(t *testing.T) {
 		return nil
 	}
 	draining, drained := make(chan struct{}), make(chan struct{})
-	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", Grace: time.Minute}, drainer{p, func(context.Context) { close(draining); <-drained }})
+	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Keys: keys, Peer: "127.0.0.1:0", Grace: time.Minute}, drainer{p, func(context.Context) { close(draining); <-drained }})
 	open := func(face string) grpc.ClientStream {
 		s, err := exchange(principal.With(t.Context(), principal.Default()), r.dial(t, face))
 		if err != nil {

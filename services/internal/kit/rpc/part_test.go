@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 )
@@ -86,7 +87,7 @@ type running struct {
 func serve(t *testing.T, c rpc.Config, components ...rpc.Component) *running {
 	t.Helper()
 	j, log := newJournal(t)
-	r := &running{at: map[string]string{}, local: rpc.NewLocal(), log: j}
+	r := &running{at: map[string]string{}, local: rpc.NewLocal(keys), log: j}
 	want := 0
 	for _, a := range []string{c.Public, c.Peer, c.HTTP, c.Ops} {
 		if a != "" {
@@ -120,6 +121,9 @@ func serve(t *testing.T, c rpc.Config, components ...rpc.Component) *running {
 
 func (r *running) dial(t *testing.T, face string, o ...rpc.DialOption) *grpc.ClientConn {
 	t.Helper()
+	if face == "peer" {
+		o = append([]rpc.DialOption{rpc.WithKeys(keys)}, o...)
+	}
 	cc, err := rpc.Dial(r.at[face], o...)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +152,7 @@ func (r *running) get(t *testing.T, face, path string) (int, string) {
 }
 
 func everywhere() rpc.Config {
-	return rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", HTTP: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: 5 * time.Second}
+	return rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", HTTP: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: 5 * time.Second, Keys: keys}
 }
 
 // waitFor waits until the health service has the wanted status.
@@ -170,5 +174,8 @@ func waitFor(t *testing.T, want healthv1.HealthCheckResponse_ServingStatus, cc *
 		}
 	}
 }
+
+// keys are those of all servers and callers here.
+var keys = internaltoken.Random()
 
 var insecureCredentials = grpc.WithTransportCredentials(insecure.NewCredentials())

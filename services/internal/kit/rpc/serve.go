@@ -81,6 +81,9 @@ func (s *serving) start() error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	if s.Peer != "" && s.Keys == nil {
+		return errors.New("the peer listener has no keys for internal tokens")
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -117,22 +120,22 @@ func (s *serving) listen() error {
 		if err != nil {
 			return f.refused(err)
 		}
-		s.listeners[f.name] = l
+		s.listeners[f.face] = l
 		address := l.Addr().String()
-		s.log.Info("listening", "face", f.name, "address", address)
+		s.log.Info("listening", "face", f.face, "address", address)
 		if host, _, _ := net.SplitHostPort(address); !isLoopback(host) {
 			s.log.Warn("THIS LISTENER CAN BE REACHED FROM OTHER MACHINES AND NOTHING AUTHENTICATES CALLERS: every caller can do everything",
-				"face", f.name, "address", address)
+				"face", f.face, "address", address)
 		}
 		if s.OnListen != nil {
-			s.OnListen(f.name, address)
+			s.OnListen(f.face, address)
 		}
 	}
 	return nil
 }
 
 // refused says which key has the address that cannot be listened on, and what to do.
-func (f face) refused(err error) error {
+func (f listenerAddress) refused(err error) error {
 	todo := "choose another address"
 	if errors.Is(err, syscall.EADDRINUSE) {
 		todo = "stop the program that listens there, or choose another address"
@@ -140,8 +143,8 @@ func (f face) refused(err error) error {
 	return fmt.Errorf("cannot listen on %s: %w; %s with --%s (port 0: any free port)", f.address, err, todo, f.key)
 }
 
-func (s *serving) bind(f face) (net.Listener, error) {
-	if f.name == "peer" && s.PeerListener != nil {
+func (s *serving) bind(f listenerAddress) (net.Listener, error) {
+	if f.face == "peer" && s.PeerListener != nil {
 		return s.PeerListener, nil
 	}
 	return new(net.ListenConfig).Listen(s.background, "tcp", f.address)
@@ -149,7 +152,7 @@ func (s *serving) bind(f face) (net.Listener, error) {
 
 func (s *serving) serveGRPC() {
 	if l := s.listeners["public"]; l != nil {
-		public := s.newGRPC("public", s.clients)
+		public := s.newGRPC(publicFace(), s.clients)
 		for _, c := range s.components {
 			c.RegisterPublic(public)
 		}
@@ -158,7 +161,11 @@ func (s *serving) serveGRPC() {
 	if s.listeners["peer"] == nil && s.local == nil {
 		return
 	}
-	peer := s.newGRPC("peer", s.peers)
+	keys := s.Keys
+	if keys == nil {
+		keys = s.local.Keys
+	}
+	peer := s.newGRPC(peerFace(keys), s.peers)
 	for _, c := range s.components {
 		c.RegisterPublic(peer)
 		c.RegisterPeer(peer)
@@ -171,8 +178,8 @@ func (s *serving) serveGRPC() {
 	}
 }
 
-func (s *serving) newGRPC(face string, streams scope) *grpc.Server {
-	srv := newServer(face, s.log, streams, gateOf(s.components))
+func (s *serving) newGRPC(f face, streams scope) *grpc.Server {
+	srv := newServer(f, s.log, streams, gateOf(s.components))
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.grpc = append(s.grpc, srv)

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -59,19 +60,19 @@ func TestServeFaces(t *testing.T) {
 	})
 	t.Run("the peer face refuses a call without a principal", func(t *testing.T) {
 		_, err := take(t.Context(), r.dial(t, "peer"), newNote("x"))
-		if apierr.Code(err) != codes.Unauthenticated || apierr.Reason(err) != apierr.ReasonPrincipalMissing {
+		if apierr.Code(err) != codes.Unauthenticated || apierr.Reason(err) != apierr.ReasonInternalTokenMissing {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("the peer face refuses a malformed principal", func(t *testing.T) {
 		for _, bad := range []string{"", "{", `{"tenant":"../x","user":"u"}`, `{"tenant":"x"}`, `{"tenant":"` + strings.Repeat("x", 9000) + `"}`} {
-			ctx := metadata.AppendToOutgoingContext(t.Context(), principal.MetadataKey, bad)
+			ctx := metadata.AppendToOutgoingContext(t.Context(), internaltoken.MetadataKey, bad)
 			cc, err := grpc.NewClient(r.at["peer"], insecureCredentials)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = take(ctx, cc, newNote("x"))
-			if apierr.Code(err) != codes.Unauthenticated || apierr.Reason(err) != apierr.ReasonPrincipalMalformed {
+			if apierr.Code(err) != codes.Unauthenticated || apierr.Reason(err) != apierr.ReasonInternalTokenInvalid {
 				t.Errorf("%.40q: got %v", bad, err)
 			}
 			_ = cc.Close()
@@ -215,8 +216,9 @@ func TestServeFails(t *testing.T) {
 		"on an address beyond loopback without the flag": {config: rpc.Config{Public: "0.0.0.0:0", Grace: time.Second}, want: "allow-non-loopback"},
 		"on an address without a host":                   {config: rpc.Config{HTTP: ":0", Grace: time.Second}, want: "allow-non-loopback"},
 		"on a name that may resolve to anything":         {config: rpc.Config{Ops: "example.com:0", Grace: time.Second}, want: "ops:"},
-		"on a port that is taken":                        {config: rpc.Config{Peer: taken.Addr().String(), Grace: time.Second}, want: "address already in use"},
+		"on a port that is taken":                        {config: rpc.Config{Peer: taken.Addr().String(), Grace: time.Second, Keys: keys}, want: "address already in use"},
 		"on what is no address":                          {config: rpc.Config{Peer: "9090", Grace: time.Second}, want: "127.0.0.1:8080"},
+		"with a peer listener without keys":              {config: rpc.Config{Peer: "127.0.0.1:0", Grace: time.Second}, want: "no keys for internal tokens"},
 		"without a grace":                                {config: rpc.Config{}, want: "grace"},
 		"when background work fails": {
 			config: rpc.Config{Public: "127.0.0.1:0", Grace: time.Second},
@@ -226,7 +228,7 @@ func TestServeFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, log := newJournal(t)
 			p := &part{name: "a", events: &diary{}, run: c.run, close: errors.New("close failed too")}
-			err := rpc.Serve(t.Context(), c.config, telemetry.Discard(log), rpc.NewLocal(), p)
+			err := rpc.Serve(t.Context(), c.config, telemetry.Discard(log), rpc.NewLocal(keys), p)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 )
 
 // Limits of every connection.
@@ -33,9 +33,23 @@ const (
 // NewPeerServer returns a server with the interceptors and limits of the peer face. The caller registers
 // services, serves and stops it; programs use Serve instead. Components that know the owners of sessions are
 // asked for them.
-func NewPeerServer(log *slog.Logger, components ...Component) *grpc.Server {
-	return newServer("peer", log, context.Background(), gateOf(components))
+func NewPeerServer(log *slog.Logger, keys *internaltoken.Keys, components ...Component) *grpc.Server {
+	return newServer(peerFace(keys), log, context.Background(), gateOf(components))
 }
+
+// face is one of the faces of a service: how it knows its callers.
+type face struct {
+	name    string
+	unary   grpc.UnaryServerInterceptor
+	stream  grpc.StreamServerInterceptor
+	streams uint32 // per connection
+}
+
+func peerFace(keys *internaltoken.Keys) face {
+	return face{"peer", keys.UnaryServer(), keys.StreamServer(), maxPeerStreams}
+}
+
+func publicFace() face { return face{"public", everybodyUnary, everybodyStream, maxStreams} }
 
 // gateOf returns the gate that asks the component that knows the owners of sessions.
 func gateOf(components []Component) *access.Gate {
@@ -50,26 +64,20 @@ func gateOf(components []Component) *access.Gate {
 // newServer makes the server of a face. The contexts of its streams end with draining.
 //
 //nolint:revive // draining is not the context of this call
-func newServer(face string, log *slog.Logger, draining context.Context, gate *access.Gate) *grpc.Server {
-	unaryPrincipal, streamPrincipal := principal.UnaryPeer(), principal.StreamPeer()
-	streams := uint32(maxPeerStreams)
-	if face == "public" {
-		streams = maxStreams
-		unaryPrincipal, streamPrincipal = principal.UnaryPublic(), principal.StreamPublic()
-	}
+func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate) *grpc.Server {
 	v := newValidator()
 	//nolint:contextcheck // the handlers' contexts are grpc-go's
 	return grpc.NewServer(
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(
-			recoverUnary(log), logUnary(log, face), apierr.UnaryServer(log),
-			unaryPrincipal, noteUnary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
+			recoverUnary(log), logUnary(log, f.name), apierr.UnaryServer(log),
+			f.unary, noteUnary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
 		grpc.ChainStreamInterceptor(
-			recoverStream(log), logStream(log, face), apierr.StreamServer(log), drainStream(draining),
-			streamPrincipal, noteStream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
+			recoverStream(log), logStream(log, f.name), apierr.StreamServer(log), drainStream(draining),
+			f.stream, noteStream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		grpc.MaxConcurrentStreams(streams), grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.MaxConcurrentStreams(f.streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
 		grpc.ConnectionTimeout(20*time.Second),

@@ -42,7 +42,7 @@ func startReplica(t *testing.T, address string, answer func() error) *replica {
 		t.Fatal(err)
 	}
 	_, log := newJournal(t)
-	r := &replica{address: l.Addr().String(), server: rpc.NewPeerServer(log)}
+	r := &replica{address: l.Addr().String(), server: rpc.NewPeerServer(log, keys)}
 	r.take = func(_ context.Context, in *dynamicpb.Message) (*dynamicpb.Message, error) {
 		r.mu.Lock()
 		r.keys = append(r.keys, get(in, "request_id"))
@@ -73,7 +73,7 @@ func dialReplicas(t *testing.T, replicas ...*replica) *grpc.ClientConn {
 	for _, r := range replicas {
 		addresses = append(addresses, r.address)
 	}
-	cc, err := rpc.Dial(strings.Join(addresses, ", "), rpc.WithFallback(principal.Default()))
+	cc, err := rpc.Dial(strings.Join(addresses, ", "), rpc.WithKeys(keys), rpc.WithFallback(principal.Default()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -17,6 +18,7 @@ type configuration struct {
 	Sandbox sandbox.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 }
 
 func defaults() configuration {
@@ -29,7 +31,7 @@ func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
 	c := defaults()
-	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
 		return sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: p.Log})
 	}

@@ -16,6 +16,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -238,7 +239,8 @@ func (b *bench) dial(ctx context.Context) (_ *remote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	local, server := rpc.NewLocal(rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(b.log) //nolint:contextcheck // it outlives none
+	keys := internaltoken.Random()
+	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(b.log, keys) //nolint:contextcheck // it outlives none
 	s.RegisterPeer(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

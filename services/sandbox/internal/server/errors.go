@@ -126,7 +126,7 @@ func status(err error) error {
 		return apierr.Of(codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND, plain(err.Error()),
 			apierr.Metadata(map[string]string{"similar": filename.Encode(similar.Similar)}))
 	case errors.Is(err, errNoPrincipal):
-		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonPrincipalMissing, err.Error())
+		return apierr.New(codes.Unauthenticated, domain, apierr.ReasonInternalTokenMissing, err.Error())
 	case errors.Is(err, box.ErrClosed):
 		return apierr.New(codes.Unavailable, domain, apierr.ReasonDraining, err.Error(), apierr.RetryAfter(time.Second))
 	}

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -18,6 +19,7 @@ type configuration struct {
 	Session session.Config   `key:",inline"`
 	Server  rpc.Config       `key:",inline"`
 	Log     telemetry.Config `key:"log"`
+	Auth    auth.Config      `key:"auth"`
 	Nodes   node.Config      `key:",inline"`
 	Tools   string           `key:"tools" help:"address of the tools service's peer listener, or of its replicas', separated by commas"`
 }
@@ -36,7 +38,7 @@ func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
 	c := defaults()
-	s := program.Service{Name: "session", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s := program.Service{Name: "session", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
 		sandbox, err := p.DialNodes(c.Nodes)
 		if err != nil {

@@ -34,4 +34,7 @@ type Members interface {
 	Leave(ctx context.Context, m Member) error
 	// Members lists the members by name.
 	Members(ctx context.Context) ([]Member, error)
+	// InternalKey returns the seed of the members' internal tokens: the stored one, or
+	// this one, which is stored, when there is none.
+	InternalKey(ctx context.Context, fresh []byte) ([]byte, error)
 }

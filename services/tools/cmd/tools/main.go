@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -18,6 +19,7 @@ type configuration struct {
 	Tools  tools.Config     `key:",inline"`
 	Server rpc.Config       `key:",inline"`
 	Log    telemetry.Config `key:"log"`
+	Auth   auth.Config      `key:"auth"`
 	Nodes  node.Config      `key:",inline"`
 }
 
@@ -32,7 +34,7 @@ func main() { program.Main(run) }
 
 func run(ctx context.Context, args []string) error {
 	c := defaults()
-	s := program.Service{Name: "tools", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s := program.Service{Name: "tools", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
 		if c.Tools.Advertise == "" {
 			c.Tools.Advertise = c.Server.Peer
@@ -41,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return nil, err
 		}
-		return tools.New(ctx, c.Tools, tools.Deps{Sandbox: sandbox, Log: p.Log})
+		return tools.New(ctx, c.Tools, tools.Deps{Sandbox: sandbox, Dial: p.Connect, Log: p.Log})
 	}
 	return s.Run(ctx, args)
 }

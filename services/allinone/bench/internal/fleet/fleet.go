@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,6 +64,9 @@ func (f *Fairlead) Stop() {
 
 func (f *Fairlead) start(s Shape, name string, args ...string) error {
 	env := []string{"FAIRLEAD_MODEL=" + model, "ANTHROPIC_API_KEY=bench", "ANTHROPIC_BASE_URL=" + s.Model}
+	if s.Four {
+		env = append(env, "FAIRLEAD_INTERNAL_KEY="+base64.StdEncoding.EncodeToString(make([]byte, 32))) // of a measurement, not of anybody's server
+	}
 	if s.Database != "" {
 		env = append(env, "FAIRLEAD_DATABASE_URL="+s.Database)
 	}

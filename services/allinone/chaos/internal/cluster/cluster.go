@@ -5,6 +5,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgserver"
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
@@ -53,8 +56,12 @@ type Cluster struct {
 	// Links are the proxies between the programs, by target.
 	Links map[string]*Proxy
 
-	options Options
-	taken   map[string]bool
+	// Keys are those of the services, for clients of their peer listeners.
+	Keys *internaltoken.Keys
+
+	options     Options
+	internalKey string
+	taken       map[string]bool
 }
 
 // Start builds the programs and starts everything. The caller closes it.
@@ -65,6 +72,12 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
+	seed := make([]byte, internaltoken.SeedSize)
+	_, _ = rand.Read(seed) // it never fails
+	c.internalKey = base64.StdEncoding.EncodeToString(seed)
+	if c.Keys, err = internaltoken.New(seed); err != nil {
+		return nil, err
+	}
 	if err := c.build(ctx); err != nil {
 		return nil, err
 	}
@@ -192,7 +205,7 @@ func (c *Cluster) process(name, service, address string, args ...string) *Proces
 	return &Process{
 		Name: name, Service: service, program: c.path("bin", service), args: args, log: c.path("logs", name+".log"), address: address,
 		env: []string{
-			"PATH=" + os.Getenv("PATH"), "HOME=" + c.options.Dir, "FAIRLEAD_MODEL=" + c.options.Model,
+			"PATH=" + os.Getenv("PATH"), "HOME=" + c.options.Dir, "FAIRLEAD_MODEL=" + c.options.Model, "FAIRLEAD_INTERNAL_KEY=" + c.internalKey,
 			"FAIRLEAD_DATABASE_URL=postgres://fairlead@" + c.Links[record.Postgres].Address() + "/postgres?sslmode=disable",
 		},
 	}

@@ -9,8 +9,6 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
-
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 )
 
@@ -47,7 +45,7 @@ func (l *Load) open(sessions, tools []string) (d door, err error) {
 
 func (l *Load) dial(address string) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(principal.UnaryClient(nil)), grpc.WithStreamInterceptor(principal.StreamClient(nil)),
+		grpc.WithUnaryInterceptor(l.options.Keys.UnaryClient(nil)), grpc.WithStreamInterceptor(l.options.Keys.StreamClient(nil)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second}, MinConnectTimeout: time.Second}))
 	if err == nil {
 		l.conns = append(l.conns, conn)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 
@@ -43,6 +44,7 @@ type Options struct {
 	Tenant                  string
 	Users                   []string
 	SessionPeers, ToolPeers []string
+	Keys                    *internaltoken.Keys // of these
 }
 
 // Load is the clients.

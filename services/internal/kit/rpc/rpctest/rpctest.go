@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -16,7 +17,8 @@ import (
 func Dial(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	local, server := rpc.NewLocal(rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log)
+	keys := internaltoken.Random()
+	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log, keys)
 	register(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/program"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -24,6 +25,7 @@ type configuration struct {
 	Kubernetes kubernetes.Config `key:"kubernetes"`
 	Server     rpc.Config        `key:",inline"`
 	Log        telemetry.Config  `key:"log"`
+	Auth       auth.Config       `key:"auth"`
 }
 
 func defaults() configuration {
@@ -41,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	if slices.Equal(args, []string{"config-table"}) {
 		return writeKeys(os.Stdout, c.Kubernetes)
 	}
-	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log}
+	s := program.Service{Name: "sandbox", Version: version, Config: &c, Server: &c.Server, Log: &c.Log, Auth: &c.Auth}
 	s.New = func(ctx context.Context, p *program.Parts) (rpc.Component, error) {
 		return sandbox.New(ctx, c.Sandbox, sandbox.Deps{Log: p.Log, Driver: c.Kubernetes.Driver()})
 	}

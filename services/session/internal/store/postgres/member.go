@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -60,4 +62,25 @@ func (s *Store) Members(ctx context.Context) ([]store.Member, error) {
 	}, `select name, address, instance, extract(epoch from clock_timestamp() - seen)::float8, not exists (select from places p where p.node = n.name)
 		from nodes n order by name`)
 	return all, fail("list the servers", err)
+}
+
+// InternalKey implements store.Members.
+func (s *Store) InternalKey(ctx context.Context, fresh []byte) (seed []byte, err error) {
+	err = s.db.write(ctx, "read the internal key", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "insert into internal_key (seed) values ($1) on conflict do nothing", fresh); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "select seed from internal_key").Scan(&seed)
+	})
+	return seed, err
+}
+
+// ReadInternalKey reads the internal key that servers on a database share, and changes nothing.
+func ReadInternalKey(ctx context.Context, url string, log *slog.Logger) (seed []byte, err error) {
+	pool, err := pg.Open(ctx, url, Schema, log)
+	if err != nil {
+		return nil, fail("open the session database", err)
+	}
+	defer pool.Close()
+	return seed, fail("read the internal key", pool.QueryRow(ctx, "select seed from internal_key").Scan(&seed))
 }
