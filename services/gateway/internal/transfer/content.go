@@ -39,7 +39,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, open opener) e
 	if r.Method == http.MethodHead || r.Header.Get("Range") != "" {
 		limit = 1 // the data comes from the place that is wanted
 	}
-	if err := c.at(0, limit); err != nil {
+	if err := c.at(0, limit); err != nil { //nolint:contextcheck // the content has the request's
 		return err
 	}
 	if limit > 0 {

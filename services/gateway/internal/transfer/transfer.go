@@ -192,7 +192,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte
 				return err
 			}
 		}
-		if readErr != nil {
+		if body.ended {
 			return nil
 		}
 	}

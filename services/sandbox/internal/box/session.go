@@ -39,8 +39,6 @@ type session struct {
 
 	users int       // guarded by the node's mu
 	idle  time.Time // guarded by the node's mu
-	// places is how many of the node's places its commands take; guarded by the node's mu.
-	places int
 
 	workspace *workspace
 	execs     *execs

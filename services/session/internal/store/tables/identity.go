@@ -155,7 +155,7 @@ func (t identities) DisableUser(ctx context.Context, o store.Owner, r store.Requ
 	})
 }
 
-const apiKeyColumns = "tenant, user_id, key_id, title, role, scopes, creator, create_time, expire_time, revoke_time, last_use_time"
+const apiKeyColumns = "tenant, user_id, key_id, title, role, scopes, creator, create_time, expire_time, revoke_time, last_use_time" //nolint:gosec // names of columns, no secret
 
 func scanAPIKey(r sqldb.Row) (*sessionv1.Key, error) {
 	k := &plan.Key{}
