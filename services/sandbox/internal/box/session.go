@@ -37,8 +37,8 @@ type location struct {
 type session struct {
 	location
 
-	users int       // guarded by the node's mu
-	idle  time.Time // guarded by the node's mu
+	users int       // guarded by the mu of the node's sessions
+	idle  time.Time // guarded by the mu of the node's sessions
 
 	workspace *workspace
 	execs     *execs
