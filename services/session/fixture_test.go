@@ -92,7 +92,7 @@ func (f *fixture) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	f.conn, f.drain = rpctest.Dial(t, s.RegisterPublic), s.Drain
+	f.conn, f.drain = rpctest.Dial(t, s.RegisterPublic, s), s.Drain
 	if f.fleet != nil {
 		f.fleet.NodeServiceClient = sessionv1.NewNodeServiceClient(rpctest.Dial(t, s.RegisterPeer))
 	}

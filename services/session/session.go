@@ -307,6 +307,16 @@ func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys))
 }
 
+// SessionOwner returns the user to whom a session belongs, or "" if there is no such
+// session. With SessionNotFound it makes the service the one that decides who sees a
+// session.
+func (s *Service) SessionOwner(ctx context.Context, session string) (string, error) {
+	return s.server.SessionOwner(ctx, session)
+}
+
+// SessionNotFound returns the error for a session that does not exist.
+func (s *Service) SessionNotFound(session string) error { return s.server.SessionNotFound(session) }
+
 // Run works on sessions until ctx ends. Then it stops the workers, writes their
 // output, and releases their leases.
 func (s *Service) Run(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 const (
@@ -210,6 +211,42 @@ func TestListOperations(t *testing.T) {
 	}
 	if _, err := f.ops.ListOperations(t.Context(), &toolsv1.ListOperationsRequest{Session: "sessions/s1", PageToken: a.GetNextPageToken()}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN) {
 		t.Errorf("a token of another list: %v", err)
+	}
+}
+
+// An operation is seen by the user as whom its call ran, and by operators.
+func TestOperationsAreTheUsers(t *testing.T) {
+	f := newFixture(t, quick)
+	f.must(background("o1", "wait never"), outcomeOK) // as the user default
+	as := func(user string, role principal.Role) context.Context {
+		return principal.With(t.Context(), principal.Principal{Tenant: "default", User: user, Role: role})
+	}
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		want bool
+	}{
+		{"the user", as("default", principal.RoleUser), true},
+		{"an operator", as("olga", principal.RoleOperator), true},
+		{"another user", as("ann", principal.RoleUser), false},
+	} {
+		_, err := f.ops.GetOperation(c.ctx, &toolsv1.GetOperationRequest{Name: "operations/o1"})
+		if (err == nil) != c.want || err != nil && !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND) {
+			t.Errorf("%s reads it: %v", c.name, err)
+		}
+		all, err := f.ops.ListOperations(c.ctx, &toolsv1.ListOperationsRequest{})
+		if err != nil || len(all.GetOperations()) > 0 != c.want {
+			t.Errorf("%s lists %v, %v", c.name, all, err)
+		}
+	}
+	if _, err := f.ops.CancelOperation(as("ann", principal.RoleUser), &toolsv1.CancelOperationRequest{Name: "operations/o1"}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND) {
+		t.Errorf("another user cancels it: %v", err)
+	}
+	if o, err := f.ops.GetOperation(as("default", principal.RoleUser), &toolsv1.GetOperationRequest{Name: "operations/o1"}); err != nil || o.GetOperation().GetState() != toolsv1.OperationState_OPERATION_STATE_RUNNING {
+		t.Errorf("then it is %v, %v", o, err)
+	}
+	if o, err := f.ops.CancelOperation(as("default", principal.RoleUser), &toolsv1.CancelOperationRequest{Name: "operations/o1"}); err != nil || o.GetOperation().GetEndTime() == nil {
+		t.Errorf("the user cancels it: %v, %v", o, err)
 	}
 }
 

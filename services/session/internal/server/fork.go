@@ -34,11 +34,11 @@ type forks struct{ *Config }
 func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest) (*sessionv1.ForkSessionResponse, error) {
 	from, to := key(ctx, r.Name), key(ctx, r.SessionId)
 	if to.Session == "" {
-		to.Session = derivedID(from, r.RequestId)
+		to.Session = derivedID(store.Key{Tenant: from.Tenant, Session: from.Session + ownScope(ctx)}, r.RequestId)
 	}
 	about := subject{session: "sessions/" + to.Session, requestID: r.RequestId}
 	n := store.NewSession{
-		Key: to, Request: keepForADay(request("ForkSession", r.Name, r.RequestId, r)),
+		Key: to, User: user(ctx), Request: keepForADay(request("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
 		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
 	}
 	_, err := s.Store.GetSession(ctx, to)

@@ -105,10 +105,10 @@ func (s *imports) receiveTo(stream grpc.ClientStreamingServer[sessionv1.ImportSe
 func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, upload *os.File, sum []byte) (*sessionv1.Session, error) {
 	to := key(ctx, open.SessionId)
 	if to.Session == "" {
-		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import"}, open.RequestId)
+		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + ownScope(ctx)}, open.RequestId)
 	}
 	about := subject{session: "sessions/" + to.Session, requestID: open.RequestId}
-	in := store.Import{Key: to, Request: keepForADay(importRequest(open, sum)), Batches: deleted}
+	in := store.Import{Key: to, User: user(ctx), Request: keepForADay(importRequest(ctx, open, sum)), Batches: deleted}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:
@@ -134,8 +134,8 @@ func deleted(yield func(store.ImportBatch, error) bool) {
 
 // importRequest returns the idempotency key of an import: the file is part of
 // it.
-func importRequest(open *sessionv1.ImportOpen, sum []byte) store.Request {
-	r := request("ImportSession", "", open.RequestId, open)
+func importRequest(ctx context.Context, open *sessionv1.ImportOpen, sum []byte) store.Request {
+	r := request("ImportSession", ownScope(ctx), open.RequestId, open)
 	both := sha256.Sum256(append(r.Digest, sum...))
 	r.Digest = both[:]
 	return r

@@ -27,7 +27,7 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	n := store.NewKey{
 		Owner: userOf(ctx, "users/me"), ID: id.New(), Title: r.GetKey().GetTitle(), Hash: secret.Hash(), Creator: p.User,
 		Role: r.GetKey().GetRole(), Most: commonv1.Role(p.Role), Scopes: r.GetKey().GetScopes(),
-		Request: keepForADay(request("CreateKey", "", r.RequestId, r)),
+		Request: keepForADay(request("CreateKey", ownScope(ctx), r.RequestId, r)),
 	}
 	if r.GetKey().GetUser() != "" {
 		n.Owner = userOf(ctx, r.Key.User)

@@ -22,7 +22,11 @@ type searchCursor struct {
 // undone.
 func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessagesRequest) (*sessionv1.SearchMessagesResponse, error) {
 	k := key(ctx, r.Session)
+	owner := listedUser(ctx, r.User)
 	scope := "SearchMessages\x00" + k.Tenant + "\x00" + k.Session + "\x00" + r.Query
+	if owner != "" {
+		scope += "\x00" + owner
+	}
 	var c searchCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
@@ -44,7 +48,7 @@ func (s *events) SearchMessages(ctx context.Context, r *sessionv1.SearchMessages
 			c = searchCursorAt(last)
 		}
 		messages, err := s.Store.SearchMessages(ctx, store.MessageSearch{
-			Tenant: k.Tenant, Session: k.Session, Words: words, Limit: n,
+			Tenant: k.Tenant, Session: k.Session, User: owner, Words: words, Limit: n,
 			AfterTime: c.Time, AfterSession: c.Session, AfterMessage: c.Message,
 		})
 		return foundMessages(messages, words), err

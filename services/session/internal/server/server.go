@@ -156,6 +156,15 @@ func user(ctx context.Context) string {
 	return p.User
 }
 
+// ownScope returns the scope of the request ids of a request that names nothing: no user gets the answer to
+// another's. Before there were users it was empty, and so it stays for the only one of then.
+func ownScope(ctx context.Context) string {
+	if u := user(ctx); u != "default" {
+		return "users/" + u
+	}
+	return ""
+}
+
 // request returns the idempotency key of a mutation: the digest covers the
 // request without the fields that may differ when it is repeated.
 func request(method, parent, id string, r proto.Message) store.Request {

@@ -11,6 +11,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -36,8 +37,8 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	}
 	n := store.NewSession{
 		Budget: r.GetSession().GetBudget(), Mounts: r.GetSession().GetMounts(),
-		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
-		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", "", r.RequestId, r)),
+		Key: k, User: user(ctx), Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
+		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r)),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},
@@ -77,6 +78,31 @@ func (s *sessions) GetSession(ctx context.Context, r *sessionv1.GetSessionReques
 	return &sessionv1.GetSessionResponse{Session: session}, nil
 }
 
+// listedUser returns the id of the user whose things a request lists, by name or all that the caller may see;
+// "" is the whole tenant.
+func listedUser(ctx context.Context, name string) string {
+	p := caller(ctx)
+	switch {
+	case p.Role < principal.RoleOperator:
+		return p.User // another user's were refused before
+	case name != "":
+		return userOf(ctx, name).User
+	}
+	return ""
+}
+
+// SessionOwner returns the user to whom a session belongs, or "" if there is no such session.
+func (s *sessions) SessionOwner(ctx context.Context, session string) (string, error) {
+	owner, err := s.Store.SessionOwner(ctx, key(ctx, session))
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return owner, storeError(err, subject{session: session})
+}
+
+// SessionNotFound returns the error for a session that does not exist, or that the caller may not see.
+func (*sessions) SessionNotFound(session string) error { return sessionNotFound(session) }
+
 type sessionCursor struct {
 	Time time.Time `json:"t"`
 	ID   string    `json:"i"`
@@ -88,8 +114,11 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 	if name != "" {
 		name = agentName(name)
 	}
-	tenant := key(ctx, "").Tenant
+	tenant, owner := key(ctx, "").Tenant, listedUser(ctx, r.User)
 	scope := "ListSessions\x00" + tenant + "\x00" + name
+	if owner != "" {
+		scope += "\x00" + owner
+	}
 	var c sessionCursor
 	if r.PageToken != "" {
 		if err := page.Decode(r.PageToken, scope, &c); err != nil {
@@ -101,7 +130,7 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 		if last != nil {
 			c = sessionCursorAt(last)
 		}
-		return s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, AfterTime: c.Time, AfterID: c.ID, Limit: n})
+		return s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, User: owner, AfterTime: c.Time, AfterID: c.ID, Limit: n})
 	})
 	if err != nil {
 		return nil, storeError(err, subject{})

@@ -10,6 +10,7 @@ import (
 // Import is a session that is created with a complete history.
 type Import struct {
 	Key
+	User                        string // to whom it belongs
 	Agent, AgentRevision, Title string
 	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string

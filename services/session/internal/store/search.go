@@ -10,6 +10,7 @@ import (
 type MessageSearch struct {
 	Tenant  string
 	Session string // only this session's, by id; empty: all
+	User    string // only of sessions of this user, by id; empty: of all
 	Words   []search.Word
 	// After continues behind this message (create time, session and id, all
 	// descending).

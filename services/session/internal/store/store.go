@@ -94,6 +94,7 @@ type Answer struct {
 // NewSession describes a session to be created.
 type NewSession struct {
 	Key
+	User                        string // to whom it belongs
 	Agent, AgentRevision, Title string
 	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string
@@ -112,6 +113,7 @@ type NewSession struct {
 type SessionPage struct {
 	Tenant string
 	Agent  string // only sessions of this agent, as `agents/{agent}`; empty: all
+	User   string // only sessions of this user, by id; empty: all
 	// After continues behind this session (create time, then id, both descending).
 	AfterTime time.Time
 	AfterID   string
@@ -225,6 +227,8 @@ type Store interface {
 	CreateSession(ctx context.Context, s NewSession) (Answer, error)
 	// GetSession reads a session, or ErrNotFound.
 	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
+	// SessionOwner reads the id of the user to whom a session belongs, or ErrNotFound.
+	SessionOwner(ctx context.Context, k Key) (string, error)
 	// ListSessions lists a page of sessions.
 	ListSessions(ctx context.Context, p SessionPage) ([]*sessionv1.Session, error)
 	// DeleteSession deletes a session with everything that belongs to it, except

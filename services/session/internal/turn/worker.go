@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -144,6 +145,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		return err
 	}
+	// Work between turns, such as a workspace that is warmed, is the owner's.
+	ctx = principal.With(ctx, principal.Service(w.session.Lease.Tenant, strings.TrimPrefix(w.session.Proto.User, "users/")))
 	ctx, stop := w.workspace.Fence(ctx, w.session, w.deps.Tools.FenceSession)
 	defer stop()
 	err := w.work(state.Idle(ctx, w.session)) //nolint:contextcheck // a scope has its context

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -107,7 +108,7 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		err := e.Store.Move(writing, r.ref, store.Change{
-			From: store.Started, To: to, Claim: r.claim.Load(), Result: bytes, At: e.Now(), Operation: e.operation(r, result),
+			From: store.Started, To: to, Claim: r.claim.Load(), Result: bytes, At: e.Now(), Operation: e.operation(ctx, r, result),
 		})
 		if !errors.Is(err, store.ErrUnavailable) {
 			return err
@@ -126,11 +127,12 @@ func (e *Engine) record(ctx context.Context, r *run, result *tool.Result) error 
 
 // operation returns the operation that begins with a result, if the call hands
 // one back.
-func (e *Engine) operation(r *run, result *tool.Result) *store.NewOperation {
+func (e *Engine) operation(ctx context.Context, r *run, result *tool.Result) *store.NewOperation {
 	if result.GetOperation() == "" {
 		return nil
 	}
-	return &store.NewOperation{Tool: r.tool.Name, Progress: r.lastProgress(), TTL: e.OperationTTL}
+	p, _ := principal.From(ctx)
+	return &store.NewOperation{User: p.User, Tool: r.tool.Name, Progress: r.lastProgress(), TTL: e.OperationTTL}
 }
 
 // finished tells the tool that it may forget a call. If that fails, the data

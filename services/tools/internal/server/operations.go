@@ -11,6 +11,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
@@ -33,20 +34,24 @@ func NewOperations(s store.Store, m *operation.Manager) *Operations {
 	return &Operations{store: s, manager: m}
 }
 
-func operationKey(ctx context.Context, name string) (store.OperationKey, error) {
+// seen reads an operation that the caller may see: its own, or any of the tenant for an operator.
+func (s *Operations) seen(ctx context.Context, name string) (store.Operation, error) {
 	tenant, err := tenantOf(ctx)
-	return store.OperationKey{Tenant: tenant, ID: strings.TrimPrefix(name, operation.Prefix)}, err
+	if err != nil {
+		return store.Operation{}, err
+	}
+	o, err := s.store.GetOperation(ctx, store.OperationKey{Tenant: tenant, ID: strings.TrimPrefix(name, operation.Prefix)})
+	if p, _ := principal.From(ctx); err == nil && !p.Sees(o.User) {
+		err = store.ErrNoOperation
+	}
+	return o, outward(err, name)
 }
 
 // GetOperation implements OperationService.
 func (s *Operations) GetOperation(ctx context.Context, q *toolsv1.GetOperationRequest) (*toolsv1.GetOperationResponse, error) {
-	k, err := operationKey(ctx, q.GetName())
+	o, err := s.seen(ctx, q.GetName())
 	if err != nil {
 		return nil, err
-	}
-	o, err := s.store.GetOperation(ctx, k)
-	if err != nil {
-		return nil, outward(err, q.GetName())
 	}
 	message, err := operationToProto(o)
 	return &toolsv1.GetOperationResponse{Operation: message}, err
@@ -58,9 +63,13 @@ func (s *Operations) ListOperations(ctx context.Context, q *toolsv1.ListOperatio
 	if err != nil {
 		return nil, err
 	}
-	scope := "ListOperations\x00" + tenant + "\x00" + q.GetSession()
+	scope, owner := "ListOperations\x00"+tenant+"\x00"+q.GetSession(), ""
+	if p, _ := principal.From(ctx); p.Role < principal.RoleOperator {
+		owner = p.User
+		scope += "\x00" + owner
+	}
 	size := page.Size(q.GetPageSize(), defaultPage, maxPage)
-	want := store.OperationPage{Tenant: tenant, Session: q.GetSession()}
+	want := store.OperationPage{Tenant: tenant, Session: q.GetSession(), User: owner}
 	if q.GetPageToken() != "" {
 		want.Before = &store.OperationCursor{}
 		if err := page.Decode(q.GetPageToken(), scope, want.Before); err != nil {
@@ -109,13 +118,13 @@ func (s *Operations) listOperations(ctx context.Context, want store.OperationPag
 
 // CancelOperation implements OperationService.
 func (s *Operations) CancelOperation(ctx context.Context, q *toolsv1.CancelOperationRequest) (*toolsv1.CancelOperationResponse, error) {
-	k, err := operationKey(ctx, q.GetName())
+	o, err := s.seen(ctx, q.GetName())
 	if err != nil {
 		return nil, err
 	}
 	digest := sha256.Sum256([]byte(q.GetName()))
-	o, err := s.manager.Cancel(ctx, k, &store.Request{
-		Tenant: k.Tenant, Method: "CancelOperation", ID: q.GetRequestId(), Digest: digest[:], Keep: keepRequests,
+	o, err = s.manager.Cancel(ctx, o.OperationKey, &store.Request{
+		Tenant: o.Tenant, Method: "CancelOperation", ID: q.GetRequestId(), Digest: digest[:], Keep: keepRequests,
 	})
 	if err != nil {
 		return nil, outward(err, q.GetName())

@@ -24,6 +24,8 @@ const (
 
 // NewOperation describes an operation that begins.
 type NewOperation struct {
+	// User is the user as whom its call ran.
+	User string
 	// Tool is the name of the tool that started it.
 	Tool string
 	// Progress describes its work for people. Text shortens it, and the tool's
@@ -39,6 +41,7 @@ type OperationKey struct{ Tenant, ID string }
 // Operation is a stored operation.
 type Operation struct {
 	OperationKey
+	User     string
 	Session  string
 	Tool     string
 	Progress string
@@ -86,6 +89,8 @@ type OperationPage struct {
 	Tenant string
 	// Session restricts the list to one session, unless it is empty.
 	Session string
+	// User restricts the list to one user, unless it is empty.
+	User string
 	// Running leaves out ended operations.
 	Running bool
 	// Before is the last operation of the page before; nil for the first page.

@@ -69,7 +69,10 @@ type Session struct {
 	Rewinding bool `protobuf:"varint,19,opt,name=rewinding,proto3" json:"rewinding,omitempty"`
 	// The version of the agent that the session keeps to; 0 for an agent of the
 	// configuration file.
-	AgentVersion  int32 `protobuf:"varint,20,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	AgentVersion int32 `protobuf:"varint,20,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
+	// The user that made the session and to whom it belongs, as `users/{user}`. Only this
+	// user and the tenant's operators see it.
+	User          string `protobuf:"bytes,21,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -221,6 +224,13 @@ func (x *Session) GetAgentVersion() int32 {
 		return x.AgentVersion
 	}
 	return 0
+}
+
+func (x *Session) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
 }
 
 // Budget bounds what model calls may use. A zero bounds nothing.
@@ -393,7 +403,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xde\a\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf7\a\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -416,7 +426,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x06budget\x18\x0e \x01(\v2\x1b.fairlead.session.v1.BudgetB\x03\xe0A\x05R\x06budget\x12D\n" +
 	"\x06mounts\x18\x10 \x03(\tB,\xe0A\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x06mounts\x12!\n" +
 	"\trewinding\x18\x13 \x01(\bB\x03\xe0A\x03R\trewinding\x12(\n" +
-	"\ragent_version\x18\x14 \x01(\x05B\x03\xe0A\x03R\fagentVersion\x1a9\n" +
+	"\ragent_version\x18\x14 \x01(\x05B\x03\xe0A\x03R\fagentVersion\x12\x17\n" +
+	"\x04user\x18\x15 \x01(\tB\x03\xe0A\x03R\x04user\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +

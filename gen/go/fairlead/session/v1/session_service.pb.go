@@ -364,7 +364,10 @@ type ListSessionsRequest struct {
 	// The `next_page_token` of the page before.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only sessions of this agent, as `agents/{agent}`.
-	Agent         string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Only sessions of this user, as `users/{user}`; `users/me` is the caller. Empty: all
+	// that the caller may see, which are the caller's or, for an operator, the tenant's.
+	User          string `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -416,6 +419,13 @@ func (x *ListSessionsRequest) GetPageToken() string {
 func (x *ListSessionsRequest) GetAgent() string {
 	if x != nil {
 		return x.Agent
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetUser() string {
+	if x != nil {
+		return x.User
 	}
 	return ""
 }
@@ -2558,7 +2568,10 @@ type SearchMessagesRequest struct {
 	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only messages of sessions of this user, as `users/{user}`; `users/me` is the
+	// caller. Empty: of all sessions that the caller may see.
+	User          string `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2617,6 +2630,13 @@ func (x *SearchMessagesRequest) GetPageSize() int32 {
 func (x *SearchMessagesRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *SearchMessagesRequest) GetUser() string {
+	if x != nil {
+		return x.User
 	}
 	return ""
 }
@@ -3198,12 +3218,13 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x11GetSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\"L\n" +
 	"\x12GetSessionResponse\x126\n" +
-	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xa6\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd9\x01\n" +
 	"\x13ListSessionsRequest\x12$\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12@\n" +
-	"\x05agent\x18\x03 \x01(\tB*\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\"x\n" +
+	"\x05agent\x18\x03 \x01(\tB*\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x121\n" +
+	"\x04user\x18\t \x01(\tB\x1d\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\"x\n" +
 	"\x14ListSessionsResponse\x128\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1c.fairlead.session.v1.SessionR\bsessions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
@@ -3342,14 +3363,15 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"O\n" +
 	"\x15ImportSessionResponse\x126\n" +
-	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd0\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\x83\x02\n" +
 	"\x15SearchMessagesRequest\x12 \n" +
 	"\x05query\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01(\x80\bR\x05query\x12F\n" +
 	"\asession\x18\x02 \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"\x7f\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x121\n" +
+	"\x04user\x18\x05 \x01(\tB\x1d\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\"\x7f\n" +
 	"\x16SearchMessagesResponse\x12=\n" +
 	"\bmessages\x18\x01 \x03(\v2!.fairlead.session.v1.FoundMessageR\bmessages\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc2\x01\n" +
@@ -3395,12 +3417,12 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\x9f\x1a\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xab\x1a\n" +
 	"\x0eSessionService\x12\xa4\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
-	"GetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a'.fairlead.session.v1.GetSessionResponse\"A\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02 b\asession\x12\x15/v1/{name=sessions/*}\x12\x8e\x01\n" +
-	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\")\xc2\xd5\x18\x11\b\x01\x12\rsessions.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\xa1\x01\n" +
+	"GetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a'.fairlead.session.v1.GetSessionResponse\"A\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02 b\asession\x12\x15/v1/{name=sessions/*}\x12\x94\x01\n" +
+	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\"/\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\xa1\x01\n" +
 	"\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"9\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\xab\x01\n" +
 	"\n" +
 	"CreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a'.fairlead.session.v1.CreateTurnResponse\"L\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(:\x01*b\x04turn\"\x1d/v1/{parent=sessions/*}/turns\x12\xa5\x01\n" +
@@ -3417,8 +3439,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\"J\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\xaf\x01\n" +
 	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"D\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12\x85\x01\n" +
 	"\rExportSession\x12).fairlead.session.v1.ExportSessionRequest\x1a*.fairlead.session.v1.ExportSessionResponse\"\x1b\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name0\x01\x12\x80\x01\n" +
-	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write(\x01\x12\xa4\x01\n" +
-	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"9\xc2\xd5\x18\x1a\b\x01\x12\rsessions.read\x1a\asession\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n" +
+	"\rImportSession\x12).fairlead.session.v1.ImportSessionRequest\x1a*.fairlead.session.v1.ImportSessionResponse\"\x16\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write(\x01\x12\xaa\x01\n" +
+	"\x0eSearchMessages\x12*.fairlead.session.v1.SearchMessagesRequest\x1a+.fairlead.session.v1.SearchMessagesResponse\"?\xc2\xd5\x18 \b\x01\x12\rsessions.read\x1a\asession\"\x04user\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/messages:search\x12\xa1\x01\n" +
 	"\bConverse\x12$.fairlead.session.v1.ConverseRequest\x1a%.fairlead.session.v1.ConverseResponse\"D\xc2\xd5\x18 \b\x02\x12\x0esessions.write\x1a\fopen.session\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions:converse(\x010\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (

@@ -13,12 +13,13 @@ import (
 )
 
 // Dial serves the services of register until the test ends, and returns a connection to them. Calls without a
-// principal are those of a service, for the default user. The server's log is the test's output.
-func Dial(t testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn {
+// principal are those of a service, for the default user. The server's log is the test's output. Components that
+// know the owners of sessions are asked for them.
+func Dial(t testing.TB, register func(grpc.ServiceRegistrar), components ...rpc.Component) *grpc.ClientConn {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	keys := internaltoken.Random()
-	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log, keys)
+	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Service("default", "default"))), rpc.NewPeerServer(log, keys, components...)
 	register(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

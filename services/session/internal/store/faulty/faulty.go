@@ -19,6 +19,7 @@ type Method string
 const (
 	CreateSession  Method = "CreateSession"
 	GetSession     Method = "GetSession"
+	SessionOwner   Method = "SessionOwner"
 	ListSessions   Method = "ListSessions"
 	DeleteSession  Method = "DeleteSession"
 	Submit         Method = "Submit"

@@ -18,6 +18,11 @@ func (s *Store) GetSession(ctx context.Context, k store.Key) (*sessionv1.Session
 	return do(ctx, s.injector, GetSession, func() (*sessionv1.Session, error) { return s.inner.GetSession(ctx, k) })
 }
 
+// SessionOwner implements store.Store.
+func (s *Store) SessionOwner(ctx context.Context, k store.Key) (string, error) {
+	return do(ctx, s.injector, SessionOwner, func() (string, error) { return s.inner.SessionOwner(ctx, k) })
+}
+
 // ListSessions implements store.Store.
 func (s *Store) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
 	return do(ctx, s.injector, ListSessions, func() ([]*sessionv1.Session, error) { return s.inner.ListSessions(ctx, p) })

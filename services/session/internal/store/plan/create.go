@@ -31,7 +31,7 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}
 	out := &Created{Session: &Session{
-		Key: s.Key, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body,
+		Key: s.Key, User: s.User, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body,
 		CreateTime: now, UpdateTime: now, LastSeq: 1, NextCommand: 1, NextTurn: 1,
 	}}
 	event := proto.CloneOf(s.Event)

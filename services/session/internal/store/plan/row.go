@@ -15,6 +15,7 @@ import (
 // Session is a session's row.
 type Session struct {
 	store.Key
+	User                   string // an id
 	Agent, AgentRevision   string
 	Body                   []byte // title and labels, as a marshaled Session
 	CreateTime, UpdateTime time.Time
@@ -63,6 +64,7 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 		return nil, fmt.Errorf("read session %s: %w", s.Session, err)
 	}
 	out.Name = SessionName(s.Session)
+	out.User = UserName(s.User)
 	out.Agent = s.Agent
 	out.AgentRevision = s.AgentRevision
 	out.CreateTime = timestamppb.New(s.CreateTime)

@@ -49,6 +49,10 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 		query += " and i.session = @session"
 		args["session"] = m.Session
 	}
+	if m.User != "" {
+		query += " and exists (select 1 from sessions s where s.tenant = i.tenant and s.session = i.session and s.user_id = @user)"
+		args["user"] = m.User
+	}
 	if m.AfterMessage != "" {
 		query += " and (i.create_time, i.session, i.message) < (@time, @after_session, @after_message)"
 		args["time"], args["after_session"], args["after_message"] = m.AfterTime, m.AfterSession, m.AfterMessage

@@ -56,6 +56,10 @@ func (s *Store) SearchMessages(ctx context.Context, m store.MessageSearch) ([]*s
 		query += " and i.session = ?"
 		args = append(args, m.Session)
 	}
+	if m.User != "" {
+		query += " and exists (select 1 from sessions s where s.tenant = i.tenant and s.session = i.session and s.user_id = ?)"
+		args = append(args, m.User)
+	}
 	if m.AfterMessage != "" {
 		query += " and (i.create_time, i.session, i.message) < (?, ?, ?)"
 		args = append(args, m.AfterTime, m.AfterSession, m.AfterMessage)

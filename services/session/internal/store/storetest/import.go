@@ -38,7 +38,7 @@ func history(k store.Key) store.Import {
 		return &sessionv1.Turn{Name: turnName(k, id), State: s, EndTime: at}
 	}
 	return store.Import{
-		Key: k, Agent: "agents/coder", AgentRevision: "r1", Title: "title", Labels: map[string]string{"a": "b"},
+		Key: k, User: "ann", Agent: "agents/coder", AgentRevision: "r1", Title: "title", Labels: map[string]string{"a": "b"},
 		Mounts: []string{"books", "drafts"},
 		Budget: &sessionv1.Budget{MaxTokens: 7}, Usage: &sessionv1.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ThinkingTokens: 5, CostNanoUsd: 6},
 		FinishedTurns: 2, Head: "a2", Request: request("r-" + k.Session),
@@ -214,6 +214,7 @@ func wantImported(f *fixture, in store.Import) {
 	f.Helper()
 	k := in.Key
 	want := &sessionv1.Session{
+		User: "users/ann",
 		Name: "sessions/" + k.Session, Agent: in.Agent, AgentRevision: in.AgentRevision, Title: in.Title, Labels: in.Labels, Budget: in.Budget, Mounts: in.Mounts,
 		LastSeq: 10, Head: messageName(k, "a2"), Usage: in.Usage, FinishedTurns: in.FinishedTurns,
 	}

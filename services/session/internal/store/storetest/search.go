@@ -60,6 +60,26 @@ func (f library) find(s store.MessageSearch, query string) string {
 }
 
 func testSearch(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Run("a user finds only what is in the user's sessions", func(t *testing.T) {
+		f := library{newFixture(t, open)}
+		for _, user := range []string{"ann", "bob"} {
+			n := newSession(key("of-" + user))
+			n.User, n.Messages = user, []*sessionv1.Message{message(n.Key, "m", "", "the same words")}
+			_, err := f.CreateSession(f.ctx(), n)
+			f.must(err)
+			_, err = f.IndexMessages(f.ctx(), n.Key, 0)
+			f.must(err)
+		}
+		for user, want := range map[string]string{"ann": "of-ann/m", "bob": "of-bob/m", "zoe": ""} {
+			if got := f.find(store.MessageSearch{User: user}, "words"); got != want {
+				t.Errorf("%s finds %q", user, got)
+			}
+		}
+		if got := f.find(store.MessageSearch{User: "ann", Session: "of-bob"}, "words"); got != "" {
+			t.Errorf("in another user's session: %q", got)
+		}
+	})
+
 	t.Run("messages are found by their words, the newest first", func(t *testing.T) {
 		f := library{newFixture(t, open)}
 		f.addMessages(key("s1"), "The quick brown Fox", "jumps over the lazy dog", "Straße, café & ＦＵＬＬwidth", "C3PO it's 42 – naïve; foxes?", "日本語のテキスト हिन्दी", "quote ' and \" and \\ & | ! :* end")

@@ -19,7 +19,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
 		n.Title, n.Labels = "a title with \x00 and ü", map[string]string{"team": "x"}
-		n.Mounts = []string{"books", "drafts"}
+		n.Mounts, n.User = []string{"books", "drafts"}, "ann"
 		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
@@ -28,7 +28,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		got := f.session(n.Key)
 		want := &sessionv1.Session{
-			Name: "sessions/s1", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts,
+			Name: "sessions/s1", User: "users/ann", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts,
 			LastSeq: 1, Head: "sessions/s1/messages/m1", Usage: &sessionv1.Usage{},
 			CreateTime: got.CreateTime, UpdateTime: got.CreateTime,
 		}
@@ -52,6 +52,8 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Error("the caller's messages were changed")
 		}
 	})
+
+	t.Run("a session is its user's", func(t *testing.T) { testOwners(newFixture(t, open)) })
 
 	t.Run("an id is taken once", func(t *testing.T) {
 		f := newFixture(t, open)
@@ -276,4 +278,38 @@ func testDeletion(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Error("replayed")
 		}
 	})
+}
+
+func testOwners(f *fixture) {
+	for _, c := range []struct{ session, user string }{{"s1", "ann"}, {"s2", "bob"}, {"s3", "ann"}} {
+		n := newSession(key(c.session))
+		n.User = c.user
+		_, err := f.CreateSession(f.ctx(), n)
+		f.must(err)
+	}
+	names := func(p store.SessionPage) (out []string) {
+		p.Tenant = "acme"
+		for _, s := range f.page(p) {
+			out = append(out, s.Name)
+		}
+		return out
+	}
+	if d := cmp.Diff([]string{"sessions/s3", "sessions/s1"}, names(store.SessionPage{User: "ann", Agent: "agents/coder"})); d != "" {
+		f.Error(d)
+	}
+	last := f.session(key("s3"))
+	if d := cmp.Diff([]string{"sessions/s1"}, names(store.SessionPage{User: "ann", AfterTime: last.CreateTime.AsTime(), AfterID: "s3", Limit: 1})); d != "" {
+		f.Error(d)
+	}
+	if got := names(store.SessionPage{User: "zoe"}); len(got) > 0 {
+		f.Errorf("zoe has %v", got)
+	}
+	if owner, err := f.SessionOwner(f.ctx(), key("s2")); err != nil || owner != "bob" {
+		f.Errorf("owner %q, %v", owner, err)
+	}
+	for _, k := range []store.Key{key("none"), {Tenant: "other", Session: "s2"}} {
+		if owner, err := f.SessionOwner(f.ctx(), k); !errors.Is(err, store.ErrNotFound) || owner != "" {
+			f.Errorf("%v: owner %q, %v", k, owner, err)
+		}
+	}
 }

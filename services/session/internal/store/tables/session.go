@@ -16,13 +16,13 @@ type sessions struct{ db DB }
 // SessionColumns are the columns that ScanSession reads, of sessions s.
 const SessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,
 	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
-	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn`
+	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn, s.user_id`
 
 func sessionFields(r *plan.Session) []any {
 	return []any{
 		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
-		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn,
+		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn, &r.User,
 	}
 }
 
@@ -103,10 +103,10 @@ func creating(k store.Key, r store.Request) request {
 // to wait.
 func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
 	made, err := tx.Exec(ctx, `
-		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch)
-		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0)
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch, user_id)
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0, $9)
 		on conflict do nothing`,
-		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head)
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head, n.User)
 	if err != nil {
 		return err
 	}
@@ -183,11 +183,20 @@ func (t sessions) GetSession(ctx context.Context, k store.Key) (*sessionv1.Sessi
 	return out, t.db.Fail("get session", err)
 }
 
+// SessionOwner implements store.Store.
+func (t sessions) SessionOwner(ctx context.Context, k store.Key) (user string, err error) {
+	err = t.db.Reader().QueryRow(ctx, "select user_id from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&user)
+	return user, t.db.Fail("read the owner of a session", err)
+}
+
 // ListSessions implements store.Store.
 func (t sessions) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
 	q := filter("select "+shownColumns+" from sessions s where tenant = $1", p.Tenant)
 	if p.Agent != "" {
 		q.and("agent = ?", p.Agent)
+	}
+	if p.User != "" {
+		q.and("user_id = ?", p.User)
 	}
 	if p.AfterID != "" {
 		q.and("(create_time, session) < (?, ?)", p.AfterTime, p.AfterID)

@@ -27,7 +27,7 @@ func key(id string) store.OperationKey { return store.OperationKey{Tenant: "acme
 func handBack(claim int64, ttl time.Duration) store.Change {
 	return store.Change{
 		From: store.Started, To: store.Finished, Claim: claim, Result: []byte("r"), At: at,
-		Operation: &store.NewOperation{Tool: "Bash", Progress: "make", TTL: ttl},
+		Operation: &store.NewOperation{User: "ann", Tool: "Bash", Progress: "make", TTL: ttl},
 	}
 }
 
@@ -67,7 +67,7 @@ func handedBack(t *testing.T, s store.Store) {
 		t.Errorf("times: %v, %v, %v", o.CreateTime, o.EndTime, o.ExpireTime)
 	}
 	o.CreateTime, o.ExpireTime, o.Head, o.Tail = time.Time{}, time.Time{}, nil, nil
-	wanted := store.Operation{OperationKey: key("c1"), Session: "sessions/s1", Tool: "Bash", Progress: "make", State: store.Running}
+	wanted := store.Operation{OperationKey: key("c1"), User: "ann", Session: "sessions/s1", Tool: "Bash", Progress: "make", State: store.Running}
 	if diff := cmp.Diff(wanted, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -174,6 +174,8 @@ func listed(t *testing.T, s store.Store) {
 		want []string
 	}{
 		{"all", store.OperationPage{}, []string{"c4", "c3", "c2", "c1", "c0"}},
+		{"a user's", store.OperationPage{User: "ann"}, []string{"c4", "c3", "c2", "c1", "c0"}},
+		{"another user's", store.OperationPage{User: "bob"}, nil},
 		{"a session's", store.OperationPage{Session: "sessions/s1"}, []string{"c4", "c2", "c1", "c0"}},
 		{"a session's that run", store.OperationPage{Session: "sessions/s1", Running: true}, []string{"c4", "c2", "c0"}},
 	} {

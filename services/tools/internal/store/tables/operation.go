@@ -17,22 +17,22 @@ type operations struct{ db DB }
 // begin inserts the operation that a call has handed back.
 func begin(ctx context.Context, tx sqldb.Tx, ref store.Ref, o *store.NewOperation) error {
 	_, err := tx.Exec(ctx, `
-		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation)
-		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval, $7, $8)`,
-		ref.Tenant, ref.CallID, ref.Session, store.Text(o.Tool), store.Text(o.Progress), o.TTL, ref.Node, ref.Generation)
+		insert into operations (tenant, id, session, tool, progress, state, create_time, expire_time, node, generation, user_id)
+		values ($1, $2, $3, $4, $5, 'running', clock_timestamp(), clock_timestamp() + $6::interval, $7, $8, $9)`,
+		ref.Tenant, ref.CallID, ref.Session, store.Text(o.Tool), store.Text(o.Progress), o.TTL, ref.Node, ref.Generation, store.Text(o.User))
 	return err
 }
 
 // OperationColumns are the columns that ScanOperation reads, of a table named operations.
 const OperationColumns = `operations.tenant, operations.id, session, tool, progress, state, stopping, expire_time <= clock_timestamp(),
-	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim, node, generation,
+	create_time, end_time, expire_time, exit_code, head, tail, bytes, content, claim, node, generation, user_id,
 	generation > 0 and exists (select 1 from sessions s where s.tenant = operations.tenant and s.session = operations.session and s.generation > operations.generation)`
 
 // ScanOperation reads OperationColumns.
 func ScanOperation(r sqldb.Row) (o store.Operation, err error) {
 	var end *time.Time
 	err = r.Scan(&o.Tenant, &o.ID, &o.Session, &o.Tool, &o.Progress, &o.State, &o.Stopping, &o.Overdue,
-		&o.CreateTime, &end, &o.ExpireTime, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim, &o.Node, &o.Generation, &o.Moved)
+		&o.CreateTime, &end, &o.ExpireTime, &o.ExitCode, &o.Head, &o.Tail, &o.Bytes, &o.Content, &o.Claim, &o.Node, &o.Generation, &o.User, &o.Moved)
 	if end != nil {
 		o.EndTime = *end
 	}
@@ -56,6 +56,10 @@ func (t operations) ListOperations(ctx context.Context, p store.OperationPage) (
 	if p.Session != "" {
 		args = append(args, p.Session)
 		query += fmt.Sprintf(" and session = $%d", len(args))
+	}
+	if p.User != "" {
+		args = append(args, p.User)
+		query += fmt.Sprintf(" and user_id = $%d", len(args))
 	}
 	if p.Running {
 		query += " and state = 'running'"

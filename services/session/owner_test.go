@@ -1,0 +1,77 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+func as(ctx context.Context, user string, role principal.Role) context.Context {
+	return principal.With(ctx, principal.Principal{Tenant: "default", User: user, Role: role})
+}
+
+// owned makes a session of a user, in which a message can be found.
+func (f *fixture) owned(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	r, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{RequestId: "the-same"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.turn(ctx, t, r.Session.Name, "hello")
+	return r.Session.Name
+}
+
+func TestSessionsAreTheirUsers(t *testing.T) {
+	f := start(t, asking)
+	ann, bob, olga := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser), as(t.Context(), "olga", principal.RoleOperator)
+	anns, bobs := f.owned(ann, t), f.owned(bob, t)
+	if anns == bobs {
+		t.Fatal("a request id of one user answered another's request")
+	}
+	fork, err := f.ForkSession(olga, &sessionv1.ForkSessionRequest{Name: anns})
+	if err != nil || fork.Session.User != "users/olga" {
+		t.Fatalf("a fork is of the user that makes it: %v, %v", fork, err)
+	}
+	for _, c := range []struct {
+		name, user string
+		ctx        context.Context
+		want       map[string]string
+	}{
+		{"ann", "", ann, map[string]string{anns: "users/ann"}},
+		{"bob", "users/me", bob, map[string]string{bobs: "users/bob"}},
+		{"an operator", "", olga, map[string]string{anns: "users/ann", bobs: "users/bob", fork.Session.Name: "users/olga"}},
+		{"an operator of one", "users/bob", olga, map[string]string{bobs: "users/bob"}},
+	} {
+		all, err := f.ListSessions(c.ctx, &sessionv1.ListSessionsRequest{User: c.user})
+		if err != nil || len(all.Sessions) != len(c.want) {
+			t.Errorf("%s: %v, %v", c.name, all, err)
+			continue
+		}
+		for _, s := range all.Sessions {
+			if c.want[s.Name] != s.User {
+				t.Errorf("%s sees %s of %s", c.name, s.Name, s.User)
+			}
+		}
+	}
+	for name, err := range map[string]error{
+		"get":      second(f.GetSession(bob, &sessionv1.GetSessionRequest{Name: anns})),
+		"turn":     second(f.CreateTurn(bob, &sessionv1.CreateTurnRequest{Parent: anns, Text: "x"})),
+		"messages": second(f.ListMessages(bob, &sessionv1.ListMessagesRequest{Parent: anns})),
+		"fork":     second(f.ForkSession(bob, &sessionv1.ForkSessionRequest{Name: anns})),
+		"search":   second(f.SearchMessages(bob, &sessionv1.SearchMessagesRequest{Query: "hello", Session: anns})),
+	} {
+		if !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
+			t.Errorf("%s of another user's: %v", name, err)
+		}
+	}
+	if all, err := f.ListSessions(bob, &sessionv1.ListSessionsRequest{User: "users/ann"}); apierr.Code(err) != codes.PermissionDenied {
+		t.Errorf("another user's list: %v, %v", all, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
