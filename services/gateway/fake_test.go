@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -122,6 +123,9 @@ func (f *fake) RewindSession(ctx context.Context, r *sessionv1.RewindSessionRequ
 }
 
 func (f *fake) GetTurn(ctx context.Context, r *sessionv1.GetTurnRequest) (*sessionv1.GetTurnResponse, error) {
+	if strings.HasPrefix(r.GetName(), "sessions/s9/") {
+		return nil, noSuchSession()
+	}
 	return &sessionv1.GetTurnResponse{Turn: &sessionv1.Turn{Name: r.GetName()}}, f.note(ctx, r)
 }
 

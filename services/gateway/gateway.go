@@ -1,5 +1,5 @@
-// Package gateway is the HTTP service: it offers the gRPC methods of the other services as REST and
-// server-sent events. It has no state: every answer comes from a service, and any replica serves any client.
+// Package gateway is the door for clients: it offers the gRPC methods of the other services as REST, server-sent
+// events and gRPC-Web, and forwards them over gRPC. It has no state: every answer comes from a service, and any replica serves any client.
 //
 // Errors are google.rpc.Status as JSON, with the HTTP status of their code. An error after a stream has begun
 // is a frame named stream.error. The stream of a turn ends after turn.finished; there is no further end
@@ -15,9 +15,14 @@ import (
 
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
+	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -26,12 +31,16 @@ import (
 // log.
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
-	Log            *slog.Logger
+	// ServesGRPC makes the gateway serve the public RPCs over gRPC, too. It is false in a program whose other
+	// components serve them.
+	ServesGRPC bool
+	Log        *slog.Logger
 }
 
-// Service is the gateway: an rpc.Component without RPCs of its own, and an rpc.HTTPComponent.
+// Service is the gateway: an rpc.Component whose RPCs are those of the other services, and an rpc.HTTPComponent.
 type Service struct {
 	handler http.Handler
+	grpc    *forward.Table // nil if other components serve the public RPCs
 	origins []string
 	health  healthv1.HealthClient
 }
@@ -50,6 +59,14 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if d.Session == nil || d.Tools == nil || d.Log == nil {
 		return nil, errors.New("make the gateway: it needs connections to session and tools, and a log")
 	}
+	streams := limit.NewStreams(c.MaxStreams, c.MaxStreamsPerClient)
+	methods, err := forward.New(route.Services(), map[protoreflect.FullName]grpc.ClientConnInterface{
+		sessionv1.File_fairlead_session_v1_session_service_proto.Package(): d.Session,
+		toolsv1.File_fairlead_tools_v1_tool_service_proto.Package():        d.Tools,
+	}, streams)
+	if err != nil {
+		return nil, fmt.Errorf("make the gateway: %w", err)
+	}
 	handler, err := rest.New(ctx, rest.Config{
 		Stream: stream.Config{
 			Heartbeat: c.Heartbeat, Reconnect: c.Reconnect, WriteTimeout: c.WriteTimeout,
@@ -57,20 +74,29 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		},
 		MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, Timeout: c.Timeout, AllowedOrigins: c.AllowedOrigins,
 	}, rest.Deps{
-		Session: d.Session, Tools: d.Tools, Log: d.Log,
-		Streams: limit.NewStreams(c.MaxStreams, c.MaxStreamsPerClient),
+		Session: d.Session, Tools: d.Tools, Methods: methods, Log: d.Log,
+		Streams: streams,
 		Rate:    limit.NewRate(c.Rate, c.Burst),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	return &Service{handler: handler, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}, nil
+	s := &Service{handler: handler, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
+	if d.ServesGRPC {
+		s.grpc = methods
+	}
+	return s, nil
 }
 
-// RegisterPublic implements rpc.Component: the gateway has no RPCs.
-func (*Service) RegisterPublic(grpc.ServiceRegistrar) {}
+// RegisterPublic implements rpc.Component: it registers the public RPCs of all services, unless other components
+// serve them.
+func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	if s.grpc != nil {
+		s.grpc.Register(r)
+	}
+}
 
-// RegisterPeer implements rpc.Component: the gateway has no RPCs.
+// RegisterPeer implements rpc.Component: the gateway has no RPCs for other services.
 func (*Service) RegisterPeer(grpc.ServiceRegistrar) {}
 
 // Handler implements rpc.HTTPComponent.

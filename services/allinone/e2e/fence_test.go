@@ -44,7 +44,7 @@ func startPair(t *testing.T) *pair {
 	p.tools, p.sandbox = startGate(t, a["tools-peer"], "CallTool"), startGate(t, a["sandbox-peer"], "")
 	p.otherTools, p.otherBox = startGate(t, a["tools-peer"], "CallTool"), startGate(t, a["sandbox-peer"], "EnsureWorkspace")
 	p.first = p.replica(t, "session", p.tools, p.sandbox)
-	p.spawn(t, "gateway", []string{"--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
+	p.spawn(t, "gateway", []string{"--public=", "--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
 	p.waitReady(t)
 	return p
 }

@@ -163,7 +163,7 @@ func (s *system) startFour(t *testing.T) {
 	s.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", a["tools-ops"], "--data", data("tools"), "--sandbox", a["sandbox-peer"]})
 	s.spawn(t, "session", []string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", data("session"),
 		"--sandbox", a["sandbox-peer"], "--tools", a["tools-peer"], "--config", writeConfig(t, s.sessionConfig())})
-	s.spawn(t, "gateway", []string{"--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
+	s.spawn(t, "gateway", []string{"--public=", "--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
 }
 
 // sessionConfig sets up the provider play, whose model plays the scenario.

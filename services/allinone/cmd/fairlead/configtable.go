@@ -127,6 +127,6 @@ type gatewayConfig struct {
 
 func gatewayProgram() gatewayConfig {
 	c := gatewayConfig{Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191"}
-	c.Server.HTTP = "127.0.0.1:8080"
+	c.Server.HTTP, c.Server.Public = "127.0.0.1:8080", "127.0.0.1:9092"
 	return c
 }

@@ -28,7 +28,7 @@ func defaults() configuration {
 		Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(),
 		Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191",
 	}
-	c.Server.HTTP = "127.0.0.1:8080"
+	c.Server.HTTP, c.Server.Public = "127.0.0.1:8080", "127.0.0.1:9092"
 	return c
 }
 
@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return nil, err
 		}
-		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Log: p.Log})
+		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, ServesGRPC: true, Log: p.Log})
 	}
 	return s.Run(ctx, args)
 }

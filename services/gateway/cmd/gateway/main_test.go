@@ -44,7 +44,7 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"--http=" + address, "--session=127.0.0.1:1", "--tools=127.0.0.1:1"})
+		ended <- run(ctx, []string{"--public=", "--http=" + address, "--session=127.0.0.1:1", "--tools=127.0.0.1:1"})
 	}()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 404} {
 		if got := get(t, client, "http://"+address+path, ended); got != want {

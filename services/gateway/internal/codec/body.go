@@ -67,6 +67,9 @@ type Buffered struct{ *bytes.Reader }
 // Close implements io.Closer.
 func (Buffered) Close() error { return nil }
 
+// Bytes reads all of the body.
+func (b *Body) Bytes() ([]byte, error) { return b.read() }
+
 // Buffer reads all of the body and checks that it is a message like m, or empty. For grpc-gateway reads the body of a
 // PATCH with a field mask twice: for the message, and for the fields that it sets.
 func (b *Body) Buffer(m proto.Message) (Buffered, error) {

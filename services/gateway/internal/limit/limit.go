@@ -3,21 +3,34 @@
 package limit
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc/peer"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
 // Client returns the key under which a request's client is counted.
-func Client(r *http.Request) string {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+func Client(r *http.Request) string { return client(r.RemoteAddr) }
+
+// Peer is Client for a gRPC call.
+func Peer(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	return client(p.Addr.String())
+}
+
+func client(address string) string {
+	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return r.RemoteAddr
+		return address
 	}
 	ip := ap.Addr().Unmap().WithZone("")
 	if ip.Is6() {

@@ -47,6 +47,7 @@ const (
 	ReasonServiceTimeout       = "SERVICE_TIMEOUT"
 	ReasonStopping             = "STOPPING"
 	ReasonInternal             = "INTERNAL"
+	ReasonNoClientStreams      = "NO_CLIENT_STREAMS"
 )
 
 // retry is the default wait before a client may retry.
@@ -189,6 +190,15 @@ func TooManyRequests(after time.Duration) error {
 		apierr.Quota("client", "requests per second"))
 }
 
+// NoClientStreams returns the error for an RPC that takes a stream, over gRPC-Web.
+func NoClientStreams(method string) error {
+	return apierr.New(codes.Unimplemented, Domain, ReasonNoClientStreams,
+		fmt.Sprintf("%s takes a stream, which gRPC-Web cannot send; use gRPC or REST", method))
+}
+
+// Reason returns the reason of an error, or "".
+func Reason(err error) string { return apierr.Reason(err) }
+
 // Stopping returns the error that ends the streams of a stopping gateway.
 func Stopping() error {
 	return apierr.New(codes.Unavailable, Domain, ReasonStopping,
@@ -233,6 +243,9 @@ func Status(err error) *status.Status {
 	}
 	return st
 }
+
+// Forward returns the client's view of err as an error that leaves a gRPC server unchanged.
+func Forward(err error) error { return apierr.Forward(Status(err).Err()) }
 
 // HTTPStatus returns the HTTP status for err.
 func HTTPStatus(err error) int {

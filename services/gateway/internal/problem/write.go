@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -38,7 +39,7 @@ func Excerpt(s string) string {
 func Write(w http.ResponseWriter, err error) {
 	st := Status(err)
 	if after, ok := RetryAfter(st); ok {
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds(after.Seconds()), 10))
+		w.Header().Set("Retry-After", Seconds(after))
 	}
 	h := w.Header()
 	h.Del("Content-Length")
@@ -52,8 +53,10 @@ func Write(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(JSON(st), '\n'))
 }
 
-// seconds rounds up: a client that retries too early is refused again.
-func seconds(s float64) int64 { return int64(max(1, math.Ceil(s))) }
+// Seconds returns a wait for the header Retry-After. It rounds up: a client that retries too early is refused again.
+func Seconds(wait time.Duration) string {
+	return strconv.FormatInt(int64(max(1, math.Ceil(wait.Seconds()))), 10)
+}
 
 // JSON returns the status as JSON in one line.
 func JSON(st *status.Status) []byte {

@@ -21,6 +21,8 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/forward"
+	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
@@ -40,6 +42,7 @@ type Config struct {
 // Deps has the dependencies of the REST interface.
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
+	Methods        *forward.Table // for gRPC-Web
 	Streams        *limit.Streams
 	Rate           *limit.Rate
 	Log            *slog.Logger
@@ -55,6 +58,7 @@ type api struct {
 	stream *stream.Server
 	// transfer serves imports and exports.
 	transfer *transfer.Server
+	web      *grpcweb.Server
 	mux      *runtime.ServeMux
 }
 
@@ -73,6 +77,10 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	}
 	a.transfer = &transfer.Server{
 		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
+	}
+	a.web = &grpcweb.Server{
+		Methods: d.Methods, Streams: d.Streams, MaxBody: cfg.MaxBody, Log: d.Log,
+		Timeout: cfg.Timeout, BodyTimeout: cfg.BodyTimeout, WriteTimeout: cfg.Stream.WriteTimeout,
 	}
 	a.mux = a.newMux()
 	if err := sessionv1.RegisterSessionServiceHandlerClient(ctx, a.mux, client); err != nil {

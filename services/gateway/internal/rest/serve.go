@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
@@ -40,7 +41,11 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
 	}
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
-		problem.Write(w, err)
+		a.refuse(w, r, err)
+		return
+	}
+	if grpcweb.Is(r) {
+		a.serveWeb(w, r)
 		return
 	}
 	if r.URL.Path == specificationPath {
@@ -70,6 +75,23 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, rt)
 }
 
+// refuse answers a request with an error before its form is known.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if grpcweb.Is(r) {
+		a.web.Refuse(w, r, err)
+		return
+	}
+	problem.Write(w, err)
+}
+
+// serveWeb serves a call of gRPC-Web.
+func (a *api) serveWeb(w http.ResponseWriter, r *http.Request) {
+	if a.web.Methods.Find(r.URL.Path) != nil { // keep the number of span names small
+		r.Pattern = "gRPC-Web " + r.URL.Path
+	}
+	a.web.Serve(w, r.WithContext(principal.With(r.Context(), principal.Default())))
+}
+
 // methods returns the methods that a path takes; none for an unknown path.
 func (a *api) methods(path string) []string {
 	if path == specificationPath {
@@ -77,6 +99,9 @@ func (a *api) methods(path string) []string {
 	}
 	if files := transfer.Match(path); len(files) > 0 {
 		return transfer.Allow(files)
+	}
+	if a.web.Methods.Find(path) != nil {
+		return []string{http.MethodPost}
 	}
 	if candidates := a.table.Match(path); len(candidates) > 0 {
 		return route.Allow(candidates)

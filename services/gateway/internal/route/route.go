@@ -68,6 +68,15 @@ var files = []protoreflect.FileDescriptor{
 	toolsv1.File_fairlead_tools_v1_operation_service_proto,
 }
 
+// Services returns the public services.
+func Services() []protoreflect.ServiceDescriptor {
+	all := make([]protoreflect.ServiceDescriptor, len(files))
+	for i, f := range files {
+		all[i] = f.Services().Get(0)
+	}
+	return all
+}
+
 // New reads the HTTP mapping of the public services.
 func New() (*Table, error) {
 	t := &Table{}

@@ -68,6 +68,7 @@ func newServer(f face, log *slog.Logger, draining context.Context, gate *access.
 	v := newValidator()
 	//nolint:contextcheck // the handlers' contexts are grpc-go's
 	return grpc.NewServer(
+		grpc.ForceServerCodecV2(FrameCodec{}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(

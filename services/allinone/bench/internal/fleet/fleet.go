@@ -101,7 +101,7 @@ func (f *Fairlead) startFour(s Shape) error {
 		{"sandbox", "--peer", a["sandbox"], "--ops", free},
 		{"tools", "--public", free, "--peer", a["tools"], "--ops", free, "--sandbox", a["sandbox"]},
 		{"session", "--public", free, "--peer", a["session"], "--ops", free, "--sandbox", a["sandbox"], "--tools", a["tools"], "--max-sessions", "5000"},
-		{"gateway", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0"},
+		{"gateway", "--public=", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0"},
 	} {
 		args := p[1:]
 		if p[0] != "gateway" {

@@ -168,7 +168,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 		return err
 	}
 	c.HTTP = http
-	c.Gateway = c.process("gateway", record.Gateway, http, "--http", http, "--session", sessionPeers, "--tools", toolsPeers)
+	c.Gateway = c.process("gateway", record.Gateway, http, "--public=", "--http", http, "--session", sessionPeers, "--tools", toolsPeers)
 	return nil
 }
 
