@@ -75,7 +75,7 @@ func TestAPageMayMakeEveryRequestOfTheSpecification(t *testing.T) {
 func TestAPathTakesOnlyItsOwnMethods(t *testing.T) {
 	srv := serve(t, &fake{}, allowApp)
 	for path, want := range map[string]string{
-		"/v1/sessions/s1":                 "DELETE, GET, HEAD, OPTIONS",
+		"/v1/sessions/s1":                 "DELETE, GET, HEAD, OPTIONS, PATCH",
 		"/v1/users/u/variables/v":         "DELETE, OPTIONS, PUT",
 		"/v1/sessions/s1:export":          "GET, OPTIONS",
 		"/openapi.json":                   "GET, HEAD",

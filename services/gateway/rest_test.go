@@ -408,7 +408,7 @@ func TestHeadAndOptions(t *testing.T) {
 		t.Errorf("HEAD: %+v", head)
 	}
 	options := do(t, srv, request{"OPTIONS", "/v1/sessions/s1", "", nil})
-	if options.code != http.StatusNoContent || options.header.Get("Allow") != "DELETE, GET, HEAD, OPTIONS" {
+	if options.code != http.StatusNoContent || options.header.Get("Allow") != "DELETE, GET, HEAD, OPTIONS, PATCH" {
 		t.Errorf("OPTIONS: %+v", options)
 	}
 	if origin := options.header.Get("Access-Control-Allow-Origin"); origin != "" {

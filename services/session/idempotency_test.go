@@ -151,6 +151,14 @@ var mutations = map[string]repeated{
 		}
 		return &sessionv1.RevokeKeyRequest{Name: made.Key.Name, RequestId: "r"}, nil
 	},
+	"SessionService.UpdateSession": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.UpdateSessionRequest{Name: s, Labels: map[string]string{"a": "1"}, RequestId: "r"},
+			&sessionv1.UpdateSessionRequest{Name: s, Labels: map[string]string{"a": "2"}, RequestId: "r"}
+	},
+	"SessionService.ArchiveSession": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		return &sessionv1.ArchiveSessionRequest{Name: s, RequestId: "r"}, &sessionv1.ArchiveSessionRequest{Name: s, Undo: true, RequestId: "r"}
+	},
 	"AgentService.CreateAgent": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateAgentRequest{Spec: fixer(1), RequestId: "r"}, &sessionv1.CreateAgentRequest{Spec: fixer(2), RequestId: "r"}
 	},

@@ -19,9 +19,9 @@ import (
 
 // chatCommand talks to an agent.
 type chatCommand struct {
-	Agent    string `help:"The agent of the new session, such as coder or assistant."`
 	Session  string `placeholder:"ID" help:"Continue this session instead of a new one."`
 	Thinking bool   `help:"Show the model's thinking."`
+	newSession
 	target
 }
 
@@ -33,8 +33,8 @@ Ctrl-C stops the running turn.
 
 // Run talks until the input ends.
 func (c chatCommand) Run(ctx context.Context, s stdio) error {
-	if c.Agent != "" && c.Session != "" {
-		return usage("--agent is for new sessions; the session %s has its agent already", c.Session)
+	if err := c.onlyFor(c.Session); err != nil {
+		return err
 	}
 	// Ctrl-C stops turns here. Main ends ctx at the first signal, and only then.
 	interrupts, stop := interruptions()
@@ -92,7 +92,7 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	session := sessionName(c.Session)
 	var err error
 	if c.Session == "" {
-		session, err = b.createSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: c.Agent}, RequestId: id.New()})
+		session, err = b.createSession(ctx, c.request())
 	} else {
 		_, err = b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: session})
 	}

@@ -23,7 +23,6 @@ const maxPrompt = 1 << 20
 // runCommand runs one turn.
 type runCommand struct {
 	Prompt   string        `arg:"" optional:"" help:"The message. - reads it from standard input; so does a pipe without a prompt."`
-	Agent    string        `help:"The agent of the new session, such as coder or assistant."`
 	Session  string        `placeholder:"ID" help:"Continue this session instead of a new one."`
 	JSON     bool          `name:"json" help:"Print one JSON event per line and nothing else on standard output."`
 	Thinking bool          `help:"Show the model's thinking."`
@@ -31,6 +30,7 @@ type runCommand struct {
 	Timeout  time.Duration `placeholder:"D" help:"The most time, such as 5m; the turn ends PARTIAL after it."`
 	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What happens when a turn of the session is active: ${enum}."`
 	Resume   bool          `help:"Continue the last turn of --session where it stopped, without a prompt."`
+	newSession
 	target
 }
 
@@ -43,8 +43,8 @@ Ctrl-C stops the turn and waits for its end; a second one quits at once.`
 
 // Run runs the turn.
 func (c runCommand) Run(ctx context.Context, s stdio) error {
-	if c.Agent != "" && c.Session != "" {
-		return usage("--agent is for new sessions; the session %s has its agent already", c.Session)
+	if err := c.onlyFor(c.Session); err != nil {
+		return err
 	}
 	if c.MaxSteps < 0 || c.Timeout < 0 {
 		return usage("--max-steps and --timeout cannot be negative")
@@ -98,7 +98,7 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 	session := sessionName(c.Session)
 	if c.Session == "" {
 		var err error
-		if session, err = b.createSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: c.Agent}, RequestId: id.New()}); err != nil {
+		if session, err = b.createSession(ctx, c.request()); err != nil {
 			return nil, err
 		}
 	}

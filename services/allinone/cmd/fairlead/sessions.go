@@ -28,6 +28,9 @@ type sessionsCommand struct {
 	Rewind  rewindCommand  `cmd:"" help:"Go back to a checkpoint, in the conversation and in the files."`
 	Compact compactCommand `cmd:"" help:"Shorten the conversation for the model."`
 	Search  searchCommand  `cmd:"" help:"Find messages by their words."`
+
+	Update  updateSessionCommand  `cmd:"" help:"Change a session's title and labels."`
+	Archive archiveSessionCommand `cmd:"" help:"Archive a session: it can be read, but takes no messages."`
 }
 
 // pageSize is how many are asked for at once.
@@ -37,6 +40,7 @@ const pageSize = 200
 type listCommand struct {
 	Limit int  `default:"50" help:"The most sessions."`
 	JSON  bool `name:"json" help:"Print one JSON session per line."`
+	sessionFilter
 	target
 }
 
@@ -48,7 +52,7 @@ func (c listCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
 		var all []*sessionv1.Session
 		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
-			resp, err := b.sessions.ListSessions(ctx, &sessionv1.ListSessionsRequest{PageSize: size, PageToken: token})
+			resp, err := b.sessions.ListSessions(ctx, c.request(size, token))
 			all = append(all, resp.GetSessions()...)
 			return len(resp.GetSessions()), resp.GetNextPageToken(), err
 		})

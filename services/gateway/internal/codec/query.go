@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 )
 
-// CheckQuery refuses a query with an unknown field, a repeated one, or a value of a wrong type. grpc-gateway,
+// CheckQuery refuses a query with an unknown field, one that is repeated but no list, or a value of a wrong type. grpc-gateway,
 // which reads the query later, ignores unknown fields and uses an arbitrary one of repeated values.
 func CheckQuery(raw string, fields map[string]protoreflect.FieldDescriptor) error {
 	values, err := url.ParseQuery(raw)
@@ -23,12 +23,14 @@ func CheckQuery(raw string, fields map[string]protoreflect.FieldDescriptor) erro
 		switch {
 		case !ok:
 			return problem.BadParameter(name, "is not a parameter of this path")
-		case len(all) != 1 || seen[f.Name()]:
+		case len(all) != 1 && !f.IsList() || seen[f.Name()]:
 			return problem.BadParameter(name, "is given more than once")
 		}
 		seen[f.Name()] = true
-		if err := checkValue(name, f, all[0]); err != nil {
-			return err
+		for _, value := range all {
+			if err := checkValue(name, f, value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func newRoute(m protoreflect.MethodDescriptor) (*Route, error) {
 	fields := m.Input().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if bound[string(f.Name())] || string(f.Name()) == r.Body || f.Message() != nil || f.Cardinality() == protoreflect.Repeated {
+		if bound[string(f.Name())] || string(f.Name()) == r.Body || f.Message() != nil {
 			continue
 		}
 		r.Query[string(f.Name())] = f

@@ -69,7 +69,7 @@ func TestMatch(t *testing.T) {
 	tbl := table(t)
 	for path, want := range map[string]string{
 		"/v1/sessions":                   "POST GET",
-		"/v1/sessions/s1":                "GET DELETE",
+		"/v1/sessions/s1":                "GET PATCH DELETE",
 		"/v1/sessions/s1/":               "",
 		"/v1/sessions/":                  "",
 		"/v1/sessions//turns":            "",
@@ -104,7 +104,7 @@ func TestMatch(t *testing.T) {
 func TestAllowNamesEveryMethodOnce(t *testing.T) {
 	tbl := table(t)
 	for path, want := range map[string]string{
-		"/v1/sessions/s1":               "DELETE GET HEAD OPTIONS",
+		"/v1/sessions/s1":               "DELETE GET HEAD OPTIONS PATCH",
 		"/v1/sessions/s1/events:stream": "GET OPTIONS",
 		"/v1/sessions/s1/turns":         "GET HEAD OPTIONS POST",
 	} {

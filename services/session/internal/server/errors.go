@@ -30,6 +30,7 @@ type subject struct {
 // storeError is the only table from the store's errors to the API's. Any other
 // error is INTERNAL.
 func storeError(err error, s subject) error {
+	var taken *store.KeyTakenError
 	switch {
 	case err == nil:
 		return nil
@@ -40,6 +41,10 @@ func storeError(err error, s subject) error {
 			fmt.Sprintf("There is no turn %s. List the session's turns to see which there are.", s.turn), apierr.Resource("fairlead.dev/Turn", s.turn, "not found"))
 	case errors.Is(err, store.ErrNotFound):
 		return sessionNotFound(s.session)
+	case errors.As(err, &taken):
+		return keyTaken("sessions/" + taken.Session)
+	case errors.Is(err, store.ErrArchived):
+		return sessionArchived(s.session)
 	case errors.Is(err, store.ErrExists):
 		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS,
 			fmt.Sprintf("There is already a session %s. Choose another session_id, or leave it out to get a new one.", s.session), apierr.Resource("fairlead.dev/Session", s.session, "exists already"))
@@ -98,4 +103,16 @@ func turnActive(session string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 		fmt.Sprintf("Session %s has an active or queued turn, and the request asked to be refused then, or to resume. Wait until it has ended, or use another on_active.", session),
 		apierr.Precondition("TURN_ACTIVE", session, "a turn is active"))
+}
+
+func sessionArchived(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_ARCHIVED,
+		fmt.Sprintf("Session %s is archived: it can be read, but takes no messages. Bring it back (ArchiveSession with undo), or create another one.", session),
+		apierr.Precondition("SESSION", session, "archived"))
+}
+
+func keyTaken(session string) error {
+	return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_KEY_TAKEN,
+		fmt.Sprintf("Session %s has this key already. Use that session, archive it, or create the new one with replace.", session),
+		apierr.Resource("fairlead.dev/Session", session, "has the key"), apierr.Metadata(map[string]string{"session": session}))
 }

@@ -134,9 +134,10 @@ type unimplemented struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		Config: &c, sessions: &sessions{&c, &finder{Config: &c}}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+		Config: &c, sessions: &sessions{Config: &c, find: &finder{Config: &c}}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
 	}
 	s.turns = &turns{Config: &c, find: s.sessions.find, events: s.events}
+	s.sessions.turns = s.turns
 	s.conversations = &conversations{Config: &c, turns: s.turns, commands: s.commands, events: s.events}
 	s.imports = &imports{&c, s.sessions.find, s.forks}
 	return s

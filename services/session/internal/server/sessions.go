@@ -10,7 +10,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
-	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -19,41 +18,8 @@ import (
 // sessions creates, shows and deletes sessions.
 type sessions struct {
 	*Config
-	find *finder
-}
-
-// CreateSession creates a session with the agent's current revision.
-func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
-	k := key(ctx, r.SessionId)
-	if k.Session == "" {
-		k.Session = id.New()
-	}
-	if err := checkSessionBudget(r.GetSession().GetBudget(), s.Budgets.For(k.Tenant).Session); err != nil {
-		return nil, err
-	}
-	a, err := s.find.forSession(ctx, k.Tenant, r.GetSession().GetAgent(), "session.agent")
-	if err != nil {
-		return nil, err
-	}
-	n := store.NewSession{
-		Budget: r.GetSession().GetBudget(), Mounts: r.GetSession().GetMounts(),
-		Key: k, User: user(ctx), Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: r.GetSession().GetTitle(), Labels: r.GetSession().GetLabels(),
-		Messages: greeting(k, a), Request: keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r)),
-		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
-			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
-		}},
-	}
-	about := subject{session: "sessions/" + k.Session, requestID: r.RequestId}
-	answer, err := s.Store.CreateSession(ctx, n)
-	if err != nil {
-		return nil, storeError(err, about)
-	}
-	k.Session = answer.Value
-	session, err := s.Store.GetSession(ctx, k)
-	if err != nil {
-		return nil, storeError(err, subject{session: "sessions/" + k.Session})
-	}
-	return &sessionv1.CreateSessionResponse{Session: session}, nil
+	find  *finder
+	turns *turns
 }
 
 // greeting returns the agent's first message, if any.
@@ -102,49 +68,6 @@ func (s *sessions) SessionOwner(ctx context.Context, session string) (string, er
 
 // SessionNotFound returns the error for a session that does not exist, or that the caller may not see.
 func (*sessions) SessionNotFound(session string) error { return sessionNotFound(session) }
-
-type sessionCursor struct {
-	Time time.Time `json:"t"`
-	ID   string    `json:"i"`
-}
-
-// ListSessions lists a page of sessions.
-func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
-	name := r.Agent
-	if name != "" {
-		name = agentName(name)
-	}
-	tenant, owner := key(ctx, "").Tenant, listedUser(ctx, r.User)
-	scope := "ListSessions\x00" + tenant + "\x00" + name
-	if owner != "" {
-		scope += "\x00" + owner
-	}
-	var c sessionCursor
-	if r.PageToken != "" {
-		if err := page.Decode(r.PageToken, scope, &c); err != nil {
-			return nil, storeError(err, subject{})
-		}
-	}
-	size := page.Size(r.PageSize, 50, 1000)
-	sessions, more, err := page.Fill(size, func(last *sessionv1.Session, n int) ([]*sessionv1.Session, error) {
-		if last != nil {
-			c = sessionCursorAt(last)
-		}
-		return s.Store.ListSessions(ctx, store.SessionPage{Tenant: tenant, Agent: name, User: owner, AfterTime: c.Time, AfterID: c.ID, Limit: n})
-	})
-	if err != nil {
-		return nil, storeError(err, subject{})
-	}
-	resp := &sessionv1.ListSessionsResponse{Sessions: sessions}
-	if more {
-		resp.NextPageToken = page.Encode(scope, sessionCursorAt(sessions[len(sessions)-1]))
-	}
-	return resp, nil
-}
-
-func sessionCursorAt(s *sessionv1.Session) sessionCursor {
-	return sessionCursor{Time: s.CreateTime.AsTime(), ID: lastSegment(s.Name)}
-}
 
 // deleteWait is how long DeleteSession waits for tools and sandbox to delete
 // their data. If they do not in time, a job repeats the request later.

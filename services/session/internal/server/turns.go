@@ -97,25 +97,7 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	if err != nil {
 		return nil, err
 	}
-	if err := checkClientTools(spec, r); err != nil {
-		return nil, err
-	}
-	if err := s.checkFits(ctx, k, session, spec, r); err != nil {
-		return nil, err
-	}
-	limits, err := s.limits(spec, r.Limits, s.Budgets.For(k.Tenant).Turn)
-	if err != nil {
-		return nil, err
-	}
-	t := &sessionv1.Turn{
-		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
-		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: spec.Model,
-		Schedule: schedule, User: user(ctx),
-	}
-	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
-		t.TraceId = sc.TraceID().String()
-	}
-	submit, err := s.submission(ctx, method, k, t, r)
+	t, submit, err := s.prepare(ctx, method, schedule, session, spec, r)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +114,31 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	}
 	t, err = s.Store.GetTurn(ctx, k, answer.Value)
 	return t, storeError(err, about)
+}
+
+// prepare checks the message and returns its turn with the command that makes it.
+func (s *turns) prepare(ctx context.Context, method, schedule string, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, store.Submit, error) {
+	k := key(ctx, r.Parent)
+	if err := checkClientTools(spec, r); err != nil {
+		return nil, store.Submit{}, err
+	}
+	if err := s.checkFits(ctx, k, session, spec, r); err != nil {
+		return nil, store.Submit{}, err
+	}
+	limits, err := s.limits(spec, r.Limits, s.Budgets.For(k.Tenant).Turn)
+	if err != nil {
+		return nil, store.Submit{}, err
+	}
+	t := &sessionv1.Turn{
+		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
+		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: spec.Model,
+		Schedule: schedule, User: user(ctx),
+	}
+	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
+		t.TraceId = sc.TraceID().String()
+	}
+	submit, err := s.submission(ctx, method, k, t, r)
+	return t, submit, err
 }
 
 // submission returns the command of a turn.

@@ -100,6 +100,13 @@ type NewSession struct {
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's
+	MetadataJSON                string
+	// CallerKey is the caller's own key; empty: none. Replace archives the session that has
+	// it, and stops its turns, with the creation.
+	CallerKey string
+	Replace   bool
+	// First is the command of the first turn, if any. Its request has no id.
+	First *Submit
 	// Messages begin the conversation, such as the agent's greeting or the
 	// messages that a fork copies: one path from the root, whose last message is
 	// the head.
@@ -114,6 +121,13 @@ type SessionPage struct {
 	Tenant string
 	Agent  string // only sessions of this agent, as `agents/{agent}`; empty: all
 	User   string // only sessions of this user, by id; empty: all
+	// Labels must all match. CallerKey and State select, too, unless they are zero.
+	Labels    map[string]string
+	CallerKey string
+	State     sessionv1.SessionState
+	// Archived selects archived sessions instead of the others. OldestFirst reverses the
+	// order.
+	Archived, OldestFirst bool
 	// After continues behind this session (create time, then id, both descending).
 	AfterTime time.Time
 	AfterID   string
@@ -213,6 +227,7 @@ const (
 // or the item after which they are to continue.
 type Store interface {
 	Agents
+	SessionChanges
 	Schedules
 	Webhooks
 	Imports
@@ -223,7 +238,7 @@ type Store interface {
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,
-	// ErrRequestIDReused.
+	// *KeyTakenError, ErrRequestIDReused.
 	CreateSession(ctx context.Context, s NewSession) (Answer, error)
 	// GetSession reads a session, or ErrNotFound.
 	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
@@ -249,7 +264,7 @@ type Store interface {
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound, ErrRequestIDReused, ErrTurnActive,
-	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch. A turn gets its state, create
+	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch, ErrArchived. A turn gets its state, create
 	// time and after_seq here.
 	//
 	// The answer's value is the turn's id for a turn, and the id of the turn that it stops (or "") for an

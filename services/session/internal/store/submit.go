@@ -23,6 +23,17 @@ const (
 	CommandRewind     CommandKind = "rewind"      // go back to a checkpoint; CallID is the rewind's own id
 )
 
+// Settles reports whether the command belongs to work that was accepted before. An archived session takes no
+// other ones.
+func (k CommandKind) Settles() bool {
+	switch k {
+	case CommandInterrupt, CommandApproval, CommandToolResult, CommandExpire, CommandOperation, CommandMove:
+		return true
+	case CommandTurn, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
+	}
+	return false
+}
+
 // Command is one entry of a session's inbox.
 type Command struct {
 	ID     int64 // set by the store; increases within a session

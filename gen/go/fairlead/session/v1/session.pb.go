@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -24,6 +25,63 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// SessionState says what a session does.
+type SessionState int32
+
+const (
+	// Not set.
+	SessionState_SESSION_STATE_UNSPECIFIED SessionState = 0
+	// No turn is active or queued.
+	SessionState_SESSION_STATE_IDLE SessionState = 1
+	// A turn is active or queued, and waits for no person.
+	SessionState_SESSION_STATE_RUNNING SessionState = 2
+	// The active turn waits for a person or for the client.
+	SessionState_SESSION_STATE_WAITING SessionState = 3
+)
+
+// Enum value maps for SessionState.
+var (
+	SessionState_name = map[int32]string{
+		0: "SESSION_STATE_UNSPECIFIED",
+		1: "SESSION_STATE_IDLE",
+		2: "SESSION_STATE_RUNNING",
+		3: "SESSION_STATE_WAITING",
+	}
+	SessionState_value = map[string]int32{
+		"SESSION_STATE_UNSPECIFIED": 0,
+		"SESSION_STATE_IDLE":        1,
+		"SESSION_STATE_RUNNING":     2,
+		"SESSION_STATE_WAITING":     3,
+	}
+)
+
+func (x SessionState) Enum() *SessionState {
+	p := new(SessionState)
+	*p = x
+	return p
+}
+
+func (x SessionState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SessionState) Descriptor() protoreflect.EnumDescriptor {
+	return file_fairlead_session_v1_session_proto_enumTypes[0].Descriptor()
+}
+
+func (SessionState) Type() protoreflect.EnumType {
+	return &file_fairlead_session_v1_session_proto_enumTypes[0]
+}
+
+func (x SessionState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SessionState.Descriptor instead.
+func (SessionState) EnumDescriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{0}
+}
 
 // Session is one conversation with one agent, with one workspace.
 type Session struct {
@@ -72,7 +130,20 @@ type Session struct {
 	AgentVersion int32 `protobuf:"varint,20,opt,name=agent_version,json=agentVersion,proto3" json:"agent_version,omitempty"`
 	// The user that made the session and to whom it belongs, as `users/{user}`. Only this
 	// user and the tenant's operators see it.
-	User          string `protobuf:"bytes,21,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,21,opt,name=user,proto3" json:"user,omitempty"`
+	// A key of the caller's own, such as the id of a conversation elsewhere. Among the
+	// sessions of a user that are not archived it is unique; see CreateSessionRequest.replace.
+	Key string `protobuf:"bytes,30,opt,name=key,proto3" json:"key,omitempty"`
+	// JSON that is kept for the caller, as text. The agent does not see it.
+	MetadataJson string `protobuf:"bytes,31,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
+	// When the session was archived: it can be read, but takes no messages.
+	ArchiveTime *timestamppb.Timestamp `protobuf:"bytes,32,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	// The first message, for CreateSession: its turn is created with the session, or
+	// neither is. No answer shows it.
+	FirstMessage *FirstMessage `protobuf:"bytes,33,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	// The turn of the first message, as `sessions/{session}/turns/{turn}`. Only the answer
+	// of CreateSession has it.
+	FirstTurn     string `protobuf:"bytes,34,opt,name=first_turn,json=firstTurn,proto3" json:"first_turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +304,96 @@ func (x *Session) GetUser() string {
 	return ""
 }
 
+func (x *Session) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Session) GetMetadataJson() string {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return ""
+}
+
+func (x *Session) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
+	}
+	return nil
+}
+
+func (x *Session) GetFirstMessage() *FirstMessage {
+	if x != nil {
+		return x.FirstMessage
+	}
+	return nil
+}
+
+func (x *Session) GetFirstTurn() string {
+	if x != nil {
+		return x.FirstTurn
+	}
+	return ""
+}
+
+// FirstMessage is a message that begins a session.
+type FirstMessage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The short form: text alone.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// The long form: text, images, documents. Follows `text` if both are given.
+	Content       []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FirstMessage) Reset() {
+	*x = FirstMessage{}
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FirstMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FirstMessage) ProtoMessage() {}
+
+func (x *FirstMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FirstMessage.ProtoReflect.Descriptor instead.
+func (*FirstMessage) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FirstMessage) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *FirstMessage) GetContent() []*v1.Content {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 // Budget bounds what model calls may use. A zero bounds nothing.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -251,7 +412,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -263,7 +424,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -276,7 +437,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Budget) GetMaxTokens() int64 {
@@ -329,7 +490,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -341,7 +502,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -354,7 +515,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -403,7 +564,8 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf7\a\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\n" +
+	"\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -427,11 +589,21 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x06mounts\x18\x10 \x03(\tB,\xe0A\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b2\x19^[a-z0-9][a-z0-9-]{0,62}$R\x06mounts\x12!\n" +
 	"\trewinding\x18\x13 \x01(\bB\x03\xe0A\x03R\trewinding\x12(\n" +
 	"\ragent_version\x18\x14 \x01(\x05B\x03\xe0A\x03R\fagentVersion\x12\x17\n" +
-	"\x04user\x18\x15 \x01(\tB\x03\xe0A\x03R\x04user\x1a9\n" +
+	"\x04user\x18\x15 \x01(\tB\x03\xe0A\x03R\x04user\x12*\n" +
+	"\x03key\x18\x1e \x01(\tB\x18\xe0A\x05\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\x03key\x12.\n" +
+	"\rmetadata_json\x18\x1f \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\fmetadataJson\x12B\n" +
+	"\farchive_time\x18  \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\varchiveTime\x12K\n" +
+	"\rfirst_message\x18! \x01(\v2!.fairlead.session.v1.FirstMessageB\x03\xe0A\x04R\ffirstMessage\x12\"\n" +
+	"\n" +
+	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xdb\x01\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xf9\x01\n" +
+	"\fFirstMessage\x12\x1d\n" +
+	"\x04text\x18\x01 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
+	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentB\b\xbaH\x05\x92\x01\x02\x10@R\acontent:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
+	"\rtext.required\x129text or content is required; white space alone is no text\x1a5this.text.matches('[^\\\\s]') || size(this.content) > 0\"\xdb\x01\n" +
 	"\x06Budget\x12&\n" +
 	"\n" +
 	"max_tokens\x18\x01 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tmaxTokens\x122\n" +
@@ -444,7 +616,12 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x11cache_read_tokens\x18\x03 \x01(\x03R\x0fcacheReadTokens\x12,\n" +
 	"\x12cache_write_tokens\x18\x04 \x01(\x03R\x10cacheWriteTokens\x12'\n" +
 	"\x0fthinking_tokens\x18\x05 \x01(\x03R\x0ethinkingTokens\x12\"\n" +
-	"\rcost_nano_usd\x18\x06 \x01(\x03R\vcostNanoUsdBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\rcost_nano_usd\x18\x06 \x01(\x03R\vcostNanoUsd*{\n" +
+	"\fSessionState\x12\x1d\n" +
+	"\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SESSION_STATE_IDLE\x10\x01\x12\x19\n" +
+	"\x15SESSION_STATE_RUNNING\x10\x02\x12\x19\n" +
+	"\x15SESSION_STATE_WAITING\x10\x03BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_session_proto_rawDescOnce sync.Once
@@ -458,27 +635,34 @@ func file_fairlead_session_v1_session_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_session_proto_rawDescData
 }
 
-var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_fairlead_session_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_fairlead_session_v1_session_proto_goTypes = []any{
-	(*Session)(nil),               // 0: fairlead.session.v1.Session
-	(*Budget)(nil),                // 1: fairlead.session.v1.Budget
-	(*Usage)(nil),                 // 2: fairlead.session.v1.Usage
-	nil,                           // 3: fairlead.session.v1.Session.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
+	(SessionState)(0),             // 0: fairlead.session.v1.SessionState
+	(*Session)(nil),               // 1: fairlead.session.v1.Session
+	(*FirstMessage)(nil),          // 2: fairlead.session.v1.FirstMessage
+	(*Budget)(nil),                // 3: fairlead.session.v1.Budget
+	(*Usage)(nil),                 // 4: fairlead.session.v1.Usage
+	nil,                           // 5: fairlead.session.v1.Session.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*v1.Content)(nil),            // 7: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
-	3, // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
-	4, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	4, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	2, // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
-	1, // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
-	5, // 5: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	5, // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
+	6, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	6, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	4, // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
+	3, // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
+	6, // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
+	2, // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
+	7, // 7: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	8, // 8: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }
@@ -491,13 +675,14 @@ func file_fairlead_session_v1_session_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_proto_rawDesc), len(file_fairlead_session_v1_session_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   4,
+			NumEnums:      1,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_fairlead_session_v1_session_proto_goTypes,
 		DependencyIndexes: file_fairlead_session_v1_session_proto_depIdxs,
+		EnumInfos:         file_fairlead_session_v1_session_proto_enumTypes,
 		MessageInfos:      file_fairlead_session_v1_session_proto_msgTypes,
 	}.Build()
 	File_fairlead_session_v1_session_proto = out.File

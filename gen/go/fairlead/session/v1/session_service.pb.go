@@ -161,7 +161,11 @@ type CreateSessionRequest struct {
 	// The session's id, to be chosen by the caller; made by the server when empty.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What happens to a session with the same key that is not archived: true interrupts
+	// and archives it with the creation of the new one; false is ALREADY_EXISTS with the
+	// reason KEY_TAKEN.
+	Replace       bool `protobuf:"varint,10,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +219,13 @@ func (x *CreateSessionRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateSessionRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
 }
 
 // CreateSessionResponse contains the session.
@@ -367,7 +378,17 @@ type ListSessionsRequest struct {
 	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Only sessions of this user, as `users/{user}`; `users/me` is the caller. Empty: all
 	// that the caller may see, which are the caller's or, for an operator, the tenant's.
-	User          string `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
+	// Only sessions that have all these labels, each as `name=value`.
+	Labels []string `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only sessions in this state.
+	State SessionState `protobuf:"varint,11,opt,name=state,proto3,enum=fairlead.session.v1.SessionState" json:"state,omitempty"`
+	// Only the session with this key of the caller's own, if any.
+	Key string `protobuf:"bytes,12,opt,name=key,proto3" json:"key,omitempty"`
+	// Lists archived sessions instead of the others.
+	Archived bool `protobuf:"varint,13,opt,name=archived,proto3" json:"archived,omitempty"`
+	// Lists the oldest session first.
+	OldestFirst   bool `protobuf:"varint,14,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -430,6 +451,41 @@ func (x *ListSessionsRequest) GetUser() string {
 	return ""
 }
 
+func (x *ListSessionsRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *ListSessionsRequest) GetState() SessionState {
+	if x != nil {
+		return x.State
+	}
+	return SessionState_SESSION_STATE_UNSPECIFIED
+}
+
+func (x *ListSessionsRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
+}
+
+func (x *ListSessionsRequest) GetOldestFirst() bool {
+	if x != nil {
+		return x.OldestFirst
+	}
+	return false
+}
+
 // ListSessionsResponse is a page of sessions.
 type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -485,6 +541,253 @@ func (x *ListSessionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// UpdateSessionRequest has the fields to change.
+type UpdateSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The new title.
+	Title *string `protobuf:"bytes,2,opt,name=title,proto3,oneof" json:"title,omitempty"`
+	// Labels to set. The others stay.
+	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The names of labels to remove, before `labels` are set.
+	RemoveLabels []string `protobuf:"bytes,4,rep,name=remove_labels,json=removeLabels,proto3" json:"remove_labels,omitempty"`
+	// The new metadata, JSON as text.
+	MetadataJson *string `protobuf:"bytes,5,opt,name=metadata_json,json=metadataJson,proto3,oneof" json:"metadata_json,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateSessionRequest) Reset() {
+	*x = UpdateSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateSessionRequest) ProtoMessage() {}
+
+func (x *UpdateSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateSessionRequest.ProtoReflect.Descriptor instead.
+func (*UpdateSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateSessionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateSessionRequest) GetTitle() string {
+	if x != nil && x.Title != nil {
+		return *x.Title
+	}
+	return ""
+}
+
+func (x *UpdateSessionRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *UpdateSessionRequest) GetRemoveLabels() []string {
+	if x != nil {
+		return x.RemoveLabels
+	}
+	return nil
+}
+
+func (x *UpdateSessionRequest) GetMetadataJson() string {
+	if x != nil && x.MetadataJson != nil {
+		return *x.MetadataJson
+	}
+	return ""
+}
+
+func (x *UpdateSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// UpdateSessionResponse contains the session.
+type UpdateSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateSessionResponse) Reset() {
+	*x = UpdateSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateSessionResponse) ProtoMessage() {}
+
+func (x *UpdateSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateSessionResponse.ProtoReflect.Descriptor instead.
+func (*UpdateSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpdateSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
+// ArchiveSessionRequest asks to archive a session, or to bring it back.
+type ArchiveSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Brings an archived session back instead.
+	Undo bool `protobuf:"varint,2,opt,name=undo,proto3" json:"undo,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveSessionRequest) Reset() {
+	*x = ArchiveSessionRequest{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveSessionRequest) ProtoMessage() {}
+
+func (x *ArchiveSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveSessionRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveSessionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ArchiveSessionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchiveSessionRequest) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+func (x *ArchiveSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ArchiveSessionResponse contains the session.
+type ArchiveSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session.
+	Session       *Session `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveSessionResponse) Reset() {
+	*x = ArchiveSessionResponse{}
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveSessionResponse) ProtoMessage() {}
+
+func (x *ArchiveSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveSessionResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveSessionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ArchiveSessionResponse) GetSession() *Session {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
 // DeleteSessionRequest names the session to delete.
 type DeleteSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -498,7 +801,7 @@ type DeleteSessionRequest struct {
 
 func (x *DeleteSessionRequest) Reset() {
 	*x = DeleteSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +813,7 @@ func (x *DeleteSessionRequest) String() string {
 func (*DeleteSessionRequest) ProtoMessage() {}
 
 func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +826,7 @@ func (x *DeleteSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteSessionRequest) GetName() string {
@@ -549,7 +852,7 @@ type DeleteSessionResponse struct {
 
 func (x *DeleteSessionResponse) Reset() {
 	*x = DeleteSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +864,7 @@ func (x *DeleteSessionResponse) String() string {
 func (*DeleteSessionResponse) ProtoMessage() {}
 
 func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +877,7 @@ func (x *DeleteSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{11}
 }
 
 // ClientTool is a tool that the client runs itself.
@@ -593,7 +896,7 @@ type ClientTool struct {
 
 func (x *ClientTool) Reset() {
 	*x = ClientTool{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +908,7 @@ func (x *ClientTool) String() string {
 func (*ClientTool) ProtoMessage() {}
 
 func (x *ClientTool) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +921,7 @@ func (x *ClientTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientTool.ProtoReflect.Descriptor instead.
 func (*ClientTool) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClientTool) GetName() string {
@@ -670,7 +973,7 @@ type CreateTurnRequest struct {
 
 func (x *CreateTurnRequest) Reset() {
 	*x = CreateTurnRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +985,7 @@ func (x *CreateTurnRequest) String() string {
 func (*CreateTurnRequest) ProtoMessage() {}
 
 func (x *CreateTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +998,7 @@ func (x *CreateTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTurnRequest.ProtoReflect.Descriptor instead.
 func (*CreateTurnRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CreateTurnRequest) GetParent() string {
@@ -765,7 +1068,7 @@ type CreateTurnResponse struct {
 
 func (x *CreateTurnResponse) Reset() {
 	*x = CreateTurnResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1080,7 @@ func (x *CreateTurnResponse) String() string {
 func (*CreateTurnResponse) ProtoMessage() {}
 
 func (x *CreateTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1093,7 @@ func (x *CreateTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTurnResponse.ProtoReflect.Descriptor instead.
 func (*CreateTurnResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CreateTurnResponse) GetTurn() *Turn {
@@ -830,7 +1133,7 @@ type RunTurnRequest struct {
 
 func (x *RunTurnRequest) Reset() {
 	*x = RunTurnRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1145,7 @@ func (x *RunTurnRequest) String() string {
 func (*RunTurnRequest) ProtoMessage() {}
 
 func (x *RunTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1158,7 @@ func (x *RunTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTurnRequest.ProtoReflect.Descriptor instead.
 func (*RunTurnRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunTurnRequest) GetParent() string {
@@ -937,7 +1240,7 @@ type RunTurnResponse struct {
 
 func (x *RunTurnResponse) Reset() {
 	*x = RunTurnResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1252,7 @@ func (x *RunTurnResponse) String() string {
 func (*RunTurnResponse) ProtoMessage() {}
 
 func (x *RunTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1265,7 @@ func (x *RunTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTurnResponse.ProtoReflect.Descriptor instead.
 func (*RunTurnResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RunTurnResponse) GetKind() isRunTurnResponse_Kind {
@@ -1019,7 +1322,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1334,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1347,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Progress) GetSeq() int64 {
@@ -1065,7 +1368,7 @@ type GetTurnRequest struct {
 
 func (x *GetTurnRequest) Reset() {
 	*x = GetTurnRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1380,7 @@ func (x *GetTurnRequest) String() string {
 func (*GetTurnRequest) ProtoMessage() {}
 
 func (x *GetTurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1393,7 @@ func (x *GetTurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTurnRequest.ProtoReflect.Descriptor instead.
 func (*GetTurnRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTurnRequest) GetName() string {
@@ -1111,7 +1414,7 @@ type GetTurnResponse struct {
 
 func (x *GetTurnResponse) Reset() {
 	*x = GetTurnResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1426,7 @@ func (x *GetTurnResponse) String() string {
 func (*GetTurnResponse) ProtoMessage() {}
 
 func (x *GetTurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1439,7 @@ func (x *GetTurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTurnResponse.ProtoReflect.Descriptor instead.
 func (*GetTurnResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTurnResponse) GetTurn() *Turn {
@@ -1162,7 +1465,7 @@ type ListTurnsRequest struct {
 
 func (x *ListTurnsRequest) Reset() {
 	*x = ListTurnsRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1477,7 @@ func (x *ListTurnsRequest) String() string {
 func (*ListTurnsRequest) ProtoMessage() {}
 
 func (x *ListTurnsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1490,7 @@ func (x *ListTurnsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTurnsRequest.ProtoReflect.Descriptor instead.
 func (*ListTurnsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTurnsRequest) GetParent() string {
@@ -1224,7 +1527,7 @@ type ListTurnsResponse struct {
 
 func (x *ListTurnsResponse) Reset() {
 	*x = ListTurnsResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1539,7 @@ func (x *ListTurnsResponse) String() string {
 func (*ListTurnsResponse) ProtoMessage() {}
 
 func (x *ListTurnsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1552,7 @@ func (x *ListTurnsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTurnsResponse.ProtoReflect.Descriptor instead.
 func (*ListTurnsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTurnsResponse) GetTurns() []*Turn {
@@ -1284,7 +1587,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1599,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1612,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListEventsRequest) GetParent() string {
@@ -1353,7 +1656,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1668,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1681,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -1410,7 +1713,7 @@ type StreamEventsRequest struct {
 
 func (x *StreamEventsRequest) Reset() {
 	*x = StreamEventsRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1725,7 @@ func (x *StreamEventsRequest) String() string {
 func (*StreamEventsRequest) ProtoMessage() {}
 
 func (x *StreamEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1738,7 @@ func (x *StreamEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamEventsRequest.ProtoReflect.Descriptor instead.
 func (*StreamEventsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StreamEventsRequest) GetParent() string {
@@ -1468,7 +1771,7 @@ type StreamEventsResponse struct {
 
 func (x *StreamEventsResponse) Reset() {
 	*x = StreamEventsResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1783,7 @@ func (x *StreamEventsResponse) String() string {
 func (*StreamEventsResponse) ProtoMessage() {}
 
 func (x *StreamEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1796,7 @@ func (x *StreamEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamEventsResponse.ProtoReflect.Descriptor instead.
 func (*StreamEventsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StreamEventsResponse) GetKind() isStreamEventsResponse_Kind {
@@ -1555,7 +1858,7 @@ type ListMessagesRequest struct {
 
 func (x *ListMessagesRequest) Reset() {
 	*x = ListMessagesRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1870,7 @@ func (x *ListMessagesRequest) String() string {
 func (*ListMessagesRequest) ProtoMessage() {}
 
 func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1883,7 @@ func (x *ListMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListMessagesRequest) GetParent() string {
@@ -1617,7 +1920,7 @@ type ListMessagesResponse struct {
 
 func (x *ListMessagesResponse) Reset() {
 	*x = ListMessagesResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1932,7 @@ func (x *ListMessagesResponse) String() string {
 func (*ListMessagesResponse) ProtoMessage() {}
 
 func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1945,7 @@ func (x *ListMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListMessagesResponse) GetMessages() []*Message {
@@ -1674,7 +1977,7 @@ type InterruptSessionRequest struct {
 
 func (x *InterruptSessionRequest) Reset() {
 	*x = InterruptSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1989,7 @@ func (x *InterruptSessionRequest) String() string {
 func (*InterruptSessionRequest) ProtoMessage() {}
 
 func (x *InterruptSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +2002,7 @@ func (x *InterruptSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptSessionRequest.ProtoReflect.Descriptor instead.
 func (*InterruptSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *InterruptSessionRequest) GetName() string {
@@ -1734,7 +2037,7 @@ type InterruptSessionResponse struct {
 
 func (x *InterruptSessionResponse) Reset() {
 	*x = InterruptSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +2049,7 @@ func (x *InterruptSessionResponse) String() string {
 func (*InterruptSessionResponse) ProtoMessage() {}
 
 func (x *InterruptSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +2062,7 @@ func (x *InterruptSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptSessionResponse.ProtoReflect.Descriptor instead.
 func (*InterruptSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InterruptSessionResponse) GetTurn() string {
@@ -1791,7 +2094,7 @@ type ResolveApprovalRequest struct {
 
 func (x *ResolveApprovalRequest) Reset() {
 	*x = ResolveApprovalRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +2106,7 @@ func (x *ResolveApprovalRequest) String() string {
 func (*ResolveApprovalRequest) ProtoMessage() {}
 
 func (x *ResolveApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +2119,7 @@ func (x *ResolveApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveApprovalRequest.ProtoReflect.Descriptor instead.
 func (*ResolveApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResolveApprovalRequest) GetParent() string {
@@ -1870,7 +2173,7 @@ type ResolveApprovalResponse struct {
 
 func (x *ResolveApprovalResponse) Reset() {
 	*x = ResolveApprovalResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +2185,7 @@ func (x *ResolveApprovalResponse) String() string {
 func (*ResolveApprovalResponse) ProtoMessage() {}
 
 func (x *ResolveApprovalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +2198,7 @@ func (x *ResolveApprovalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveApprovalResponse.ProtoReflect.Descriptor instead.
 func (*ResolveApprovalResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
 }
 
 // SubmitToolResultRequest contains the result of a tool that the client ran.
@@ -1917,7 +2220,7 @@ type SubmitToolResultRequest struct {
 
 func (x *SubmitToolResultRequest) Reset() {
 	*x = SubmitToolResultRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2232,7 @@ func (x *SubmitToolResultRequest) String() string {
 func (*SubmitToolResultRequest) ProtoMessage() {}
 
 func (x *SubmitToolResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2245,7 @@ func (x *SubmitToolResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitToolResultRequest.ProtoReflect.Descriptor instead.
 func (*SubmitToolResultRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SubmitToolResultRequest) GetParent() string {
@@ -1989,7 +2292,7 @@ type SubmitToolResultResponse struct {
 
 func (x *SubmitToolResultResponse) Reset() {
 	*x = SubmitToolResultResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2304,7 @@ func (x *SubmitToolResultResponse) String() string {
 func (*SubmitToolResultResponse) ProtoMessage() {}
 
 func (x *SubmitToolResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2317,7 @@ func (x *SubmitToolResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitToolResultResponse.ProtoReflect.Descriptor instead.
 func (*SubmitToolResultResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
 // ForkSessionRequest asks for a fork.
@@ -2040,7 +2343,7 @@ type ForkSessionRequest struct {
 
 func (x *ForkSessionRequest) Reset() {
 	*x = ForkSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2052,7 +2355,7 @@ func (x *ForkSessionRequest) String() string {
 func (*ForkSessionRequest) ProtoMessage() {}
 
 func (x *ForkSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2065,7 +2368,7 @@ func (x *ForkSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkSessionRequest.ProtoReflect.Descriptor instead.
 func (*ForkSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ForkSessionRequest) GetName() string {
@@ -2121,7 +2424,7 @@ type ForkSessionResponse struct {
 
 func (x *ForkSessionResponse) Reset() {
 	*x = ForkSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2436,7 @@ func (x *ForkSessionResponse) String() string {
 func (*ForkSessionResponse) ProtoMessage() {}
 
 func (x *ForkSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2449,7 @@ func (x *ForkSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkSessionResponse.ProtoReflect.Descriptor instead.
 func (*ForkSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ForkSessionResponse) GetSession() *Session {
@@ -2171,7 +2474,7 @@ type CompactSessionRequest struct {
 
 func (x *CompactSessionRequest) Reset() {
 	*x = CompactSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2486,7 @@ func (x *CompactSessionRequest) String() string {
 func (*CompactSessionRequest) ProtoMessage() {}
 
 func (x *CompactSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2499,7 @@ func (x *CompactSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactSessionRequest.ProtoReflect.Descriptor instead.
 func (*CompactSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CompactSessionRequest) GetName() string {
@@ -2230,7 +2533,7 @@ type CompactSessionResponse struct {
 
 func (x *CompactSessionResponse) Reset() {
 	*x = CompactSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2545,7 @@ func (x *CompactSessionResponse) String() string {
 func (*CompactSessionResponse) ProtoMessage() {}
 
 func (x *CompactSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2558,7 @@ func (x *CompactSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactSessionResponse.ProtoReflect.Descriptor instead.
 func (*CompactSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{37}
 }
 
 // ExportSessionRequest asks for an export.
@@ -2271,7 +2574,7 @@ type ExportSessionRequest struct {
 
 func (x *ExportSessionRequest) Reset() {
 	*x = ExportSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2586,7 @@ func (x *ExportSessionRequest) String() string {
 func (*ExportSessionRequest) ProtoMessage() {}
 
 func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2599,7 @@ func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionRequest.ProtoReflect.Descriptor instead.
 func (*ExportSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportSessionRequest) GetName() string {
@@ -2324,7 +2627,7 @@ type ExportSessionResponse struct {
 
 func (x *ExportSessionResponse) Reset() {
 	*x = ExportSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2336,7 +2639,7 @@ func (x *ExportSessionResponse) String() string {
 func (*ExportSessionResponse) ProtoMessage() {}
 
 func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2349,7 +2652,7 @@ func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionResponse.ProtoReflect.Descriptor instead.
 func (*ExportSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportSessionResponse) GetData() []byte {
@@ -2375,7 +2678,7 @@ type ImportSessionRequest struct {
 
 func (x *ImportSessionRequest) Reset() {
 	*x = ImportSessionRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2690,7 @@ func (x *ImportSessionRequest) String() string {
 func (*ImportSessionRequest) ProtoMessage() {}
 
 func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2703,7 @@ func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionRequest.ProtoReflect.Descriptor instead.
 func (*ImportSessionRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ImportSessionRequest) GetKind() isImportSessionRequest_Kind {
@@ -2461,7 +2764,7 @@ type ImportOpen struct {
 
 func (x *ImportOpen) Reset() {
 	*x = ImportOpen{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +2776,7 @@ func (x *ImportOpen) String() string {
 func (*ImportOpen) ProtoMessage() {}
 
 func (x *ImportOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +2789,7 @@ func (x *ImportOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportOpen.ProtoReflect.Descriptor instead.
 func (*ImportOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ImportOpen) GetSessionId() string {
@@ -2521,7 +2824,7 @@ type ImportSessionResponse struct {
 
 func (x *ImportSessionResponse) Reset() {
 	*x = ImportSessionResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2533,7 +2836,7 @@ func (x *ImportSessionResponse) String() string {
 func (*ImportSessionResponse) ProtoMessage() {}
 
 func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2546,7 +2849,7 @@ func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionResponse.ProtoReflect.Descriptor instead.
 func (*ImportSessionResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ImportSessionResponse) GetSession() *Session {
@@ -2578,7 +2881,7 @@ type SearchMessagesRequest struct {
 
 func (x *SearchMessagesRequest) Reset() {
 	*x = SearchMessagesRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2893,7 @@ func (x *SearchMessagesRequest) String() string {
 func (*SearchMessagesRequest) ProtoMessage() {}
 
 func (x *SearchMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2906,7 @@ func (x *SearchMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMessagesRequest.ProtoReflect.Descriptor instead.
 func (*SearchMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SearchMessagesRequest) GetQuery() string {
@@ -2654,7 +2957,7 @@ type SearchMessagesResponse struct {
 
 func (x *SearchMessagesResponse) Reset() {
 	*x = SearchMessagesResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2969,7 @@ func (x *SearchMessagesResponse) String() string {
 func (*SearchMessagesResponse) ProtoMessage() {}
 
 func (x *SearchMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2982,7 @@ func (x *SearchMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMessagesResponse.ProtoReflect.Descriptor instead.
 func (*SearchMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SearchMessagesResponse) GetMessages() []*FoundMessage {
@@ -2715,7 +3018,7 @@ type FoundMessage struct {
 
 func (x *FoundMessage) Reset() {
 	*x = FoundMessage{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +3030,7 @@ func (x *FoundMessage) String() string {
 func (*FoundMessage) ProtoMessage() {}
 
 func (x *FoundMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +3043,7 @@ func (x *FoundMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoundMessage.ProtoReflect.Descriptor instead.
 func (*FoundMessage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FoundMessage) GetMessage() string {
@@ -2797,7 +3100,7 @@ type ConverseRequest struct {
 
 func (x *ConverseRequest) Reset() {
 	*x = ConverseRequest{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3112,7 @@ func (x *ConverseRequest) String() string {
 func (*ConverseRequest) ProtoMessage() {}
 
 func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3125,7 @@ func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRequest.ProtoReflect.Descriptor instead.
 func (*ConverseRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ConverseRequest) GetKind() isConverseRequest_Kind {
@@ -2929,7 +3232,7 @@ type ConverseOpen struct {
 
 func (x *ConverseOpen) Reset() {
 	*x = ConverseOpen{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3244,7 @@ func (x *ConverseOpen) String() string {
 func (*ConverseOpen) ProtoMessage() {}
 
 func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3257,7 @@ func (x *ConverseOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseOpen.ProtoReflect.Descriptor instead.
 func (*ConverseOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ConverseOpen) GetSession() string {
@@ -2989,7 +3292,7 @@ type ConverseResponse struct {
 
 func (x *ConverseResponse) Reset() {
 	*x = ConverseResponse{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3304,7 @@ func (x *ConverseResponse) String() string {
 func (*ConverseResponse) ProtoMessage() {}
 
 func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3317,7 @@ func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseResponse.ProtoReflect.Descriptor instead.
 func (*ConverseResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConverseResponse) GetKind() isConverseResponse_Kind {
@@ -3105,7 +3408,7 @@ type ConverseAccepted struct {
 
 func (x *ConverseAccepted) Reset() {
 	*x = ConverseAccepted{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3117,7 +3420,7 @@ func (x *ConverseAccepted) String() string {
 func (*ConverseAccepted) ProtoMessage() {}
 
 func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3130,7 +3433,7 @@ func (x *ConverseAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseAccepted.ProtoReflect.Descriptor instead.
 func (*ConverseAccepted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ConverseAccepted) GetRequestId() string {
@@ -3160,7 +3463,7 @@ type ConverseRejected struct {
 
 func (x *ConverseRejected) Reset() {
 	*x = ConverseRejected{}
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3475,7 @@ func (x *ConverseRejected) String() string {
 func (*ConverseRejected) ProtoMessage() {}
 
 func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_session_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3488,7 @@ func (x *ConverseRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRejected.ProtoReflect.Descriptor instead.
 func (*ConverseRejected) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_session_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ConverseRejected) GetRequestId() string {
@@ -3206,28 +3509,58 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xc8\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xe2\x01\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tB#\xbaH r\x1e2\x1c^$|^[a-z0-9][a-z0-9-]{0,62}$R\tsessionId\x124\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"O\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x18\n" +
+	"\areplace\x18\n" +
+	" \x01(\bR\areplace\"O\n" +
 	"\x15CreateSessionResponse\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"R\n" +
 	"\x11GetSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\"L\n" +
 	"\x12GetSessionResponse\x126\n" +
-	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd9\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd6\x03\n" +
 	"\x13ListSessionsRequest\x12$\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12@\n" +
 	"\x05agent\x18\x03 \x01(\tB*\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x121\n" +
-	"\x04user\x18\t \x01(\tB\x1d\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\"x\n" +
+	"\x04user\x18\t \x01(\tB\x1d\xbaH\x1ar\x182\x16^$|^users/[^/]{1,256}$R\x04user\x12P\n" +
+	"\x06labels\x18\n" +
+	" \x03(\tB8\xbaH5\x92\x012\x10 \".r,2*^[a-z0-9][a-z0-9._/-]{0,62}=[\\s\\S]{0,256}$R\x06labels\x12A\n" +
+	"\x05state\x18\v \x01(\x0e2!.fairlead.session.v1.SessionStateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\x12'\n" +
+	"\x03key\x18\f \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\x03key\x12\x1a\n" +
+	"\barchived\x18\r \x01(\bR\barchived\x12!\n" +
+	"\foldest_first\x18\x0e \x01(\bR\voldestFirst\"x\n" +
 	"\x14ListSessionsResponse\x128\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1c.fairlead.session.v1.SessionR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xee\x03\n" +
+	"\x14UpdateSessionRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12#\n" +
+	"\x05title\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01H\x00R\x05title\x88\x01\x01\x12\x80\x01\n" +
+	"\x06labels\x18\x03 \x03(\v25.fairlead.session.v1.UpdateSessionRequest.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e2\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02R\x06labels\x12-\n" +
+	"\rremove_labels\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\fremoveLabels\x123\n" +
+	"\rmetadata_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01H\x01R\fmetadataJson\x88\x01\x01\x124\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_titleB\x10\n" +
+	"\x0e_metadata_json\"O\n" +
+	"\x15UpdateSessionResponse\x126\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xa0\x01\n" +
+	"\x15ArchiveSessionRequest\x12=\n" +
+	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12\x12\n" +
+	"\x04undo\x18\x02 \x01(\bR\x04undo\x124\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"P\n" +
+	"\x16ArchiveSessionResponse\x126\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\x8b\x01\n" +
 	"\x14DeleteSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
@@ -3417,12 +3750,14 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xab\x1a\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\x96\x1d\n" +
 	"\x0eSessionService\x12\xa4\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
 	"GetSession\x12&.fairlead.session.v1.GetSessionRequest\x1a'.fairlead.session.v1.GetSessionResponse\"A\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02 b\asession\x12\x15/v1/{name=sessions/*}\x12\x94\x01\n" +
-	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\"/\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\xa1\x01\n" +
+	"\fListSessions\x12(.fairlead.session.v1.ListSessionsRequest\x1a).fairlead.session.v1.ListSessionsResponse\"/\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/sessions\x12\xad\x01\n" +
+	"\rUpdateSession\x12).fairlead.session.v1.UpdateSessionRequest\x1a*.fairlead.session.v1.UpdateSessionResponse\"E\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02#:\x01*b\asession2\x15/v1/{name=sessions/*}\x12\xb8\x01\n" +
+	"\x0eArchiveSession\x12*.fairlead.session.v1.ArchiveSessionRequest\x1a+.fairlead.session.v1.ArchiveSessionResponse\"M\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02+:\x01*b\asession\"\x1d/v1/{name=sessions/*}:archive\x12\xa1\x01\n" +
 	"\rDeleteSession\x12).fairlead.session.v1.DeleteSessionRequest\x1a*.fairlead.session.v1.DeleteSessionResponse\"9\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x17*\x15/v1/{name=sessions/*}\x12\xab\x01\n" +
 	"\n" +
 	"CreateTurn\x12&.fairlead.session.v1.CreateTurnRequest\x1a'.fairlead.session.v1.CreateTurnResponse\"L\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(:\x01*b\x04turn\"\x1d/v1/{parent=sessions/*}/turns\x12\xa5\x01\n" +
@@ -3456,7 +3791,7 @@ func file_fairlead_session_v1_session_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_fairlead_session_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(OnActive)(0),                    // 0: fairlead.session.v1.OnActive
 	(ExportFormat)(0),                // 1: fairlead.session.v1.ExportFormat
@@ -3466,143 +3801,157 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(*GetSessionResponse)(nil),       // 5: fairlead.session.v1.GetSessionResponse
 	(*ListSessionsRequest)(nil),      // 6: fairlead.session.v1.ListSessionsRequest
 	(*ListSessionsResponse)(nil),     // 7: fairlead.session.v1.ListSessionsResponse
-	(*DeleteSessionRequest)(nil),     // 8: fairlead.session.v1.DeleteSessionRequest
-	(*DeleteSessionResponse)(nil),    // 9: fairlead.session.v1.DeleteSessionResponse
-	(*ClientTool)(nil),               // 10: fairlead.session.v1.ClientTool
-	(*CreateTurnRequest)(nil),        // 11: fairlead.session.v1.CreateTurnRequest
-	(*CreateTurnResponse)(nil),       // 12: fairlead.session.v1.CreateTurnResponse
-	(*RunTurnRequest)(nil),           // 13: fairlead.session.v1.RunTurnRequest
-	(*RunTurnResponse)(nil),          // 14: fairlead.session.v1.RunTurnResponse
-	(*Progress)(nil),                 // 15: fairlead.session.v1.Progress
-	(*GetTurnRequest)(nil),           // 16: fairlead.session.v1.GetTurnRequest
-	(*GetTurnResponse)(nil),          // 17: fairlead.session.v1.GetTurnResponse
-	(*ListTurnsRequest)(nil),         // 18: fairlead.session.v1.ListTurnsRequest
-	(*ListTurnsResponse)(nil),        // 19: fairlead.session.v1.ListTurnsResponse
-	(*ListEventsRequest)(nil),        // 20: fairlead.session.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),       // 21: fairlead.session.v1.ListEventsResponse
-	(*StreamEventsRequest)(nil),      // 22: fairlead.session.v1.StreamEventsRequest
-	(*StreamEventsResponse)(nil),     // 23: fairlead.session.v1.StreamEventsResponse
-	(*ListMessagesRequest)(nil),      // 24: fairlead.session.v1.ListMessagesRequest
-	(*ListMessagesResponse)(nil),     // 25: fairlead.session.v1.ListMessagesResponse
-	(*InterruptSessionRequest)(nil),  // 26: fairlead.session.v1.InterruptSessionRequest
-	(*InterruptSessionResponse)(nil), // 27: fairlead.session.v1.InterruptSessionResponse
-	(*ResolveApprovalRequest)(nil),   // 28: fairlead.session.v1.ResolveApprovalRequest
-	(*ResolveApprovalResponse)(nil),  // 29: fairlead.session.v1.ResolveApprovalResponse
-	(*SubmitToolResultRequest)(nil),  // 30: fairlead.session.v1.SubmitToolResultRequest
-	(*SubmitToolResultResponse)(nil), // 31: fairlead.session.v1.SubmitToolResultResponse
-	(*ForkSessionRequest)(nil),       // 32: fairlead.session.v1.ForkSessionRequest
-	(*ForkSessionResponse)(nil),      // 33: fairlead.session.v1.ForkSessionResponse
-	(*CompactSessionRequest)(nil),    // 34: fairlead.session.v1.CompactSessionRequest
-	(*CompactSessionResponse)(nil),   // 35: fairlead.session.v1.CompactSessionResponse
-	(*ExportSessionRequest)(nil),     // 36: fairlead.session.v1.ExportSessionRequest
-	(*ExportSessionResponse)(nil),    // 37: fairlead.session.v1.ExportSessionResponse
-	(*ImportSessionRequest)(nil),     // 38: fairlead.session.v1.ImportSessionRequest
-	(*ImportOpen)(nil),               // 39: fairlead.session.v1.ImportOpen
-	(*ImportSessionResponse)(nil),    // 40: fairlead.session.v1.ImportSessionResponse
-	(*SearchMessagesRequest)(nil),    // 41: fairlead.session.v1.SearchMessagesRequest
-	(*SearchMessagesResponse)(nil),   // 42: fairlead.session.v1.SearchMessagesResponse
-	(*FoundMessage)(nil),             // 43: fairlead.session.v1.FoundMessage
-	(*ConverseRequest)(nil),          // 44: fairlead.session.v1.ConverseRequest
-	(*ConverseOpen)(nil),             // 45: fairlead.session.v1.ConverseOpen
-	(*ConverseResponse)(nil),         // 46: fairlead.session.v1.ConverseResponse
-	(*ConverseAccepted)(nil),         // 47: fairlead.session.v1.ConverseAccepted
-	(*ConverseRejected)(nil),         // 48: fairlead.session.v1.ConverseRejected
-	(*Session)(nil),                  // 49: fairlead.session.v1.Session
-	(*v1.Content)(nil),               // 50: fairlead.common.v1.Content
-	(*TurnLimits)(nil),               // 51: fairlead.session.v1.TurnLimits
-	(*Turn)(nil),                     // 52: fairlead.session.v1.Turn
-	(*Event)(nil),                    // 53: fairlead.session.v1.Event
-	(*Message)(nil),                  // 54: fairlead.session.v1.Message
-	(Role)(0),                        // 55: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 56: google.protobuf.Timestamp
-	(*status.Status)(nil),            // 57: google.rpc.Status
+	(*UpdateSessionRequest)(nil),     // 8: fairlead.session.v1.UpdateSessionRequest
+	(*UpdateSessionResponse)(nil),    // 9: fairlead.session.v1.UpdateSessionResponse
+	(*ArchiveSessionRequest)(nil),    // 10: fairlead.session.v1.ArchiveSessionRequest
+	(*ArchiveSessionResponse)(nil),   // 11: fairlead.session.v1.ArchiveSessionResponse
+	(*DeleteSessionRequest)(nil),     // 12: fairlead.session.v1.DeleteSessionRequest
+	(*DeleteSessionResponse)(nil),    // 13: fairlead.session.v1.DeleteSessionResponse
+	(*ClientTool)(nil),               // 14: fairlead.session.v1.ClientTool
+	(*CreateTurnRequest)(nil),        // 15: fairlead.session.v1.CreateTurnRequest
+	(*CreateTurnResponse)(nil),       // 16: fairlead.session.v1.CreateTurnResponse
+	(*RunTurnRequest)(nil),           // 17: fairlead.session.v1.RunTurnRequest
+	(*RunTurnResponse)(nil),          // 18: fairlead.session.v1.RunTurnResponse
+	(*Progress)(nil),                 // 19: fairlead.session.v1.Progress
+	(*GetTurnRequest)(nil),           // 20: fairlead.session.v1.GetTurnRequest
+	(*GetTurnResponse)(nil),          // 21: fairlead.session.v1.GetTurnResponse
+	(*ListTurnsRequest)(nil),         // 22: fairlead.session.v1.ListTurnsRequest
+	(*ListTurnsResponse)(nil),        // 23: fairlead.session.v1.ListTurnsResponse
+	(*ListEventsRequest)(nil),        // 24: fairlead.session.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),       // 25: fairlead.session.v1.ListEventsResponse
+	(*StreamEventsRequest)(nil),      // 26: fairlead.session.v1.StreamEventsRequest
+	(*StreamEventsResponse)(nil),     // 27: fairlead.session.v1.StreamEventsResponse
+	(*ListMessagesRequest)(nil),      // 28: fairlead.session.v1.ListMessagesRequest
+	(*ListMessagesResponse)(nil),     // 29: fairlead.session.v1.ListMessagesResponse
+	(*InterruptSessionRequest)(nil),  // 30: fairlead.session.v1.InterruptSessionRequest
+	(*InterruptSessionResponse)(nil), // 31: fairlead.session.v1.InterruptSessionResponse
+	(*ResolveApprovalRequest)(nil),   // 32: fairlead.session.v1.ResolveApprovalRequest
+	(*ResolveApprovalResponse)(nil),  // 33: fairlead.session.v1.ResolveApprovalResponse
+	(*SubmitToolResultRequest)(nil),  // 34: fairlead.session.v1.SubmitToolResultRequest
+	(*SubmitToolResultResponse)(nil), // 35: fairlead.session.v1.SubmitToolResultResponse
+	(*ForkSessionRequest)(nil),       // 36: fairlead.session.v1.ForkSessionRequest
+	(*ForkSessionResponse)(nil),      // 37: fairlead.session.v1.ForkSessionResponse
+	(*CompactSessionRequest)(nil),    // 38: fairlead.session.v1.CompactSessionRequest
+	(*CompactSessionResponse)(nil),   // 39: fairlead.session.v1.CompactSessionResponse
+	(*ExportSessionRequest)(nil),     // 40: fairlead.session.v1.ExportSessionRequest
+	(*ExportSessionResponse)(nil),    // 41: fairlead.session.v1.ExportSessionResponse
+	(*ImportSessionRequest)(nil),     // 42: fairlead.session.v1.ImportSessionRequest
+	(*ImportOpen)(nil),               // 43: fairlead.session.v1.ImportOpen
+	(*ImportSessionResponse)(nil),    // 44: fairlead.session.v1.ImportSessionResponse
+	(*SearchMessagesRequest)(nil),    // 45: fairlead.session.v1.SearchMessagesRequest
+	(*SearchMessagesResponse)(nil),   // 46: fairlead.session.v1.SearchMessagesResponse
+	(*FoundMessage)(nil),             // 47: fairlead.session.v1.FoundMessage
+	(*ConverseRequest)(nil),          // 48: fairlead.session.v1.ConverseRequest
+	(*ConverseOpen)(nil),             // 49: fairlead.session.v1.ConverseOpen
+	(*ConverseResponse)(nil),         // 50: fairlead.session.v1.ConverseResponse
+	(*ConverseAccepted)(nil),         // 51: fairlead.session.v1.ConverseAccepted
+	(*ConverseRejected)(nil),         // 52: fairlead.session.v1.ConverseRejected
+	nil,                              // 53: fairlead.session.v1.UpdateSessionRequest.LabelsEntry
+	(*Session)(nil),                  // 54: fairlead.session.v1.Session
+	(SessionState)(0),                // 55: fairlead.session.v1.SessionState
+	(*v1.Content)(nil),               // 56: fairlead.common.v1.Content
+	(*TurnLimits)(nil),               // 57: fairlead.session.v1.TurnLimits
+	(*Turn)(nil),                     // 58: fairlead.session.v1.Turn
+	(*Event)(nil),                    // 59: fairlead.session.v1.Event
+	(*Message)(nil),                  // 60: fairlead.session.v1.Message
+	(Role)(0),                        // 61: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
+	(*status.Status)(nil),            // 63: google.rpc.Status
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
-	49, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
-	49, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	49, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
-	49, // 3: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
-	50, // 4: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 5: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	51, // 6: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	10, // 7: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	52, // 8: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	50, // 9: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 10: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	51, // 11: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	10, // 12: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	53, // 13: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 14: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	52, // 15: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	52, // 16: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	53, // 17: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	53, // 18: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 19: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	54, // 20: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	50, // 21: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	49, // 22: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 23: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	39, // 24: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	49, // 25: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	43, // 26: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	55, // 27: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	56, // 28: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	45, // 29: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	11, // 30: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	26, // 31: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	28, // 32: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	30, // 33: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	53, // 34: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	15, // 35: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	47, // 36: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	48, // 37: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	52, // 38: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	57, // 39: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 40: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 41: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 42: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 43: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	11, // 44: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	13, // 45: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	16, // 46: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	18, // 47: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	20, // 48: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	22, // 49: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	24, // 50: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	26, // 51: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	28, // 52: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	30, // 53: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	32, // 54: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	34, // 55: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	36, // 56: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	38, // 57: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	41, // 58: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	44, // 59: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 60: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 61: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 62: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 63: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	12, // 64: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	14, // 65: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	17, // 66: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	19, // 67: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	21, // 68: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	23, // 69: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	25, // 70: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	27, // 71: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	29, // 72: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	31, // 73: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	33, // 74: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	35, // 75: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	37, // 76: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	40, // 77: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	42, // 78: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	46, // 79: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	60, // [60:80] is the sub-list for method output_type
-	40, // [40:60] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
+	54, // 1: fairlead.session.v1.CreateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	54, // 2: fairlead.session.v1.GetSessionResponse.session:type_name -> fairlead.session.v1.Session
+	55, // 3: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
+	54, // 4: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
+	53, // 5: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
+	54, // 6: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	54, // 7: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
+	56, // 8: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 9: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	57, // 10: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 11: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	58, // 12: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	56, // 13: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 14: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	57, // 15: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 16: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	59, // 17: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 18: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
+	58, // 19: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	58, // 20: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	59, // 21: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	59, // 22: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 23: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
+	60, // 24: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	56, // 25: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	54, // 26: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 27: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	43, // 28: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	54, // 29: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	47, // 30: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	61, // 31: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	62, // 32: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	49, // 33: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 34: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 35: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	32, // 36: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 37: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	59, // 38: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 39: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	51, // 40: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	52, // 41: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	58, // 42: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	63, // 43: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 44: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 45: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 46: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 47: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 48: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 49: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 50: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 51: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 52: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 53: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 54: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 55: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 56: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 57: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 58: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 59: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	36, // 60: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	38, // 61: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	40, // 62: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	42, // 63: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	45, // 64: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	48, // 65: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 66: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 67: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 68: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 69: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 70: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 71: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 72: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 73: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 74: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 75: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 76: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 77: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 78: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 79: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 80: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	35, // 81: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	37, // 82: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	39, // 83: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	41, // 84: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	44, // 85: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	46, // 86: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	50, // 87: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	66, // [66:88] is the sub-list for method output_type
+	44, // [44:66] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }
@@ -3614,26 +3963,27 @@ func file_fairlead_session_v1_session_service_proto_init() {
 	file_fairlead_session_v1_message_proto_init()
 	file_fairlead_session_v1_session_proto_init()
 	file_fairlead_session_v1_turn_proto_init()
-	file_fairlead_session_v1_session_service_proto_msgTypes[12].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_fairlead_session_v1_session_service_proto_msgTypes[16].OneofWrappers = []any{
 		(*RunTurnResponse_Event)(nil),
 		(*RunTurnResponse_Progress)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[21].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[25].OneofWrappers = []any{
 		(*StreamEventsResponse_Event)(nil),
 		(*StreamEventsResponse_Progress)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[36].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[40].OneofWrappers = []any{
 		(*ImportSessionRequest_Open)(nil),
 		(*ImportSessionRequest_Data)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[42].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[46].OneofWrappers = []any{
 		(*ConverseRequest_Open)(nil),
 		(*ConverseRequest_CreateTurn)(nil),
 		(*ConverseRequest_Interrupt)(nil),
 		(*ConverseRequest_ResolveApproval)(nil),
 		(*ConverseRequest_SubmitToolResult)(nil),
 	}
-	file_fairlead_session_v1_session_service_proto_msgTypes[44].OneofWrappers = []any{
+	file_fairlead_session_v1_session_service_proto_msgTypes[48].OneofWrappers = []any{
 		(*ConverseResponse_Event)(nil),
 		(*ConverseResponse_Progress)(nil),
 		(*ConverseResponse_Accepted)(nil),
@@ -3645,7 +3995,7 @@ func file_fairlead_session_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_service_proto_rawDesc), len(file_fairlead_session_v1_session_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   47,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/session.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x06\n\x07Session\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12<\n\x05\x61gent\x18\x02 \x01(\tB-\xe0\x41\x05\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12\x1b\n\x0e\x61gent_revision\x18\x03 \x01(\tB\x03\xe0\x41\x03\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12k\n\x06labels\x18\x05 \x03(\x0b\x32(.fairlead.session.v1.Session.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e\x32\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x15\n\x08last_seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x18\n\x0b\x61\x63tive_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12.\n\x05usage\x18\x0b \x01(\x0b\x32\x1a.fairlead.session.v1.UsageB\x03\xe0\x41\x03\x12\x1b\n\x0e\x66inished_turns\x18\x0c \x01(\x05\x42\x03\xe0\x41\x03\x12\x18\n\x0b\x66orked_from\x18\r \x01(\tB\x03\xe0\x41\x03\x12\x30\n\x06\x62udget\x18\x0e \x01(\x0b\x32\x1b.fairlead.session.v1.BudgetB\x03\xe0\x41\x05\x12<\n\x06mounts\x18\x10 \x03(\tB,\xe0\x41\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\trewinding\x18\x13 \x01(\x08\x42\x03\xe0\x41\x03\x12\x1a\n\ragent_version\x18\x14 \x01(\x05\x42\x03\xe0\x41\x03\x12\x11\n\x04user\x18\x15 \x01(\tB\x03\xe0\x41\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:@\xea\x41=\n\x14\x66\x61irlead.dev/Session\x12\x12sessions/{session}*\x08sessions2\x07session\"\xa6\x01\n\x06\x42udget\x12\x1b\n\nmax_tokens\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12:\n\rmax_wall_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12\x1f\n\x0csoft_percent\x18\x04 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"\x9b\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x17\n\x0fthinking_tokens\x18\x05 \x01(\x03\x12\x15\n\rcost_nano_usd\x18\x06 \x01(\x03\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/session/v1/session.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x94\x08\n\x07Session\x12\x11\n\x04name\x18\x01 \x01(\tB\x03\xe0\x41\x03\x12<\n\x05\x61gent\x18\x02 \x01(\tB-\xe0\x41\x05\xbaH\'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$\x12\x1b\n\x0e\x61gent_revision\x18\x03 \x01(\tB\x03\xe0\x41\x03\x12\x17\n\x05title\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12k\n\x06labels\x18\x05 \x03(\x0b\x32(.fairlead.session.v1.Session.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e\x32\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02\x12\x34\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x34\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12\x15\n\x08last_seq\x18\x08 \x01(\x03\x42\x03\xe0\x41\x03\x12\x11\n\x04head\x18\t \x01(\tB\x03\xe0\x41\x03\x12\x18\n\x0b\x61\x63tive_turn\x18\n \x01(\tB\x03\xe0\x41\x03\x12.\n\x05usage\x18\x0b \x01(\x0b\x32\x1a.fairlead.session.v1.UsageB\x03\xe0\x41\x03\x12\x1b\n\x0e\x66inished_turns\x18\x0c \x01(\x05\x42\x03\xe0\x41\x03\x12\x18\n\x0b\x66orked_from\x18\r \x01(\tB\x03\xe0\x41\x03\x12\x30\n\x06\x62udget\x18\x0e \x01(\x0b\x32\x1b.fairlead.session.v1.BudgetB\x03\xe0\x41\x05\x12<\n\x06mounts\x18\x10 \x03(\tB,\xe0\x41\x05\xbaH&\x92\x01#\x10 \x18\x01\"\x1dr\x1b\x32\x19^[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\trewinding\x18\x13 \x01(\x08\x42\x03\xe0\x41\x03\x12\x1a\n\ragent_version\x18\x14 \x01(\x05\x42\x03\xe0\x41\x03\x12\x11\n\x04user\x18\x15 \x01(\tB\x03\xe0\x41\x03\x12%\n\x03key\x18\x1e \x01(\tB\x18\xe0\x41\x05\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\x12 \n\rmetadata_json\x18\x1f \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x35\n\x0c\x61rchive_time\x18  \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x03\xe0\x41\x03\x12=\n\rfirst_message\x18! \x01(\x0b\x32!.fairlead.session.v1.FirstMessageB\x03\xe0\x41\x04\x12\x17\n\nfirst_turn\x18\" \x01(\tB\x03\xe0\x41\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:@\xea\x41=\n\x14\x66\x61irlead.dev/Session\x12\x12sessions/{session}*\x08sessions2\x07session\"\xea\x01\n\x0c\x46irstMessage\x12\x17\n\x04text\x18\x01 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x36\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.ContentB\x08\xbaH\x05\x92\x01\x02\x10@:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n\rtext.required\x12\x39text or content is required; white space alone is no text\x1a\x35this.text.matches(\'[^\\\\s]\') || size(this.content) > 0\"\xa6\x01\n\x06\x42udget\x12\x1b\n\nmax_tokens\x18\x01 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12:\n\rmax_wall_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02\x32\x00\x12\x1f\n\x0csoft_percent\x18\x04 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"\x9b\x01\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x03 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x04 \x01(\x03\x12\x17\n\x0fthinking_tokens\x18\x05 \x01(\x03\x12\x15\n\rcost_nano_usd\x18\x06 \x01(\x03*{\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12SESSION_STATE_IDLE\x10\x01\x12\x19\n\x15SESSION_STATE_RUNNING\x10\x02\x12\x19\n\x15SESSION_STATE_WAITING\x10\x03\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -75,8 +76,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSION'].fields_by_name['agent_version']._serialized_options = b'\340A\003'
   _globals['_SESSION'].fields_by_name['user']._loaded_options = None
   _globals['_SESSION'].fields_by_name['user']._serialized_options = b'\340A\003'
+  _globals['_SESSION'].fields_by_name['key']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['key']._serialized_options = b'\340A\005\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_SESSION'].fields_by_name['metadata_json']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['metadata_json']._serialized_options = b'\272H\006r\004(\200\200\001'
+  _globals['_SESSION'].fields_by_name['archive_time']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['archive_time']._serialized_options = b'\340A\003'
+  _globals['_SESSION'].fields_by_name['first_message']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['first_message']._serialized_options = b'\340A\004'
+  _globals['_SESSION'].fields_by_name['first_turn']._loaded_options = None
+  _globals['_SESSION'].fields_by_name['first_turn']._serialized_options = b'\340A\003'
   _globals['_SESSION']._loaded_options = None
   _globals['_SESSION']._serialized_options = b'\352A=\n\024fairlead.dev/Session\022\022sessions/{session}*\010sessions2\007session'
+  _globals['_FIRSTMESSAGE'].fields_by_name['text']._loaded_options = None
+  _globals['_FIRSTMESSAGE'].fields_by_name['text']._serialized_options = b'\272H\006r\004(\200\200@'
+  _globals['_FIRSTMESSAGE'].fields_by_name['content']._loaded_options = None
+  _globals['_FIRSTMESSAGE'].fields_by_name['content']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_FIRSTMESSAGE']._loaded_options = None
+  _globals['_FIRSTMESSAGE']._serialized_options = b'\272H\204\001\032\201\001\n\rtext.required\0229text or content is required; white space alone is no text\0325this.text.matches(\'[^\\\\s]\') || size(this.content) > 0'
   _globals['_BUDGET'].fields_by_name['max_tokens']._loaded_options = None
   _globals['_BUDGET'].fields_by_name['max_tokens']._serialized_options = b'\272H\004\"\002(\000'
   _globals['_BUDGET'].fields_by_name['max_cost_nano_usd']._loaded_options = None
@@ -85,12 +102,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BUDGET'].fields_by_name['max_wall_time']._serialized_options = b'\272H\005\252\001\0022\000'
   _globals['_BUDGET'].fields_by_name['soft_percent']._loaded_options = None
   _globals['_BUDGET'].fields_by_name['soft_percent']._serialized_options = b'\272H\006\032\004\030d(\000'
-  _globals['_SESSION']._serialized_start=213
-  _globals['_SESSION']._serialized_end=1041
-  _globals['_SESSION_LABELSENTRY']._serialized_start=930
-  _globals['_SESSION_LABELSENTRY']._serialized_end=975
-  _globals['_BUDGET']._serialized_start=1044
-  _globals['_BUDGET']._serialized_end=1210
-  _globals['_USAGE']._serialized_start=1213
-  _globals['_USAGE']._serialized_end=1368
+  _globals['_SESSIONSTATE']._serialized_start=1857
+  _globals['_SESSIONSTATE']._serialized_end=1980
+  _globals['_SESSION']._serialized_start=247
+  _globals['_SESSION']._serialized_end=1291
+  _globals['_SESSION_LABELSENTRY']._serialized_start=1180
+  _globals['_SESSION_LABELSENTRY']._serialized_end=1225
+  _globals['_FIRSTMESSAGE']._serialized_start=1294
+  _globals['_FIRSTMESSAGE']._serialized_end=1528
+  _globals['_BUDGET']._serialized_start=1531
+  _globals['_BUDGET']._serialized_end=1697
+  _globals['_USAGE']._serialized_start=1700
+  _globals['_USAGE']._serialized_end=1855
 # @@protoc_insertion_point(module_scope)

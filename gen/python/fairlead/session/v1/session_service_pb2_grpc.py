@@ -59,6 +59,16 @@ class SessionServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.UpdateSession = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/UpdateSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionResponse.FromString,
+                _registered_method=True)
+        self.ArchiveSession = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/ArchiveSession',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionResponse.FromString,
+                _registered_method=True)
         self.DeleteSession = channel.unary_unary(
                 '/fairlead.session.v1.SessionService/DeleteSession',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.DeleteSessionRequest.SerializeToString,
@@ -175,6 +185,22 @@ class SessionServiceServicer:
 
     def ListSessions(self, request, context):
         """ListSessions lists the caller's sessions, the newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateSession(self, request, context):
+        """UpdateSession changes what the caller keeps with a session: the fields that are set.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ArchiveSession(self, request, context):
+        """ArchiveSession archives a session: lists leave it out, and it takes no messages. A
+        session with an active or queued turn is FAILED_PRECONDITION with reason
+        SESSION_ACTIVE: interrupt it first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -344,6 +370,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'UpdateSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionResponse.SerializeToString,
+            ),
+            'ArchiveSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveSession,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionResponse.SerializeToString,
             ),
             'DeleteSession': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSession,
@@ -522,6 +558,60 @@ class SessionService:
             '/fairlead.session.v1.SessionService/ListSessions',
             fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_session__service__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/UpdateSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.UpdateSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/ArchiveSession',
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__service__pb2.ArchiveSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

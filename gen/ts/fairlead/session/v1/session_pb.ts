@@ -2,9 +2,11 @@
 // @generated from file fairlead/session/v1/session.proto (package fairlead.session.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
+import type { Content } from "../../common/v1/content_pb.js";
+import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
 import { file_google_api_field_behavior } from "../../../google/api/field_behavior_pb.js";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session.proto.
  */
 export const file_fairlead_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEivAYKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAE6QOpBPQoUZmFpcmxlYWQuZGV2L1Nlc3Npb24SEnNlc3Npb25zL3tzZXNzaW9ufSoIc2Vzc2lvbnMyB3Nlc3Npb24ipgEKBkJ1ZGdldBIbCgptYXhfdG9rZW5zGAEgASgDQge6SAQiAigAEiIKEW1heF9jb3N0X25hbm9fdXNkGAIgASgDQge6SAQiAigAEjoKDW1heF93YWxsX3RpbWUYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAEh8KDHNvZnRfcGVyY2VudBgEIAEoBUIJukgGGgQYZCgAIpsBCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSFQoNb3V0cHV0X3Rva2VucxgCIAEoAxIZChFjYWNoZV9yZWFkX3Rva2VucxgDIAEoAxIaChJjYWNoZV93cml0ZV90b2tlbnMYBCABKAMSFwoPdGhpbmtpbmdfdG9rZW5zGAUgASgDEhUKDWNvc3RfbmFub191c2QYBiABKANCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEilAgKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAE6QOpBPQoUZmFpcmxlYWQuZGV2L1Nlc3Npb24SEnNlc3Npb25zL3tzZXNzaW9ufSoIc2Vzc2lvbnMyB3Nlc3Npb24i6gEKDEZpcnN0TWVzc2FnZRIXCgR0ZXh0GAEgASgJQgm6SAZyBCiAgEASNgoHY29udGVudBgCIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50Qgi6SAWSAQIQQDqIAbpIhAEagQEKDXRleHQucmVxdWlyZWQSOXRleHQgb3IgY29udGVudCBpcyByZXF1aXJlZDsgd2hpdGUgc3BhY2UgYWxvbmUgaXMgbm8gdGV4dBo1dGhpcy50ZXh0Lm1hdGNoZXMoJ1teXFxzXScpIHx8IHNpemUodGhpcy5jb250ZW50KSA+IDAipgEKBkJ1ZGdldBIbCgptYXhfdG9rZW5zGAEgASgDQge6SAQiAigAEiIKEW1heF9jb3N0X25hbm9fdXNkGAIgASgDQge6SAQiAigAEjoKDW1heF93YWxsX3RpbWUYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAEh8KDHNvZnRfcGVyY2VudBgEIAEoBUIJukgGGgQYZCgAIpsBCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSFQoNb3V0cHV0X3Rva2VucxgCIAEoAxIZChFjYWNoZV9yZWFkX3Rva2VucxgDIAEoAxIaChJjYWNoZV93cml0ZV90b2tlbnMYBCABKAMSFwoPdGhpbmtpbmdfdG9rZW5zGAUgASgDEhUKDWNvc3RfbmFub191c2QYBiABKAMqewoMU2Vzc2lvblN0YXRlEh0KGVNFU1NJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIWChJTRVNTSU9OX1NUQVRFX0lETEUQARIZChVTRVNTSU9OX1NUQVRFX1JVTk5JTkcQAhIZChVTRVNTSU9OX1NUQVRFX1dBSVRJTkcQA0JDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Session is one conversation with one agent, with one workspace.
@@ -157,6 +159,44 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
    * @generated from field: string user = 21;
    */
   user: string;
+
+  /**
+   * A key of the caller's own, such as the id of a conversation elsewhere. Among the
+   * sessions of a user that are not archived it is unique; see CreateSessionRequest.replace.
+   *
+   * @generated from field: string key = 30;
+   */
+  key: string;
+
+  /**
+   * JSON that is kept for the caller, as text. The agent does not see it.
+   *
+   * @generated from field: string metadata_json = 31;
+   */
+  metadataJson: string;
+
+  /**
+   * When the session was archived: it can be read, but takes no messages.
+   *
+   * @generated from field: google.protobuf.Timestamp archive_time = 32;
+   */
+  archiveTime?: Timestamp | undefined;
+
+  /**
+   * The first message, for CreateSession: its turn is created with the session, or
+   * neither is. No answer shows it.
+   *
+   * @generated from field: fairlead.session.v1.FirstMessage first_message = 33;
+   */
+  firstMessage?: FirstMessage | undefined;
+
+  /**
+   * The turn of the first message, as `sessions/{session}/turns/{turn}`. Only the answer
+   * of CreateSession has it.
+   *
+   * @generated from field: string first_turn = 34;
+   */
+  firstTurn: string;
 };
 
 /**
@@ -165,6 +205,34 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session, 0);
+
+/**
+ * FirstMessage is a message that begins a session.
+ *
+ * @generated from message fairlead.session.v1.FirstMessage
+ */
+export type FirstMessage = Message<"fairlead.session.v1.FirstMessage"> & {
+  /**
+   * The short form: text alone.
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * The long form: text, images, documents. Follows `text` if both are given.
+   *
+   * @generated from field: repeated fairlead.common.v1.Content content = 2;
+   */
+  content: Content[];
+};
+
+/**
+ * Describes the message fairlead.session.v1.FirstMessage.
+ * Use `create(FirstMessageSchema)` to create a new message.
+ */
+export const FirstMessageSchema: GenMessage<FirstMessage> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session, 1);
 
 /**
  * Budget bounds what model calls may use. A zero bounds nothing.
@@ -207,7 +275,7 @@ export type Budget = Message<"fairlead.session.v1.Budget"> & {
  * Use `create(BudgetSchema)` to create a new message.
  */
 export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 1);
+  messageDesc(file_fairlead_session_v1_session, 2);
 
 /**
  * Usage counts what model calls have used.
@@ -264,5 +332,46 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 2);
+  messageDesc(file_fairlead_session_v1_session, 3);
+
+/**
+ * SessionState says what a session does.
+ *
+ * @generated from enum fairlead.session.v1.SessionState
+ */
+export enum SessionState {
+  /**
+   * Not set.
+   *
+   * @generated from enum value: SESSION_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * No turn is active or queued.
+   *
+   * @generated from enum value: SESSION_STATE_IDLE = 1;
+   */
+  IDLE = 1,
+
+  /**
+   * A turn is active or queued, and waits for no person.
+   *
+   * @generated from enum value: SESSION_STATE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * The active turn waits for a person or for the client.
+   *
+   * @generated from enum value: SESSION_STATE_WAITING = 3;
+   */
+  WAITING = 3,
+}
+
+/**
+ * Describes the enum fairlead.session.v1.SessionState.
+ */
+export const SessionStateSchema: GenEnum<SessionState> = /*@__PURE__*/
+  enumDesc(file_fairlead_session_v1_session, 0);
 

@@ -25,13 +25,13 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 		return nil, errors.New("a new session needs its first event")
 	}
 	body, err := proto.Marshal(&sessionv1.Session{
-		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
+		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}
 	out := &Created{Session: &Session{
-		Key: s.Key, User: s.User, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body,
+		Key: s.Key, User: s.User, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body, Labels: s.Labels, CallerKey: s.CallerKey,
 		CreateTime: now, UpdateTime: now, LastSeq: 1, NextCommand: 1, NextTurn: 1,
 	}}
 	event := proto.CloneOf(s.Event)

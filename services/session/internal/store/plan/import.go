@@ -33,7 +33,7 @@ func ForImport(i store.Import, now time.Time) (*Importing, error) {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}
 	s := &Session{
-		Key: i.Key, User: i.User, Agent: i.Agent, AgentRevision: i.AgentRevision, Body: body, CreateTime: now, UpdateTime: now,
+		Key: i.Key, User: i.User, Agent: i.Agent, AgentRevision: i.AgentRevision, Body: body, Labels: i.Labels, CreateTime: now, UpdateTime: now,
 		Head: i.Head, FinishedTurns: i.FinishedTurns, NextCommand: 1, NextTurn: 1,
 	}
 	s.Usage.Add(i.Usage)

@@ -15,9 +15,13 @@ import (
 // Session is a session's row.
 type Session struct {
 	store.Key
-	User                   string // an id
-	Agent, AgentRevision   string
-	Body                   []byte // title and labels, as a marshaled Session
+	User                 string // an id
+	Agent, AgentRevision string
+	Body                 []byte // title and labels, as a marshaled Session
+	CallerKey            string
+	ArchiveTime          *time.Time
+	// Labels are set only for a session that is inserted.
+	Labels                 map[string]string
 	CreateTime, UpdateTime time.Time
 	LastSeq                int64
 	Head, ActiveTurn       string // ids
@@ -75,6 +79,10 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 	out.Usage = s.Usage.proto()
 	out.FinishedTurns = s.FinishedTurns
 	out.Rewinding = s.Rewinding
+	out.Key = s.CallerKey
+	if s.ArchiveTime != nil {
+		out.ArchiveTime = timestamppb.New(*s.ArchiveTime)
+	}
 	return out, nil
 }
 

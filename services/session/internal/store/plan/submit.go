@@ -43,6 +43,9 @@ type Submission struct {
 // ForSubmit decides what a command changes, or why it is refused. It raises the
 // numbers in st.Session.
 func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
+	if st.Session.ArchiveTime != nil && !s.Command.Kind.Settles() {
+		return nil, store.ErrArchived
+	}
 	switch s.Command.Kind {
 	case store.CommandTurn:
 		return planTurn(s, st)

@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"tenants", testTenants},
 		{"agent revisions", testAgentRevisions},
 		{"agents", testAgents},
+		{"changes of sessions", testSessionChanges},
 		{"submit", testSubmit},
 		{"turns", testTurns},
 		{"answers", testAnswers},

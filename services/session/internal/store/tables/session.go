@@ -16,13 +16,15 @@ type sessions struct{ db DB }
 // SessionColumns are the columns that ScanSession reads, of sessions s.
 const SessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,
 	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
-	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn, s.user_id`
+	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn, s.user_id,
+	s.session_key, s.archive_time`
 
 func sessionFields(r *plan.Session) []any {
 	return []any{
 		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
 		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn, &r.User,
+		&r.CallerKey, &r.ArchiveTime,
 	}
 }
 
@@ -83,10 +85,19 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err != nil {
 			return nil, err
 		}
+		wakes, err := takeKey(ctx, tx, n)
+		if err != nil {
+			return nil, err
+		}
 		if err := insertSession(ctx, tx, rows.Session); err != nil {
 			return nil, err
 		}
-		return []store.Wake{{Key: n.Key, Kind: store.WakeEvents}}, tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}})
+		wakes = append(wakes, store.Wake{Key: n.Key, Kind: store.WakeEvents})
+		if err := tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}}); err != nil || n.First == nil {
+			return wakes, err
+		}
+		_, more, err := submit(ctx, tx, *n.First)
+		return append(wakes, more...), err
 	})
 }
 
@@ -103,15 +114,18 @@ func creating(k store.Key, r store.Request) request {
 // to wait.
 func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
 	made, err := tx.Exec(ctx, `
-		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch, user_id)
-		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0, $9)
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch, user_id, session_key)
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0, $9, $10)
 		on conflict do nothing`,
-		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head, n.User)
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head, n.User, n.CallerKey)
 	if err != nil {
 		return err
 	}
 	if made == 0 {
 		return store.ErrExists
+	}
+	if err := putLabels(ctx, tx, n.Key, n.Labels); err != nil {
+		return err
 	}
 	var epoch int64
 	var clean bool
@@ -187,21 +201,4 @@ func (t sessions) GetSession(ctx context.Context, k store.Key) (*sessionv1.Sessi
 func (t sessions) SessionOwner(ctx context.Context, k store.Key) (user string, err error) {
 	err = t.db.Reader().QueryRow(ctx, "select user_id from sessions where tenant = $1 and session = $2", k.Tenant, k.Session).Scan(&user)
 	return user, t.db.Fail("read the owner of a session", err)
-}
-
-// ListSessions implements store.Store.
-func (t sessions) ListSessions(ctx context.Context, p store.SessionPage) ([]*sessionv1.Session, error) {
-	q := filter("select "+shownColumns+" from sessions s where tenant = $1", p.Tenant)
-	if p.Agent != "" {
-		q.and("agent = ?", p.Agent)
-	}
-	if p.User != "" {
-		q.and("user_id = ?", p.User)
-	}
-	if p.AfterID != "" {
-		q.and("(create_time, session) < (?, ?)", p.AfterTime, p.AfterID)
-	}
-	statement := q.ordered("create_time desc, session desc", p.Limit)
-	out, err := sqldb.Collect(ctx, t.db.Reader(), scanShown, statement, q.args...)
-	return out, t.db.Fail("list sessions", err)
 }

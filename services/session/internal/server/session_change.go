@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// maxLabels bounds the labels of a session; the schema bounds those of one request.
+const maxLabels = 32
+
+// UpdateSession changes the fields that are set.
+func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSessionRequest) (*sessionv1.UpdateSessionResponse, error) {
+	if err := checkMetadata(r.GetMetadataJson(), "metadata_json"); err != nil {
+		return nil, err
+	}
+	k := key(ctx, r.Name)
+	_, err := s.Store.UpdateSession(ctx, store.UpdateSession{
+		Key: k, Request: keepForADay(request("UpdateSession", r.Name, r.RequestId, r)),
+		Change: func(session *sessionv1.Session) error { return updateSession(session, r) },
+	})
+	if errors.Is(err, store.ErrTooMany) {
+		return nil, badInput("labels", fmt.Sprintf("The session would have more than %d labels. Remove some with remove_labels.", maxLabels))
+	}
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Name, requestID: r.RequestId})
+	}
+	session, err := s.Store.GetSession(ctx, k)
+	return &sessionv1.UpdateSessionResponse{Session: session}, storeError(err, subject{session: r.Name})
+}
+
+func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest) error {
+	if r.Title != nil {
+		session.Title = *r.Title
+	}
+	if r.MetadataJson != nil {
+		session.MetadataJson = *r.MetadataJson
+	}
+	for _, name := range r.RemoveLabels {
+		delete(session.Labels, name)
+	}
+	for name, value := range r.Labels {
+		if session.Labels == nil {
+			session.Labels = map[string]string{}
+		}
+		session.Labels[name] = value
+	}
+	if len(session.Labels) > maxLabels {
+		return store.ErrTooMany
+	}
+	return nil
+}
+
+// ArchiveSession archives a session, or brings it back.
+func (s *sessions) ArchiveSession(ctx context.Context, r *sessionv1.ArchiveSessionRequest) (*sessionv1.ArchiveSessionResponse, error) {
+	k := key(ctx, r.Name)
+	_, err := s.Store.ArchiveSession(ctx, store.ArchiveSession{
+		Key: k, Undo: r.Undo, Request: keepForADay(request("ArchiveSession", r.Name, r.RequestId, r)),
+	})
+	if err != nil {
+		return nil, sessionError(err, subject{session: r.Name, requestID: r.RequestId})
+	}
+	session, err := s.Store.GetSession(ctx, k)
+	return &sessionv1.ArchiveSessionResponse{Session: session}, storeError(err, subject{session: r.Name})
+}

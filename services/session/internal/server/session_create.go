@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// CreateSession creates a session with the agent's current revision, and the turn of its first message.
+func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
+	k := key(ctx, r.SessionId)
+	if k.Session == "" {
+		k.Session = id.New()
+	}
+	if err := checkSessionBudget(r.GetSession().GetBudget(), s.Budgets.For(k.Tenant).Session); err != nil {
+		return nil, err
+	}
+	if err := checkMetadata(r.GetSession().GetMetadataJson(), "session.metadata_json"); err != nil {
+		return nil, err
+	}
+	a, err := s.find.forSession(ctx, k.Tenant, r.GetSession().GetAgent(), "session.agent")
+	if err != nil {
+		return nil, err
+	}
+	n := newSession(k, a, r)
+	n.User = user(ctx)
+	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
+	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.Store.CreateSession(ctx, n)
+	if err != nil {
+		return nil, storeError(err, subject{session: "sessions/" + k.Session, requestID: r.RequestId})
+	}
+	k.Session = answer.Value
+	session, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: "sessions/" + k.Session})
+	}
+	if first != "" && answer.Replayed {
+		first, err = s.oldestTurn(ctx, k)
+	}
+	session.FirstTurn = first
+	return &sessionv1.CreateSessionResponse{Session: session}, err
+}
+
+// newSession returns the session of a request.
+func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) store.NewSession {
+	asked := r.GetSession()
+	return store.NewSession{
+		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
+		Budget: asked.GetBudget(), Mounts: asked.GetMounts(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
+		Messages: greeting(k, a),
+		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
+			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
+		}},
+	}
+}
+
+// firstTurn adds the turn of the first message, if there is one, and returns its name.
+func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage) (string, error) {
+	if m == nil {
+		return "", nil
+	}
+	if err := checkContent(m.Content); err != nil {
+		return "", err
+	}
+	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: m.Content}
+	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq}
+	t, submit, err := s.turns.prepare(ctx, "CreateSession", "", session, spec, r)
+	if err != nil {
+		return "", err
+	}
+	submit.Request = store.Request{} // the session's request covers it
+	n.First = &submit
+	return t.Name, nil
+}
+
+// oldestTurn returns the turn that a session began with.
+func (s *sessions) oldestTurn(ctx context.Context, k store.Key) (string, error) {
+	turns, err := s.Store.ListTurns(ctx, k, "", 1)
+	if err != nil {
+		return "", storeError(err, subject{session: "sessions/" + k.Session})
+	}
+	if len(turns) == 0 {
+		return "", fmt.Errorf("session %s lost its first turn", k.Session)
+	}
+	return turns[0].Name, nil
+}
+
+// checkMetadata refuses text that is not JSON.
+func checkMetadata(text, field string) error {
+	if text == "" || json.Valid([]byte(text)) {
+		return nil
+	}
+	return badInput(field, "The metadata is not valid JSON. Send one JSON value as text.")
+}
+
+// sessionError is storeError for a request that changes a session.
+func sessionError(err error, about subject) error {
+	if errors.Is(err, store.ErrTurnActive) {
+		return sessionActive(about.session)
+	}
+	return storeError(err, about)
+}

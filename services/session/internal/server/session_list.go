@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+type sessionCursor struct {
+	Time time.Time `json:"t"`
+	ID   string    `json:"i"`
+}
+
+// ListSessions lists a page of sessions.
+func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRequest) (*sessionv1.ListSessionsResponse, error) {
+	p := sessionPage(r)
+	p.Tenant, p.User = key(ctx, "").Tenant, listedUser(ctx, r.User)
+	selected, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	scope := "ListSessions\x00" + string(selected)
+	var c sessionCursor
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &c); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	p.AfterTime, p.AfterID = c.Time, c.ID
+	sessions, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.Session, n int) ([]*sessionv1.Session, error) {
+		if last != nil {
+			c := sessionCursorAt(last)
+			p.AfterTime, p.AfterID = c.Time, c.ID
+		}
+		p.Limit = n
+		return s.Store.ListSessions(ctx, p)
+	})
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	resp := &sessionv1.ListSessionsResponse{Sessions: sessions}
+	if more {
+		resp.NextPageToken = page.Encode(scope, sessionCursorAt(sessions[len(sessions)-1]))
+	}
+	return resp, nil
+}
+
+// sessionPage returns what a request selects.
+func sessionPage(r *sessionv1.ListSessionsRequest) store.SessionPage {
+	p := store.SessionPage{CallerKey: r.Key, State: r.State, Archived: r.Archived, OldestFirst: r.OldestFirst}
+	if r.Agent != "" {
+		p.Agent = agentName(r.Agent)
+	}
+	for _, label := range r.Labels {
+		name, value, _ := strings.Cut(label, "=")
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[name] = value
+	}
+	return p
+}
+
+func sessionCursorAt(s *sessionv1.Session) sessionCursor {
+	return sessionCursor{Time: s.CreateTime.AsTime(), ID: lastSegment(s.Name)}
+}
