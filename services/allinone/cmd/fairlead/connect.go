@@ -39,6 +39,7 @@ type backend struct {
 	webhooks  sessionv1.WebhookServiceClient
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
+	people    sessionv1.IdentityServiceClient
 	files     sessionv1.SessionFileServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
@@ -50,7 +51,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
-		files: sessionv1.NewSessionFileServiceClient(conn),
+		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn),
 	}
 }
 
@@ -63,14 +64,18 @@ func (t target) with(ctx context.Context, s stdio, f func(ctx context.Context, b
 	if _, _, err := net.SplitHostPort(t.Server); err != nil || strings.Contains(t.Server, "/") {
 		return usage("--server %q is not an address of the form HOST:PORT, such as 127.0.0.1:9090; it is the server's gRPC address", t.Server)
 	}
-	conn, err := rpc.Dial(t.Server)
+	credential, err := credentialFor(s, t.Server)
+	if err != nil {
+		return err
+	}
+	conn, err := rpc.Dial(t.Server, rpc.WithDialOptions(credential...))
 	if err != nil {
 		return err
 	}
 	b := newBackend(conn)
 	b.address = t.Server
 	err = f(ctx, b)
-	return errors.Join(t.unreachable(err), conn.Close())
+	return errors.Join(t.refused(t.unreachable(err)), conn.Close())
 }
 
 // unreachable says what to do about a server that cannot be reached.
@@ -83,6 +88,14 @@ func (t target) unreachable(err error) error {
 		return fmt.Errorf("%s is the server's REST address; --server takes the gRPC address, which the server prints at its start", t.Server)
 	}
 	return fmt.Errorf("the server at %s cannot be reached; start it with `fairlead serve`, or leave --server out: %w", t.Server, err)
+}
+
+// refused says what to do about a credential that is missing or not valid.
+func (t target) refused(err error) error {
+	if apierr.Code(err) != codes.Unauthenticated {
+		return err
+	}
+	return fmt.Errorf("%w\nLog in with `fairlead login --server %s`, or set %s", err, t.Server, apiKeyVariable)
 }
 
 // speaksHTTP1 reports whether the listener answered a gRPC connection with HTTP/1.1.

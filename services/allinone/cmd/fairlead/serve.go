@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -94,9 +95,11 @@ func serve(ctx context.Context, conf host.Config, h *host.Host, out io.Writer) e
 			return nil
 		case <-on.all:
 		}
-		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(principal.With(ended, principal.Service("default", "default")), &sandboxv1.GetCapabilitiesRequest{})
+		inside := principal.With(ended, principal.Service("default", "default"))
+		box, err := sandboxv1.NewWorkspaceServiceClient(peers).GetCapabilities(inside, &sandboxv1.GetCapabilitiesRequest{})
 		if err == nil {
-			_, err = io.WriteString(out, banner(conf, on.addresses, box, h))
+			_, open := sessionv1.NewKeyServiceClient(peers).ResolveKey(inside, &sessionv1.ResolveKeyRequest{})
+			_, err = io.WriteString(out, banner(conf, on.addresses, box, h, open == nil))
 		}
 		if ended.Err() == nil && err != nil { // not told to stop before it had begun
 			return fmt.Errorf("print the addresses: %w", err)
@@ -133,7 +136,7 @@ func (l *listeners) listening(face, address string) {
 }
 
 // banner says where the server is, and what to try.
-func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host) string {
+func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCapabilitiesResponse, h *host.Host, open bool) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
@@ -153,6 +156,9 @@ func banner(conf host.Config, addresses map[string]string, box *sandboxv1.GetCap
 	line("model", "%s", h.Model)
 	if h.Scripted {
 		b.WriteString(scriptedNotice("  "))
+	}
+	if open {
+		line("open", "every program on this machine may call it, without a key; `fairlead admin init` makes a key and closes it")
 	}
 	if http, ok := addresses["http"]; ok {
 		fmt.Fprintf(&b, "\nTry it:\n\n  curl --json '{\"agent\":\"coder\"}' http://%s/v1/sessions\n", http)

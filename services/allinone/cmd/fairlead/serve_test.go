@@ -20,18 +20,18 @@ func TestBanner(t *testing.T) {
 	}{
 		{
 			"a script on SQLite", "", "scripted:default", true,
-			[]string{"http://127.0.0.1:8080", "127.0.0.1:9090", "SQLite in the data directory", "level full, by bubblewrap", "scripted:default", "The model is a script", "ANTHROPIC_API_KEY", "curl"}, nil,
+			[]string{"http://127.0.0.1:8080", "127.0.0.1:9090", "SQLite in the data directory", "level full, by bubblewrap", "scripted:default", "The model is a script", "ANTHROPIC_API_KEY", "curl", "without a key", "fairlead admin init"}, nil,
 		},
 		{
 			"a model on Postgres, without its password", "postgres://me:geheim@db.example/fairlead?password=verborgen", "anthropic:claude", false,
-			[]string{"Postgres at db.example/fairlead", "anthropic:claude"}, []string{"geheim", "verborgen", "script"},
+			[]string{"Postgres at db.example/fairlead", "anthropic:claude"}, []string{"geheim", "verborgen", "script", "admin init"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conf := host.Defaults("/data")
 			conf.Session.DatabaseURL = config.Secret(c.database)
 			addresses := map[string]string{"http": "127.0.0.1:8080", "public": "127.0.0.1:9090"}
-			got := banner(conf, addresses, box, &host.Host{Data: "/data", Model: c.model, Scripted: c.scripted})
+			got := banner(conf, addresses, box, &host.Host{Data: "/data", Model: c.model, Scripted: c.scripted}, c.scripted)
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("%q is missing in:\n%s", want, got)

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"google.golang.org/grpc/codes"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/host"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/internal/kit/sqlite"
+	"github.com/fairlead/fairlead/services/session"
+)
+
+// adminCommand works on the data of a server itself.
+type adminCommand struct {
+	Init adminInitCommand `cmd:"" help:"Make the first admin and key, which closes the server to calls without a credential."`
+	Key  adminKeyCommand  `cmd:"" help:"Make a key for an admin who has lost theirs. The server must be stopped, unless it uses Postgres."`
+}
+
+// admins is a database and a user in it.
+type admins struct {
+	Tenant string `default:"default" help:"The tenant."`
+	User   string `default:"admin" help:"The id of its admin."`
+	Data   string `placeholder:"DIR" help:"The data directory."`
+	Config string `placeholder:"FILE" help:"The configuration file."`
+}
+
+func (a admins) load(s stdio) (host.Config, session.Config, error) {
+	conf, err := target{Data: a.Data, Config: a.Config}.load(s)
+	if err != nil {
+		return conf, session.Config{}, err
+	}
+	c, err := conf.SessionConfig()
+	return conf, c, err
+}
+
+// open calls f with the database.
+func (admins) open(ctx context.Context, c session.Config, f func(*session.Admin) (string, error)) (secret string, err error) {
+	a, err := session.OpenAdmin(ctx, c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return "", err
+	}
+	secret, err = f(a)
+	return secret, errors.Join(err, a.Close())
+}
+
+type adminInitCommand struct{ admins }
+
+// Run makes the first key, in the database or through the server that uses it.
+func (c adminInitCommand) Run(ctx context.Context, s stdio) error {
+	conf, sessions, err := c.load(s)
+	if err != nil {
+		return err
+	}
+	secret, err := c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.Init(ctx, c.Tenant, c.User) })
+	if errors.Is(err, sqlite.ErrLocked) {
+		secret, err = c.running(ctx, conf, err)
+	}
+	if errors.Is(err, session.ErrInitialized) {
+		return errors.New("this server has a key already, so it is set up.\n" +
+			"Make more with `fairlead keys create`, after `fairlead login`. If no admin has a key any more, stop the server and run `fairlead admin key`")
+	}
+	if err != nil {
+		return err
+	}
+	return c.show(s, secret)
+}
+
+// show prints a key, this once.
+func (a admins) show(s stdio, secret string) error {
+	_, err := fmt.Fprintf(s.out, "The key of users/%s in the tenant %s, which is shown only now:\n\n  %s\n\n"+
+		"From now on every call needs a key. Give this one to the command line:\n\n  fairlead login --server 127.0.0.1:9090\n", a.User, a.Tenant, secret)
+	return err
+}
+
+// running makes the first key through a running server, which is open until then.
+func (c adminInitCommand) running(ctx context.Context, conf host.Config, locked error) (string, error) {
+	address := host.Addresses(conf.Data)["public"]
+	if address == "" {
+		return "", fmt.Errorf("%w\nThe program that uses the data directory has no gRPC listener: wait for its end, or stop it", locked)
+	}
+	conn, err := rpc.Dial(address)
+	if err != nil {
+		return "", err
+	}
+	secret, err := c.call(ctx, sessionv1.NewIdentityServiceClient(conn))
+	if apierr.Code(err) == codes.Unauthenticated {
+		err = session.ErrInitialized
+	}
+	return secret, errors.Join(client.Explained(err), conn.Close())
+}
+
+func (c adminInitCommand) call(ctx context.Context, people sessionv1.IdentityServiceClient) (string, error) {
+	keys, err := people.ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: 1})
+	if err != nil {
+		return "", err
+	}
+	if len(keys.GetKeys()) > 0 {
+		return "", session.ErrInitialized
+	}
+	if c.Tenant != "default" {
+		made, err := people.CreateTenant(ctx, &sessionv1.CreateTenantRequest{TenantId: c.Tenant, AdminId: c.User, RequestId: id.New()})
+		return made.GetSecret(), err
+	}
+	_, err = people.CreateUser(ctx, &sessionv1.CreateUserRequest{UserId: c.User, User: &sessionv1.User{Role: commonv1.Role_ROLE_ADMIN}, RequestId: id.New()})
+	if err != nil && !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_ALREADY_EXISTS) {
+		return "", err
+	}
+	made, err := people.CreateKey(ctx, &sessionv1.CreateKeyRequest{
+		Key: &sessionv1.Key{User: "users/" + c.User, Role: commonv1.Role_ROLE_ADMIN, Title: "fairlead admin"}, RequestId: id.New(),
+	})
+	return made.GetSecret(), err
+}
+
+type adminKeyCommand struct{ admins }
+
+// Run makes a key in the database.
+func (c adminKeyCommand) Run(ctx context.Context, s stdio) error {
+	conf, sessions, err := c.load(s)
+	if err != nil {
+		return err
+	}
+	secret, err := c.open(ctx, sessions, func(a *session.Admin) (string, error) { return a.NewKey(ctx, c.Tenant, c.User) })
+	switch {
+	case errors.Is(err, sqlite.ErrLocked):
+		return fmt.Errorf("%w\nA Fairlead runs on %s. Stop it first: this command works on the database itself", err, conf.Data)
+	case errors.Is(err, session.ErrNoUser):
+		return fmt.Errorf("the tenant %s has no user %s: name an existing one with --tenant and --user", c.Tenant, c.User)
+	case err != nil:
+		return err
+	}
+	return c.show(s, secret)
+}

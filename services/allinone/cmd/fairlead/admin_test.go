@@ -1,0 +1,57 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var secretIn = regexp.MustCompile(`fl_[A-Za-z0-9_-]{43}`)
+
+func TestAdminInitOfAStoppedServer(t *testing.T) {
+	needSandbox(t)
+	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
+	t.Setenv("FAIRLEAD_DATABASE_URL", "")
+	data := dataOf(t)
+	first := embedded(t, "admin", "init", "--data", data, "--user", "root")
+	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "fairlead login") {
+		t.Fatalf("%+v", first)
+	}
+	again := embedded(t, "admin", "init", "--data", data)
+	if again.code != 1 || !strings.Contains(again.err, "fairlead keys create") || secretIn.MatchString(again.out+again.err) {
+		t.Errorf("again: %+v", again)
+	}
+	if got := embedded(t, "admin", "key", "--data", data, "--user", "nobody"); got.code != 1 || !strings.Contains(got.err, "no user nobody") {
+		t.Errorf("a key of no user: %+v", got)
+	}
+	lost := embedded(t, "admin", "key", "--data", data, "--user", "root")
+	if lost.code != 0 || secretIn.FindString(lost.out) == secretIn.FindString(first.out) {
+		t.Errorf("a key for one that was lost: %+v", lost)
+	}
+	list := embedded(t, "keys", "list", "--data", data, "--json")
+	if n := strings.Count(list.out, `"user":"users/root"`); n != 2 || strings.Contains(list.out, "fl_") {
+		t.Errorf("the keys: %+v", list)
+	}
+}
+
+func TestAdminInitOfARunningServer(t *testing.T) {
+	needSandbox(t)
+	t.Setenv("FAIRLEAD_SERVER", "")
+	t.Setenv("FAIRLEAD_MODEL", "scripted:default")
+	t.Setenv("FAIRLEAD_DATABASE_URL", "")
+	data := dataOf(t)
+	lines := serving(t, "--data", data, "--grpc=127.0.0.1:0", "--http=127.0.0.1:0")
+	if !strings.Contains(lines, "fairlead admin init") {
+		t.Errorf("an open server does not say so:\n%s", lines)
+	}
+	first := embedded(t, "admin", "init", "--data", data, "--user", "root")
+	if first.code != 0 || !secretIn.MatchString(first.out) || !strings.Contains(first.out, "users/root in the tenant default") {
+		t.Fatalf("%+v", first)
+	}
+	if again := embedded(t, "admin", "init", "--data", data); again.code != 1 || !strings.Contains(again.err, "has a key already") {
+		t.Errorf("again: %+v", again)
+	}
+	if got := embedded(t, "admin", "key", "--data", data); got.code != 1 || !strings.Contains(got.err, "Stop it first") {
+		t.Errorf("admin key: %+v", got)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// keysCommand is about API keys.
+type keysCommand struct {
+	Create createKeyCommand `cmd:"" help:"Make a key and print it, this once."`
+	List   listKeysCommand  `cmd:"" help:"List keys, the newest first: yours, or the tenant's for an admin."`
+	Revoke revokeKeyCommand `cmd:"" help:"End a key for ever."`
+}
+
+// roleName returns a role as people write it.
+func roleName(r commonv1.Role) string {
+	return strings.ToLower(strings.TrimPrefix(r.String(), "ROLE_"))
+}
+
+// roleOf reads a role that a person wrote; the parser has checked it.
+func roleOf(name string) commonv1.Role {
+	return commonv1.Role(commonv1.Role_value["ROLE_"+strings.ToUpper(name)])
+}
+
+type createKeyCommand struct {
+	Title  string        `help:"What the key is for."`
+	Role   string        `enum:"viewer,user,operator,admin," default:"" help:"What it may do: viewer, user, operator or admin; default: as much as you and its user."`
+	Scopes []string      `placeholder:"SCOPE" help:"Limit it to these scopes, such as sessions.read."`
+	User   string        `help:"Its user, if it is not yours; for admins."`
+	TTL    time.Duration `name:"expires-in" placeholder:"720h" help:"How long it is valid; default: until it is revoked."`
+	JSON   bool          `name:"json" help:"Print JSON."`
+	target
+}
+
+// Run makes a key. Nothing is printed but the key, so that a script can take it.
+func (c createKeyCommand) Run(ctx context.Context, s stdio) error {
+	k := &sessionv1.Key{Title: c.Title, Role: roleOf(c.Role), Scopes: c.Scopes}
+	if c.User != "" {
+		k.User = "users/" + strings.TrimPrefix(c.User, "users/")
+	}
+	if c.TTL > 0 {
+		k.ExpireTime = timestamppb.New(time.Now().Add(c.TTL))
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		made, err := b.people.CreateKey(ctx, &sessionv1.CreateKeyRequest{Key: k, RequestId: id.New()})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return writeJSON(s.out, made)
+		}
+		fmt.Fprintf(s.err, "%s is a key of %s. It is shown only now:\n", made.GetKey().GetName(), made.GetKey().GetUser())
+		_, err = fmt.Fprintln(s.out, made.GetSecret())
+		return err
+	})
+}
+
+type listKeysCommand struct {
+	Limit int    `default:"50" help:"The most keys."`
+	User  string `help:"Only keys of this user."`
+	JSON  bool   `name:"json" help:"Print one JSON key per line."`
+	target
+}
+
+// Run lists keys.
+func (c listKeysCommand) Run(ctx context.Context, s stdio) error {
+	user := c.User
+	if user != "" {
+		user = "users/" + strings.TrimPrefix(user, "users/")
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var all []*sessionv1.Key
+		err := pages(ctx, c.Limit, func(size int32, token string) (int, string, error) {
+			resp, err := b.people.ListKeys(ctx, &sessionv1.ListKeysRequest{User: user, PageSize: size, PageToken: token})
+			all = append(all, resp.GetKeys()...)
+			return len(resp.GetKeys()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		return listKeys(s.out, all)
+	})
+}
+
+func listKeys(w io.Writer, all []*sessionv1.Key) error {
+	rows := [][]string{{"KEY", "USER", "ROLE", "SCOPES", "STATE", "CREATED", "LAST USED", "TITLE"}}
+	for _, k := range all {
+		state := "valid"
+		switch {
+		case k.GetRevokeTime() != nil:
+			state = "revoked"
+		case k.GetExpireTime() != nil && k.GetExpireTime().AsTime().Before(time.Now()):
+			state = "ended"
+		}
+		scopes := "all"
+		if len(k.GetScopes()) > 0 {
+			scopes = strings.Join(k.GetScopes(), " ")
+		}
+		rows = append(rows, []string{
+			bare(k.GetName()), strings.TrimPrefix(k.GetUser(), "users/"), roleName(k.GetRole()), scopes, state,
+			stamp(k.GetCreateTime()), stamp(k.GetLastUseTime()), k.GetTitle(),
+		})
+	}
+	return columns(w, rows)
+}
+
+type revokeKeyCommand struct {
+	ID string `arg:"" help:"The key, as fairlead keys list names it."`
+	target
+}
+
+// Run revokes a key.
+func (c revokeKeyCommand) Run(ctx context.Context, s stdio) error {
+	if strings.HasPrefix(c.ID, "fl_") {
+		return usage("that is a key's secret; name the key by its id, which `fairlead keys list` shows")
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		k, err := b.people.RevokeKey(ctx, &sessionv1.RevokeKeyRequest{Name: "keys/" + strings.TrimPrefix(c.ID, "keys/"), RequestId: id.New()})
+		if err != nil {
+			return client.Explained(err)
+		}
+		_, err = fmt.Fprintf(s.out, "%s is revoked; every server refuses it within five seconds\n", k.GetKey().GetName())
+		return err
+	})
+}
