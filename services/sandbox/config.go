@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/erase"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox"
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
 // slowStore is an object store whose writes wait until goOn is closed.

@@ -20,7 +20,7 @@ require github.com/klauspost/compress v1.20.3
 require (
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/johannesboyne/gofakes3 v1.2.0
-	github.com/minio/minio-go/v7 v7.4.1
+	github.com/minio/minio-go/v7 v7.4.1 // indirect
 )
 
 require (

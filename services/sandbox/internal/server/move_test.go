@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
 // Nodes of an older version do not say that a place is whole, and may leave that word alone of a

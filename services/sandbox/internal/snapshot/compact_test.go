@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 )
 
 // TestWhateverIsDeletedTheRestIsRestoredExactly makes, deletes, restores, copies and

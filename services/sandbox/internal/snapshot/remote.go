@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 	"github.com/fairlead/fairlead/services/sandbox/internal/durable"
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
 )
 
 // Pushed is what a push did.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fairlead/fairlead/services/sandbox/internal/objectstore"
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 )
 
 func objects(t *testing.T) objectstore.Store {
