@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -31,6 +33,7 @@ type Config struct {
 	Webhooks        webhook.Config              `key:"webhooks"`
 	Guardrails      map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
 	Budgets         allowance.Config            `key:"budgets"`
+	Files           blob.Config                 `key:"files"`
 	Checkpoints     []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
 	KeepCheckpoints int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
 
@@ -114,10 +117,18 @@ func Defaults() Config {
 			PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
 		},
 		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
-		Webhooks:   webhook.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
+		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
 		ImportMaxBytes: 1 << 30, SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
 		RepositoryBranch: "fairlead/{session}",
 	}
+}
+
+// filesFolder returns the folder of users' files if no store is configured; empty: they need one.
+func (c Config) filesFolder() string {
+	if c.DatabaseURL != "" || c.Data == "" {
+		return ""
+	}
+	return filepath.Join(c.Data, "files")
 }
 
 // Validate reports every fault at once.
@@ -164,6 +175,9 @@ func (c Config) Validate() error {
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
 	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is not turn or off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
+	if err := c.Files.Validate(); err != nil {
+		faults = append(faults, err)
+	}
 	if _, err := guardrail.New(c.Guardrails); err != nil {
 		faults = append(faults, err)
 	}

@@ -31,6 +31,9 @@ func (s *Service) handlers(c Config, log *slog.Logger) map[store.JobKind]jobs.Ha
 	if c.Retention > 0 {
 		all[store.JobRetain] = deletion.Retain(s.store, c.Retention, log)
 	}
+	if s.blobs != nil {
+		all[store.JobFile], all[store.JobExpireFiles] = s.blobs.Delete, s.blobs.Expire
+	}
 	if s.nodes.Managed() {
 		all[store.JobExport], all[store.JobVacate], all[store.JobDrain] = s.work.Export, s.work.Vacate, s.work.Drain
 	}

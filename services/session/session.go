@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
@@ -76,6 +77,7 @@ type Service struct {
 	guardrails guardrail.Profiles
 	nodes      *placement.Nodes
 	work       *placement.Work
+	blobs      *blob.Blobs // nil: no store of users' files
 	agents     *agents
 	sandbox    *remote.Sandbox
 	tools      *remote.Tools
@@ -122,6 +124,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
 		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, c.Open, d.Log),
 	}
+	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
+		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
+	}
 	group, err := d.Server.group(st)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
@@ -135,6 +140,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	err = s.nodes.CheckStart(ctx)
 	if err == nil && c.Retention > 0 {
 		err = st.PutJobs(ctx, []store.Job{deletion.RetainJob()})
+	}
+	if err == nil && s.blobs != nil {
+		err = st.PutJobs(ctx, []store.Job{blob.ExpireJob()})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
@@ -177,6 +185,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
 		Limits:     limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
+		Files: s.blobs, FileTTL: c.Files.TTL,
 		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
@@ -294,6 +303,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterScheduleServiceServer(r, s.server.ScheduleService())
 	sessionv1.RegisterRepositoryServiceServer(r, s.server.RepositoryService())
 	sessionv1.RegisterSessionFileServiceServer(r, s.server.SessionFileService())
+	sessionv1.RegisterFileServiceServer(r, s.server.FileService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())

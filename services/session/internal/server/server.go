@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -71,6 +72,10 @@ type Config struct {
 	Limits, Ceilings Limits
 	// Budgets are the operator's.
 	Budgets allowance.Config
+	// Files keeps users' files; nil: there is no store for them. FileTTL is how long a file is kept that names
+	// no time.
+	Files   *blob.Blobs
+	FileTTL time.Duration
 	// Webhooks decides which addresses webhooks may have.
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.

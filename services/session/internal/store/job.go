@@ -24,6 +24,9 @@ const (
 	JobExpire JobKind = "expire"
 	// JobStorage deletes a user's files on one node.
 	JobStorage JobKind = "storage"
+	JobFile    JobKind = "file" // delete the content of a file that was deleted
+	// JobExpireFiles deletes the files whose time has come.
+	JobExpireFiles JobKind = "expire_files"
 )
 
 // ExpiryID returns the ID of the JobExpire of a waiting call. The job is removed as

@@ -235,6 +235,7 @@ type Store interface {
 	Places
 	Variables
 	Identities
+	Files
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

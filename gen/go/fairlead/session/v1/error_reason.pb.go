@@ -186,6 +186,22 @@ const (
 	ErrorReason_ERROR_REASON_NOT_SYSTEM_TENANT ErrorReason = 126
 	// Callers cannot change or delete their own user so.
 	ErrorReason_ERROR_REASON_OWN_USER ErrorReason = 127
+	// There is no such file.
+	ErrorReason_ERROR_REASON_FILE_NOT_FOUND ErrorReason = 140
+	// The files of the user or the tenant, or the file itself, are as large as they may be.
+	ErrorReason_ERROR_REASON_FILES_FULL ErrorReason = 141
+	// The upload goes on at another offset.
+	ErrorReason_ERROR_REASON_WRONG_OFFSET ErrorReason = 142
+	// The content does not have the SHA-256 that was promised.
+	ErrorReason_ERROR_REASON_WRONG_CHECKSUM ErrorReason = 143
+	// The file's upload has not ended, or has ended already.
+	ErrorReason_ERROR_REASON_FILE_STATE ErrorReason = 144
+	// The operator's scanner refuses the content.
+	ErrorReason_ERROR_REASON_FILE_REFUSED ErrorReason = 145
+	// The operator's scanner, or the store of files, cannot be reached.
+	ErrorReason_ERROR_REASON_FILES_UNAVAILABLE ErrorReason = 146
+	// The operator has configured no store of files.
+	ErrorReason_ERROR_REASON_NO_FILE_STORE ErrorReason = 147
 )
 
 // Enum value maps for ErrorReason.
@@ -268,6 +284,14 @@ var (
 		125: "ERROR_REASON_BEYOND_ROLE",
 		126: "ERROR_REASON_NOT_SYSTEM_TENANT",
 		127: "ERROR_REASON_OWN_USER",
+		140: "ERROR_REASON_FILE_NOT_FOUND",
+		141: "ERROR_REASON_FILES_FULL",
+		142: "ERROR_REASON_WRONG_OFFSET",
+		143: "ERROR_REASON_WRONG_CHECKSUM",
+		144: "ERROR_REASON_FILE_STATE",
+		145: "ERROR_REASON_FILE_REFUSED",
+		146: "ERROR_REASON_FILES_UNAVAILABLE",
+		147: "ERROR_REASON_NO_FILE_STORE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -347,6 +371,14 @@ var (
 		"ERROR_REASON_BEYOND_ROLE":           125,
 		"ERROR_REASON_NOT_SYSTEM_TENANT":     126,
 		"ERROR_REASON_OWN_USER":              127,
+		"ERROR_REASON_FILE_NOT_FOUND":        140,
+		"ERROR_REASON_FILES_FULL":            141,
+		"ERROR_REASON_WRONG_OFFSET":          142,
+		"ERROR_REASON_WRONG_CHECKSUM":        143,
+		"ERROR_REASON_FILE_STATE":            144,
+		"ERROR_REASON_FILE_REFUSED":          145,
+		"ERROR_REASON_FILES_UNAVAILABLE":     146,
+		"ERROR_REASON_NO_FILE_STORE":         147,
 	}
 )
 
@@ -381,7 +413,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe9\x13\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xef\x15\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -460,7 +492,15 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_CREDENTIAL_MISSING\x10|\x12\x1c\n" +
 	"\x18ERROR_REASON_BEYOND_ROLE\x10}\x12\"\n" +
 	"\x1eERROR_REASON_NOT_SYSTEM_TENANT\x10~\x12\x19\n" +
-	"\x15ERROR_REASON_OWN_USER\x10\x7fBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x15ERROR_REASON_OWN_USER\x10\x7f\x12 \n" +
+	"\x1bERROR_REASON_FILE_NOT_FOUND\x10\x8c\x01\x12\x1c\n" +
+	"\x17ERROR_REASON_FILES_FULL\x10\x8d\x01\x12\x1e\n" +
+	"\x19ERROR_REASON_WRONG_OFFSET\x10\x8e\x01\x12 \n" +
+	"\x1bERROR_REASON_WRONG_CHECKSUM\x10\x8f\x01\x12\x1c\n" +
+	"\x17ERROR_REASON_FILE_STATE\x10\x90\x01\x12\x1e\n" +
+	"\x19ERROR_REASON_FILE_REFUSED\x10\x91\x01\x12#\n" +
+	"\x1eERROR_REASON_FILES_UNAVAILABLE\x10\x92\x01\x12\x1f\n" +
+	"\x1aERROR_REASON_NO_FILE_STORE\x10\x93\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

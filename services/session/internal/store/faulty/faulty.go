@@ -71,6 +71,7 @@ type Store struct {
 	*injector
 	agents
 	checkpoints
+	files
 	identities
 	imports
 	places
@@ -96,6 +97,7 @@ type injector struct {
 type (
 	agents      struct{ *injector }
 	checkpoints struct{ *injector }
+	files       struct{ *injector }
 	identities  struct{ *injector }
 	imports     struct{ *injector }
 	places      struct{ *injector }
@@ -118,7 +120,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, agents{i}, checkpoints{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"places", testPlaces},
 		{"variables", testVariables},
 		{"identities", testIdentities},
+		{"files", testFiles},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

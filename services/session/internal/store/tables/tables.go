@@ -48,6 +48,7 @@ type Rows struct {
 type Tables struct {
 	agents
 	checkpoints
+	files
 	identities
 	inbox
 	jobs
@@ -64,7 +65,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		agents{db}, checkpoints{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
+		agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }
