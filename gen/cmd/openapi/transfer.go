@@ -27,6 +27,10 @@ func addTransfers(paths object) error {
 		"/v1/sessions/{session}/files/{path}":  {"get": readFileOperation(), "put": writeFileOperation(), "delete": deleteFileOperation()},
 		"/v1/sessions/{session}/files:archive": {"get": archiveOperation()},
 		"/v1/sessions/{session}/files:unpack":  {"post": unpackOperation()},
+		"/v1/files:upload":                     {"post": uploadOperation()},
+		"/v1/files/{file}:content":             {"get": contentOperation()},
+		"/v1/uploads":                          {"post": beginUploadOperation()},
+		"/v1/uploads/{file}":                   {"head": lookUploadOperation(), "patch": continueUploadOperation(), "delete": endUploadOperation()},
 	} {
 		if paths[path] != nil {
 			return fmt.Errorf("the path %s comes from the proto now: leave it out of addTransfers", path)

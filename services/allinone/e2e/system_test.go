@@ -74,6 +74,7 @@ type options struct {
 	env      []string // more of it
 	agents   string   // further agents, as YAML
 	sandbox  string   // configuration of the sandbox service, as YAML
+	files    string   // the store of users' files
 	addrs    map[string]string
 }
 
@@ -173,7 +174,9 @@ providers:
   play: {kind: scripted, scenario: %q}
 agents:
   asker: {description: asks before it writes, prompt: Ask., profile: ask-writes, tools: [Read, Write, Bash]}
-%s`, s.options.scenario, s.options.agents)
+%s
+files: {store: %q}
+`, s.options.scenario, s.options.agents, s.options.files)
 }
 
 // spawn starts a program; its log is a file that a failed test shows.

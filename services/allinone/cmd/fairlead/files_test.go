@@ -41,6 +41,9 @@ func TestFilesGoInAndOut(t *testing.T) {
 	if got := run("files", "list", session, "uploads", "-r"); !strings.HasSuffix(got, "uploads/deep/plan.txt") || !strings.Contains(got, "uploads/deep/\n") {
 		t.Errorf("list prints\n%s", got)
 	}
+	if got := run("upload", local, "--json"); !strings.Contains(got, `"FILE_STATE_READY"`) || !strings.Contains(got, `"text/plain`) {
+		t.Errorf("upload prints %s", got)
+	}
 	run("files", "rm", session, "uploads/deep", "-r")
 	if got := embedded(t, "files", "get", session, "uploads/deep/plan.txt", "--data", data); got.code != exitError || !strings.Contains(got.err, "no such file") {
 		t.Errorf("get of a file that is gone: %d %s", got.code, got.err)

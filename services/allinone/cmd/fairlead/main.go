@@ -47,6 +47,7 @@ type commands struct {
 	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`
 	Checkpoints checkpointsCommand `cmd:"" help:"Make and list checkpoints of sessions."`
 	Files       filesCommand       `cmd:"" help:"Read and change the files of sessions."`
+	Upload      uploadCommand      `cmd:"" help:"Upload a file for use anywhere, and print its name."`
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
 	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`

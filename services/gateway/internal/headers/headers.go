@@ -23,11 +23,13 @@ var cacheable = map[string]string{"/openapi.json": "public, max-age=60"}
 // Lists of CORS. A page may send and read only what they name.
 var (
 	taken = strings.Join([]string{
-		"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "If-Range", "Last-Event-ID", "Range", "traceparent", "tracestate", "x-api-key",
+		"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "If-Range", "Last-Event-ID", "Range",
+		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "traceparent", "tracestate", "x-api-key",
 		"grpc-timeout", "x-grpc-web", "x-user-agent", // gRPC-Web
 	}, ", ")
 	exposed = strings.Join([]string{
-		"Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "ETag", "Idempotency-Key", "Retry-After", "WWW-Authenticate", RequestID,
+		"Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "ETag", "Idempotency-Key", "Location", "Retry-After", "WWW-Authenticate", RequestID,
+		"Tus-Extension", "Tus-Resumable", "Tus-Version", "Upload-Expires", "Upload-Length", "Upload-Offset",
 		"Grpc-Message", "Grpc-Status", "Grpc-Status-Details-Bin", // gRPC-Web
 	}, ", ")
 )

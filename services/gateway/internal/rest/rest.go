@@ -76,7 +76,7 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 		return nil, err
 	}
 	a.transfer = &transfer.Server{
-		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
+		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Blobs: sessionv1.NewFileServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
 	}
 	a.web = &grpcweb.Server{
 		Methods: d.Methods, Streams: d.Streams, MaxBody: cfg.MaxBody, Log: d.Log,
@@ -97,6 +97,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	}
 	if err := sessionv1.RegisterRepositoryServiceHandlerClient(ctx, a.mux, sessionv1.NewRepositoryServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the repository service: %w", err)
+	}
+	if err := sessionv1.RegisterFileServiceHandlerClient(ctx, a.mux, sessionv1.NewFileServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the file service: %w", err)
 	}
 	if err := sessionv1.RegisterSessionFileServiceHandlerClient(ctx, a.mux, sessionv1.NewSessionFileServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the service of sessions' files: %w", err)

@@ -21,15 +21,13 @@ func (a *api) serveTransfer(w http.ResponseWriter, r *http.Request) bool {
 	if len(found) == 0 {
 		return false
 	}
-	allowed := strings.Join(transfer.Allow(found), ", ")
 	if r.Method == http.MethodOptions {
-		w.Header().Set("Allow", allowed)
-		w.WriteHeader(http.StatusNoContent)
+		transfer.Describe(w, found)
 		return true
 	}
 	at := slices.IndexFunc(found, func(on transfer.Route) bool { return on.Takes(r.Method) })
 	if at < 0 {
-		w.Header().Set("Allow", allowed)
+		w.Header().Set("Allow", strings.Join(transfer.Allow(found), ", "))
 		problem.Write(w, problem.MethodNotAllowed(r.Method, r.URL.Path, transfer.Allow(found)))
 		return true
 	}

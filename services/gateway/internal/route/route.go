@@ -61,6 +61,7 @@ var files = []protoreflect.FileDescriptor{
 	sessionv1.File_fairlead_session_v1_webhook_service_proto,
 	sessionv1.File_fairlead_session_v1_checkpoint_service_proto,
 	sessionv1.File_fairlead_session_v1_repository_service_proto,
+	sessionv1.File_fairlead_session_v1_file_service_proto,
 	sessionv1.File_fairlead_session_v1_session_file_service_proto,
 	sessionv1.File_fairlead_session_v1_user_service_proto,
 	sessionv1.File_fairlead_session_v1_identity_service_proto,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -13,7 +14,8 @@ type Route struct {
 	// Template is the path for traces and people.
 	Template string
 
-	head    bool // the route also takes HEAD
+	head    bool              // the route also takes HEAD
+	options func(http.Header) // sets further headers of the answer to OPTIONS; may be nil
 	pattern *regexp.Regexp
 	serve   func(s *Server, w http.ResponseWriter, r *http.Request, names []string) error
 	names   []string // what the path names
@@ -50,7 +52,35 @@ var routes = []Route{
 		Method: http.MethodPost, Template: "/v1/sessions/{session}/files:unpack", pattern: regexp.MustCompile(`^/v1/` + session + `/files:unpack$`),
 		serve: (*Server).unpackFiles,
 	},
+	{
+		Method: http.MethodPost, Template: "/v1/files:upload", pattern: regexp.MustCompile(`^/v1/files:upload$`),
+		serve: (*Server).uploadForm,
+	},
+	{
+		Method: http.MethodGet, Template: "/v1/files/{file}:content", head: true, pattern: regexp.MustCompile(`^/v1/(files/` + fileID + `):content$`),
+		serve: (*Server).readBlob,
+	},
+	{
+		Method: http.MethodPost, Template: "/v1/uploads", pattern: regexp.MustCompile(`^/v1/uploads$`), options: tusOptions,
+		serve: (*Server).createUpload,
+	},
+	{
+		Method: http.MethodHead, Template: "/v1/uploads/{file}", pattern: uploadPath, options: tusOptions,
+		serve: (*Server).lookUpload,
+	},
+	{
+		Method: http.MethodPatch, Template: "/v1/uploads/{file}", pattern: uploadPath, options: tusOptions,
+		serve: (*Server).continueUpload,
+	},
+	{
+		Method: http.MethodDelete, Template: "/v1/uploads/{file}", pattern: uploadPath, options: tusOptions,
+		serve: (*Server).endUpload,
+	},
 }
+
+const fileID = `[a-z0-9][a-z0-9-]{0,62}`
+
+var uploadPath = regexp.MustCompile(`^/v1/uploads/(` + fileID + `)$`)
 
 // filePath matches the path of a file in a workspace, which may have any name.
 var filePath = regexp.MustCompile(`(?s)^/v1/` + session + `/files/(.+)$`)
@@ -75,6 +105,17 @@ func Match(path string) (found []Route) {
 // Takes reports whether the route serves a method.
 func (r Route) Takes(method string) bool {
 	return method == r.Method || r.head && method == http.MethodHead
+}
+
+// Describe answers the method OPTIONS at a path with these routes.
+func Describe(w http.ResponseWriter, routes []Route) {
+	for _, r := range routes {
+		if r.options != nil {
+			r.options(w.Header())
+		}
+	}
+	w.Header().Set("Allow", strings.Join(Allow(routes), ", "))
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // Allow returns the methods of routes in the form of the header Allow.

@@ -31,6 +31,7 @@ import (
 type Server struct {
 	Client  sessionv1.SessionServiceClient
 	Files   sessionv1.SessionFileServiceClient
+	Blobs   sessionv1.FileServiceClient
 	Streams *limit.Streams // a file counts as a stream while it is transferred
 	// WriteTimeout bounds how long a reader may take nothing, and BodyTimeout how long a sender may send
 	// nothing.
