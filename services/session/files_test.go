@@ -306,4 +306,3 @@ func TestNoFileIsAcceptedWithoutItsScan(t *testing.T) {
 	_, err = ann.GetFile(ann.ctx, &sessionv1.GetFileRequest{Name: bad.Name})
 	wantsReason(t, err, sessionv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND)
 }
-
