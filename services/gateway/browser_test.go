@@ -16,11 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 )
 
 // page calls a gateway on another origin, and tells its own server what it has seen.
 const page = `<!doctype html><script type="module">
-const api = %q, all = {"Idempotency-Key": "k1", "Last-Event-ID": "1", "Authorization": "Bearer x", "x-api-key": "x",
+const api = %q, all = {"Idempotency-Key": "k1", "Last-Event-ID": "1", "Authorization": "Bearer fl_ann", "x-api-key": "fl_ann",
   "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"};
 const seen = {};
 async function call(name, path, init) {
@@ -74,7 +75,9 @@ func TestABrowserCallsFromAnAllowedOrigin(t *testing.T) {
 	}))
 	defer site.Close()
 	// Another port is another origin.
-	allowed, other := serve(t, &fake{events: replay(3)}, func(c *gateway.Config) { c.AllowedOrigins = []string{site.URL} }), serve(t, &fake{})
+	conf := gateway.DefaultConfig()
+	conf.AllowedOrigins = []string{site.URL}
+	allowed, other := serveAs(t, &fake{events: replay(3)}, conf, knowing(t, auth.Config{Mode: auth.Required}, &oneKey{})), serve(t, &fake{})
 
 	api.Store(allowed.URL)
 	want := map[string]string{

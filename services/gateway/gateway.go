@@ -24,16 +24,18 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
-// Deps has the gateway's dependencies: connections to the peer faces of the services, which outlive it, and a
-// log.
+// Deps has the gateway's dependencies: connections to the peer faces of the services, which outlive it, what knows
+// its callers, and a log.
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
 	// ServesGRPC makes the gateway serve the public RPCs over gRPC, too. It is false in a program whose other
 	// components serve them.
 	ServesGRPC bool
+	Auth       *auth.Authenticator
 	Log        *slog.Logger
 }
 
@@ -56,8 +58,8 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("configure the gateway: %w", err)
 	}
-	if d.Session == nil || d.Tools == nil || d.Log == nil {
-		return nil, errors.New("make the gateway: it needs connections to session and tools, and a log")
+	if d.Session == nil || d.Tools == nil || d.Auth == nil || d.Log == nil {
+		return nil, errors.New("make the gateway: it needs connections to session and tools, what knows its callers, and a log")
 	}
 	streams := limit.NewStreams(c.MaxStreams, c.MaxStreamsPerClient)
 	methods, err := forward.New(route.Services(), map[protoreflect.FullName]grpc.ClientConnInterface{
@@ -74,7 +76,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		},
 		MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, Timeout: c.Timeout, AllowedOrigins: c.AllowedOrigins,
 	}, rest.Deps{
-		Session: d.Session, Tools: d.Tools, Methods: methods, Log: d.Log,
+		Session: d.Session, Tools: d.Tools, Methods: methods, Auth: d.Auth, Log: d.Log,
 		Streams: streams,
 		Rate:    limit.NewRate(c.Rate, c.Burst),
 	})

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fairlead/fairlead/services/gateway"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 )
 
@@ -24,13 +25,19 @@ var client = &http.Client{}
 // serve runs a gateway in front of f on a loopback address until the test ends.
 func serve(t *testing.T, f *fake, change ...func(*gateway.Config)) *httptest.Server {
 	t.Helper()
-	conn := rpctest.Dial(t, f.register)
 	c := gateway.DefaultConfig()
 	for _, ch := range change {
 		ch(&c)
 	}
+	return serveAs(t, f, c, everybody(t))
+}
+
+// serveAs is serve for given callers.
+func serveAs(t *testing.T, f *fake, c gateway.Config, callers *auth.Authenticator) *httptest.Server {
+	t.Helper()
+	conn := rpctest.Dial(t, f.register)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := gateway.New(t.Context(), c, gateway.Deps{Session: conn, Tools: conn, Log: log})
+	s, err := gateway.New(t.Context(), c, gateway.Deps{Session: conn, Tools: conn, Auth: callers, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

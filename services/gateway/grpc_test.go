@@ -28,6 +28,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -37,18 +38,24 @@ import (
 // that stops the gateway.
 func serveGRPC(t *testing.T, f *fake, change ...func(*gateway.Config)) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
+	return serveGRPCAs(t, f, everybody(t), change...)
+}
+
+// serveGRPCAs is serveGRPC for given callers.
+func serveGRPCAs(t *testing.T, f *fake, callers *auth.Authenticator, change ...func(*gateway.Config)) (conn *grpc.ClientConn, stop func()) {
+	t.Helper()
 	peers := rpctest.Dial(t, f.register)
 	c := gateway.DefaultConfig()
 	for _, ch := range change {
 		ch(&c)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := gateway.New(t.Context(), c, gateway.Deps{Session: peers, Tools: peers, ServesGRPC: true, Log: log})
+	s, err := gateway.New(t.Context(), c, gateway.Deps{Session: peers, Tools: peers, ServesGRPC: true, Auth: callers, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := rpc.DefaultConfig()
-	server.Public, server.Grace = "127.0.0.1:0", 5*time.Second
+	server.Public, server.Grace, server.Auth = "127.0.0.1:0", 5*time.Second, callers
 	at, ended := make(chan string, 1), make(chan error, 1)
 	server.OnListen = func(_, address string) { at <- address }
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -78,7 +85,7 @@ func serveGRPC(t *testing.T, f *fake, change ...func(*gateway.Config)) (conn *gr
 func TestAUnaryCallIsForwarded(t *testing.T) {
 	f := &fake{}
 	conn, _ := serveGRPC(t, f)
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x", "fairlead-token", "evil", "fairlead-principal-bin", "evil", "cookie", "a=b", "x-other", "1")
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer fl_ann", "fairlead-token", "evil", "cookie", "a=b", "x-other", "1")
 	var header metadata.MD
 	want := &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Agent: "coder"}, RequestId: "k1"}
 	got, err := sessionv1.NewSessionServiceClient(conn).CreateSession(ctx, want, grpc.Header(&header))

@@ -384,7 +384,7 @@ func TestNothingOfAClientsHeadersReachesAService(t *testing.T) {
 		"Grpc-Metadata-Fairlead-Internal-Token": {"e.y.J"},
 		"Fairlead-Internal-Token":               {"e.y.J"},
 		"Grpc-Timeout":                          {"1n"},
-		"Authorization":                         {"Bearer secret"},
+		"Proxy-Authorization":                   {"Bearer secret"},
 		"Cookie":                                {"a=b"},
 	}
 	if got := do(t, srv, request{"GET", "/v1/sessions/s1", "", header}); got.code != http.StatusOK {

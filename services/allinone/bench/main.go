@@ -35,6 +35,7 @@ var parts = []part{
 	{"long", "the first model call of a session with 10,000 messages", measureLong},
 	{"sandbox", "commands in warm sandboxes against plain ones; the making of sandboxes", measureSandbox},
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
+	{"auth", "a unary call with an API key against one of an open server", measureAuth},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }
 

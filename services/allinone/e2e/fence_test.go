@@ -40,7 +40,7 @@ func startPair(t *testing.T) *pair {
 	t.Cleanup(func() { p.stop(t) })
 	a := o.addrs
 	p.spawn(t, "sandbox", []string{"--peer", a["sandbox-peer"], "--ops", "", "--data", filepath.Join(o.data, "sandbox")})
-	p.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox", a["sandbox-peer"]})
+	p.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox", a["sandbox-peer"], "--session", a["session-peer"]})
 	p.tools, p.sandbox = startGate(t, a["tools-peer"], "CallTool"), startGate(t, a["sandbox-peer"], "")
 	p.otherTools, p.otherBox = startGate(t, a["tools-peer"], "CallTool"), startGate(t, a["sandbox-peer"], "EnsureWorkspace")
 	p.first = p.replica(t, "session", p.tools, p.sandbox)

@@ -48,7 +48,7 @@ func startFleet(t *testing.T, further ...string) *fleet {
 	}
 	a := o.addrs
 	list := "a=" + a["node-a"] + ",b=" + a["node-b"]
-	f.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox-nodes", list})
+	f.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", "", "--data", filepath.Join(o.data, "tools"), "--sandbox-nodes", list, "--session", a["session-peer"]})
 	f.spawn(t, "session", append([]string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", filepath.Join(o.data, "session"),
 		"--sandbox-nodes", list, "--sandbox-lost-after", "1s", "--tools", a["tools-peer"], "--config", writeConfig(t, f.sessionConfig())}, further...))
 	f.spawn(t, "gateway", []string{"--public=", "--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})

@@ -161,7 +161,8 @@ func (s *system) startFour(t *testing.T) {
 	a := s.options.addrs
 	data := func(service string) string { return filepath.Join(s.options.data, service) }
 	s.spawn(t, "sandbox", []string{"--peer", a["sandbox-peer"], "--ops", a["sandbox-ops"], "--data", data("sandbox"), "--config", writeConfig(t, s.options.sandbox)})
-	s.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", a["tools-ops"], "--data", data("tools"), "--sandbox", a["sandbox-peer"]})
+	s.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", a["tools-ops"], "--data", data("tools"), "--sandbox", a["sandbox-peer"],
+		"--session", a["session-peer"]})
 	s.spawn(t, "session", []string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", data("session"),
 		"--sandbox", a["sandbox-peer"], "--tools", a["tools-peer"], "--config", writeConfig(t, s.sessionConfig())})
 	s.spawn(t, "gateway", []string{"--public=", "--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})

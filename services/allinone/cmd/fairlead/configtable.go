@@ -82,7 +82,7 @@ type sessionConfig struct {
 }
 
 func sessionProgram() sessionConfig {
-	c := sessionConfig{Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Nodes: node.DefaultConfig(), Tools: "127.0.0.1:9191"}
+	c := sessionConfig{Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(), Nodes: node.DefaultConfig(), Tools: "127.0.0.1:9191"}
 	c.Session.Data = "data"
 	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9090", "127.0.0.1:9190", "127.0.0.1:9290"
 	return c
@@ -94,10 +94,12 @@ type toolsConfig struct {
 	Log    telemetry.Config `key:"log"`
 	Auth   auth.Config      `key:"auth"`
 	Nodes  node.Config      `key:",inline"`
+
+	Session string `key:"session" help:"address of the session service's peer listener, or of its replicas', separated by commas; it knows the API keys of callers of the public listener"`
 }
 
 func toolsProgram() toolsConfig {
-	c := toolsConfig{Tools: tools.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Nodes: node.DefaultConfig()}
+	c := toolsConfig{Tools: tools.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(), Nodes: node.DefaultConfig(), Session: "127.0.0.1:9190"}
 	c.Tools.Data = "data"
 	c.Server.Public, c.Server.Peer, c.Server.Ops = "127.0.0.1:9091", "127.0.0.1:9191", "127.0.0.1:9291"
 	return c
@@ -111,7 +113,7 @@ type sandboxConfig struct {
 }
 
 func sandboxProgram() sandboxConfig {
-	c := sandboxConfig{Sandbox: sandbox.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig()}
+	c := sandboxConfig{Sandbox: sandbox.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig()}
 	c.Server.Peer, c.Server.Ops = "127.0.0.1:9192", "127.0.0.1:9292"
 	return c
 }
@@ -126,7 +128,7 @@ type gatewayConfig struct {
 }
 
 func gatewayProgram() gatewayConfig {
-	c := gatewayConfig{Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191"}
+	c := gatewayConfig{Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(), Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191"}
 	c.Server.HTTP, c.Server.Public = "127.0.0.1:8080", "127.0.0.1:9092"
 	return c
 }

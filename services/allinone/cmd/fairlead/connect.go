@@ -111,7 +111,7 @@ func (t target) embedded(ctx context.Context, s stdio, f func(ctx context.Contex
 		return err
 	}
 	return withTelemetry(ctx, conf, s.err, func(tel *telemetry.Telemetry) error {
-		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error {
+		return inProcess(ctx, conf, tel, nil, func(ctx context.Context, h *host.Host, peers grpc.ClientConnInterface) error {
 			b := newBackend(peers)
 			b.scripted = h.Scripted
 			return f(ctx, b)
@@ -139,7 +139,7 @@ func (t target) load(s stdio) (host.Config, error) {
 
 // inProcess runs a host for as long as f takes.
 func inProcess(ctx context.Context, conf host.Config, tel *telemetry.Telemetry, listening func(face, address string),
-	f func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error,
+	f func(ctx context.Context, h *host.Host, peers grpc.ClientConnInterface) error,
 ) error {
 	h, err := host.New(ctx, conf, tel, version)
 	if err != nil {

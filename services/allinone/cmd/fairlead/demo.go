@@ -56,7 +56,7 @@ func (c demoCommand) Run(ctx context.Context, s stdio) (err error) {
 				address <- at
 			}
 		}
-		return inProcess(ctx, conf, tel, listening, func(ctx context.Context, h *host.Host, peers *grpc.ClientConn) error {
+		return inProcess(ctx, conf, tel, listening, func(ctx context.Context, h *host.Host, peers grpc.ClientConnInterface) error {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -68,7 +68,7 @@ func (c demoCommand) Run(ctx context.Context, s stdio) (err error) {
 }
 
 // demonstrate runs the demonstration on a server.
-func demonstrate(ctx context.Context, s stdio, h *host.Host, peers *grpc.ClientConn, url string) error {
+func demonstrate(ctx context.Context, s stdio, h *host.Host, peers grpc.ClientConnInterface, url string) error {
 	ctx = principal.With(ctx, principal.Service("default", "default")) // it seeds and tests a workspace
 	return demonstration.Demonstration{
 		Files: demo.Files(), Source: "stats.sh", Test: "test.sh", Prompt: demo.Prompt,

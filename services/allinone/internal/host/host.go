@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 	"github.com/fairlead/fairlead/services/sandbox"
@@ -27,7 +28,7 @@ type Config struct {
 	GRPC             string        `key:"grpc" help:"address of the public gRPC services"`
 	Peer             string        `key:"peer" help:"with Postgres: address at which the other servers on the same database reach this one; it must be loopback, or an address that they reach, with allow-non-loopback"`
 	Ops              string        `key:"ops" help:"separate address of /healthz, /readyz and /metrics; empty: they are beside REST"`
-	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; callers are not authenticated yet"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; those for clients then need a credential"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 	Data             string        `key:"data" help:"the data directory"`
@@ -47,7 +48,7 @@ const inData = "{data}"
 // Defaults returns the default configuration. dataDir is the user's.
 func Defaults(dataDir string) Config {
 	c := Config{
-		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Peer: "127.0.0.1:0", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(),
+		HTTP: "127.0.0.1:8080", GRPC: "127.0.0.1:9090", Peer: "127.0.0.1:0", Grace: rpc.DefaultGrace, Data: dataDir, Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(),
 		Session: session.Defaults(), Tools: tools.Defaults(), Sandbox: sandbox.Defaults(), Gateway: gateway.DefaultConfig(),
 	}
 	c.Log.Format = "text"
@@ -139,7 +140,7 @@ func (c Config) server() rpc.Config {
 // Host is the four services, ready to run.
 type Host struct {
 	// Peers reaches the services in memory. Calls wait until Run serves.
-	Peers *grpc.ClientConn
+	Peers grpc.ClientConnInterface
 	// Data is the directory of everything, absolute.
 	Data string
 	// Model is the default agent's, as `provider:model`.
@@ -150,6 +151,7 @@ type Host struct {
 	config     Config
 	tel        *telemetry.Telemetry
 	local      *rpc.Local
+	auth       *auth.Authenticator
 	shared     *shared // nil: the database is this server's alone
 	components []rpc.Component
 }
@@ -164,14 +166,14 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 		return nil, err
 	}
 	h = &Host{Data: c.Data, config: c, tel: tel, local: rpc.NewLocal(keys)}
-	h.Peers = h.local.Conn
+	h.Peers = rpc.As(h.local.Conn, principal.Default())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
 			h = nil
 		}
 	}()
-	deps := session.Deps{Sandbox: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "session"), Version: version}
+	deps := session.Deps{Sandbox: h.local.Conn, Tools: h.local.Conn, Log: tel.Log.With("component", "session"), Version: version}
 	if c.shared() {
 		if h.shared, err = c.share(ctx, h.local); err != nil {
 			return h, err
@@ -202,7 +204,10 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	if err != nil {
 		return h, err
 	}
-	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.Peers, Tools: h.Peers, Log: tel.Log.With("component", "gateway")})
+	if h.auth, err = auth.New(c.Auth, sess.Keys(), c.server().Reachable(), tel.Log); err != nil {
+		return h, err
+	}
+	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.local.Conn, Tools: h.local.Conn, Auth: h.auth, Log: tel.Log.With("component", "gateway")})
 	if err != nil {
 		return h, err
 	}
@@ -213,7 +218,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 // Run serves until ctx ends. listening, if not nil, is told the addresses.
 func (h *Host) Run(ctx context.Context, listening func(face, address string)) error {
 	c := h.config.server()
-	c.Keys = h.local.Keys
+	c.Keys, c.Auth = h.local.Keys, h.auth
 	noted := note{data: h.Data, log: h.tel.Log, addresses: map[string]string{}}
 	c.OnListen = func(face, address string) {
 		noted.listening(face, address)

@@ -25,7 +25,7 @@ type configuration struct {
 
 func defaults() configuration {
 	c := configuration{
-		Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(),
+		Gateway: gateway.DefaultConfig(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(),
 		Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191",
 	}
 	c.Server.HTTP, c.Server.Public = "127.0.0.1:8080", "127.0.0.1:9092"
@@ -46,7 +46,11 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return nil, err
 		}
-		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, ServesGRPC: true, Log: p.Log})
+		a, err := p.Authenticate(auth.RemoteKeys(session))
+		if err != nil {
+			return nil, err
+		}
+		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Auth: a, ServesGRPC: true, Log: p.Log})
 	}
 	return s.Run(ctx, args)
 }

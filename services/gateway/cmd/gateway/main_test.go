@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -24,6 +25,8 @@ func TestWrongConfigurationsStopTheProgram(t *testing.T) {
 		{"a bad value", []string{"--heartbeat=often"}, [2]string{}, "heartbeat"},
 		{"a bad value in the environment", nil, [2]string{"FAIRLEAD_GATEWAY_MAX_STREAMS", "-1"}, "max-streams"},
 		{"an unknown name in the environment", nil, [2]string{"FAIRLEAD_GATEWAY_SHAPE", "red"}, "FAIRLEAD_GATEWAY_SHAPE"},
+		{"open, for other machines", []string{"--http=0.0.0.0:0", "--allow-non-loopback", "--auth.mode=open"}, [2]string{"FAIRLEAD_INTERNAL_KEY", base64.StdEncoding.EncodeToString(make([]byte, 32))}, "--insecure-no-auth"},
+		{"no internal key", nil, [2]string{}, "openssl rand -base64 32"},
 		{"a listener for everybody", []string{"--http=0.0.0.0:0"}, [2]string{}, "allow-non-loopback"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -39,6 +42,7 @@ func TestWrongConfigurationsStopTheProgram(t *testing.T) {
 }
 
 func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
+	t.Setenv("FAIRLEAD_INTERNAL_KEY", base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	address, client := freeAddress(t), &http.Client{}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -46,7 +50,7 @@ func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"--public=", "--http=" + address, "--session=127.0.0.1:1", "--tools=127.0.0.1:1"})
 	}()
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 200, "/openapi.json": 200, "/v1/tools": 503, "/v1/nothing": 503} {
 		if got := get(t, client, "http://"+address+path, ended); got != want {
 			t.Errorf("%s: status %d, want %d", path, got, want)
 		}

@@ -48,7 +48,11 @@ func Write(w http.ResponseWriter, err error) {
 		h.Set(headers.RequestID, info.GetRequestId()) // the service's log has the cause under its own id
 	}
 	h.Set("Content-Type", "application/json")
-	w.WriteHeader(HTTPStatus(err))
+	code := HTTPStatus(err)
+	if code == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	w.WriteHeader(code)
 	// An error here means that the client has gone.
 	_, _ = w.Write(append(JSON(st), '\n'))
 }

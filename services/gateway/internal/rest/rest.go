@@ -1,7 +1,7 @@
 // Package rest is the REST interface: grpc-gateway's translation, with the HTTP parts around it.
 //
-// A request passes, from the outside in: the span, recovery, headers, cross-origin rules, the request rate,
-// the route (404, 405, HEAD, OPTIONS), the form (query, media type, idempotency key, body limit), and then
+// A request passes, from the outside in: the span, recovery, headers, cross-origin rules, the request rate, the
+// credential, the route (404, 405, HEAD, OPTIONS), the form (query, media type, idempotency key, body limit), and then
 // either a stream or grpc-gateway. No header of a client reaches a service: metadata between peers has the
 // principal, and only the gateway may set it.
 package rest
@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 )
 
 // Config configures the limits of the REST interface.
@@ -43,6 +44,7 @@ type Config struct {
 type Deps struct {
 	Session, Tools grpc.ClientConnInterface
 	Methods        *forward.Table // for gRPC-Web
+	Auth           *auth.Authenticator
 	Streams        *limit.Streams
 	Rate           *limit.Rate
 	Log            *slog.Logger
@@ -54,6 +56,7 @@ type api struct {
 	table  *route.Table
 	routes map[protoreflect.FullName]*route.Route
 	rate   *limit.Rate
+	auth   *auth.Authenticator
 	log    *slog.Logger
 	stream *stream.Server
 	// transfer serves imports and exports.
@@ -65,7 +68,7 @@ type api struct {
 // New returns the handler of the REST interface. It starts nothing; ctx is used only during the
 // call.
 func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
-	a := &api{cfg: cfg, rate: d.Rate, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
+	a := &api{cfg: cfg, rate: d.Rate, auth: d.Auth, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
 	if err := a.readRoutes(); err != nil {
 		return nil, err
 	}

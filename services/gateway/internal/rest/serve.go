@@ -44,12 +44,22 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	if grpcweb.Is(r) {
-		a.serveWeb(w, r)
-		return
-	}
 	if r.URL.Path == specificationPath {
 		serveSpecification(w, r)
+		return
+	}
+	if r.Method != http.MethodOptions {
+		p, err := a.auth.HTTP(r)
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		outer := r
+		r = r.WithContext(principal.With(r.Context(), p))
+		defer func() { outer.Pattern = r.Pattern }() // the outer middleware names the span after it
+	}
+	if grpcweb.Is(r) {
+		a.serveWeb(w, r)
 		return
 	}
 	if a.serveTransfer(w, r) {
@@ -89,7 +99,7 @@ func (a *api) serveWeb(w http.ResponseWriter, r *http.Request) {
 	if a.web.Methods.Find(r.URL.Path) != nil { // keep the number of span names small
 		r.Pattern = "gRPC-Web " + r.URL.Path
 	}
-	a.web.Serve(w, r.WithContext(principal.With(r.Context(), principal.Default())))
+	a.web.Serve(w, r)
 }
 
 // methods returns the methods that a path takes; none for an unknown path.
@@ -158,7 +168,6 @@ func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (
 		return nil, err
 	}
 	ctx := context.WithValue(r.Context(), routeKey{}, rt)
-	ctx = principal.With(ctx, principal.Default())
 	ctx, err := withKey(ctx, r.Header, rt)
 	if err != nil {
 		return nil, err

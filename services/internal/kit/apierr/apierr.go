@@ -30,6 +30,7 @@ const (
 	ReasonInternalTokenInvalid = "INTERNAL_TOKEN_INVALID"
 	ReasonCredentialMissing    = "CREDENTIAL_MISSING"
 	ReasonCredentialMalformed  = "CREDENTIAL_MALFORMED"
+	ReasonCredentialUnverified = "CREDENTIAL_UNVERIFIED"
 	ReasonCredentialInvalid    = "CREDENTIAL_INVALID"
 	ReasonRoleRequired         = "ROLE_REQUIRED"
 	ReasonScopeRequired        = "SCOPE_REQUIRED"

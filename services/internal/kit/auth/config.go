@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
@@ -13,19 +14,66 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Config configures the credentials of the services themselves.
+// Mode says whether calls need a credential.
+type Mode string
+
+// Modes.
+const (
+	// Auto needs a credential once an API key exists, an issuer is configured, or other machines can call.
+	Auto Mode = "auto"
+	// Open needs none: a call without one is the default user's, an administrator.
+	Open Mode = "open"
+	// Required always needs one.
+	Required Mode = "required"
+)
+
+// Config configures which credentials are accepted, of clients and between the services.
 type Config struct {
+	Mode           Mode     `key:"mode" help:"whether calls need a credential: auto (not as long as every listener for clients is on loopback, no issuer is configured and no API key exists), open (never) or required"`
+	InsecureNoAuth bool     `key:"insecure-no-auth" flag:"insecure-no-auth" help:"let every caller in as administrator, even if other machines can reach the listeners for clients"`
+	Issuers        []Issuer `key:"issuers" help:"issuers of JSON Web Tokens that are accepted as credentials"`
+
 	InternalKey        config.Secret `key:"internal-key" env:"FAIRLEAD_INTERNAL_KEY" help:"the key by which the services know each other, the same for all: 32 random bytes as base64 (openssl rand -base64 32), or file: and the path of a file with them"`
 	InternalPublicKeys []string      `key:"internal-public-keys" env:"FAIRLEAD_INTERNAL_PUBLIC_KEYS" help:"Ed25519 public keys (32 bytes, as base64) whose internal tokens are accepted, too: for a service that only answers, and during a change of the key"`
 }
 
+// DefaultConfig returns the default configuration.
+func DefaultConfig() Config { return Config{Mode: Auto} }
+
 // Validate reports every fault at once.
 func (c Config) Validate() error {
-	if c.InternalKey == "" && len(c.InternalPublicKeys) == 0 {
-		return nil
+	var faults []error
+	if c.Mode != "" && c.Mode != Auto && c.Mode != Open && c.Mode != Required {
+		faults = append(faults, fmt.Errorf("mode: %q is not auto, open or required", c.Mode))
 	}
-	_, err := c.Keys()
-	return err
+	if c.InsecureNoAuth && (c.Mode == Required || len(c.Issuers) > 0) {
+		faults = append(faults, errors.New("insecure-no-auth: contradicts mode required, and a configured issuer"))
+	}
+	seen := map[string]bool{}
+	for _, i := range c.Issuers {
+		if seen[i.Issuer] {
+			faults = append(faults, fmt.Errorf("issuers: %s is there twice", i.Issuer))
+		}
+		seen[i.Issuer] = true
+	}
+	if _, err := c.Keys(); err != nil && !errors.Is(err, ErrNoKeys) {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// mode returns the mode of listeners for clients.
+func (c Config) mode(reachable bool) (Mode, error) {
+	switch {
+	case c.InsecureNoAuth:
+		return Open, nil
+	case c.Mode == Open && reachable:
+		return "", errors.New("auth.mode: is open, and other machines can reach the listeners for clients; " +
+			"require a credential (auth.mode=required), listen on loopback, or let everybody in with --insecure-no-auth")
+	case c.Mode != Open && (reachable || len(c.Issuers) > 0):
+		return Required, nil
+	}
+	return cmp.Or(c.Mode, Auto), nil
 }
 
 // makeKey is the command that makes a key.

@@ -46,7 +46,7 @@ func (s Service) Run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(ctx)) }()
-	p := &Parts{Log: tel.Log, Keys: keys}
+	p := &Parts{Log: tel.Log, Keys: keys, service: s}
 	defer func() { err = errors.Join(err, p.close()) }()
 	component, err := s.New(ctx, p)
 	if err != nil {
@@ -60,7 +60,18 @@ type Parts struct {
 	Log  *slog.Logger
 	Keys *internaltoken.Keys // of the calls to other services
 
+	service Service
 	closers []io.Closer
+}
+
+// Authenticate makes what knows the clients of the program, by these API keys.
+func (p *Parts) Authenticate(keys auth.Keys) (*auth.Authenticator, error) {
+	a, err := auth.New(*p.service.Auth, keys, p.service.Server.Reachable(), p.Log)
+	if err != nil {
+		return nil, &config.Error{Name: p.service.Name, Faults: []string{err.Error()}}
+	}
+	p.service.Server.Auth = a
+	return a, nil
 }
 
 // Connect returns a connection to a service's peer listener, which the caller closes.

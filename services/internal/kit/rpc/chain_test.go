@@ -216,7 +216,7 @@ func calls(do func(context.Context) error) map[string]func(t *testing.T, log *sl
 // write it before the status is sent.
 func servePeer(t *testing.T, log *slog.Logger, n *notes) *grpc.ClientConn {
 	t.Helper()
-	local, server := rpc.NewLocal(keys), rpc.NewPeerServer(log, keys)
+	local, server := rpc.NewLocal(keys, rpc.WithFallback(principal.Default())), rpc.NewPeerServer(log, keys)
 	n.RegisterPublic(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(local.Listener()) }()

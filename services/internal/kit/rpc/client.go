@@ -103,33 +103,47 @@ func deadline(d time.Duration) grpc.UnaryClientInterceptor {
 
 // AsService returns a connection whose calls are made by a service of Fairlead, for the tenant and the user of
 // their context. A service reaches its peers through it, and has checked before what the user may do.
-func AsService(to grpc.ClientConnInterface) grpc.ClientConnInterface { return serviceConn{to} }
+func AsService(to grpc.ClientConnInterface) grpc.ClientConnInterface {
+	return actingConn{to, func(ctx context.Context) context.Context {
+		p, ok := principal.From(ctx)
+		if !ok {
+			return ctx
+		}
+		p.Role, p.Scopes = principal.RoleService, nil
+		return principal.With(ctx, p)
+	}}
+}
 
-type serviceConn struct{ grpc.ClientConnInterface }
+// As returns a connection whose calls are made by p, unless their context has a principal.
+func As(to grpc.ClientConnInterface, p principal.Principal) grpc.ClientConnInterface {
+	return actingConn{to, func(ctx context.Context) context.Context {
+		if _, ok := principal.From(ctx); ok {
+			return ctx
+		}
+		return principal.With(ctx, p)
+	}}
+}
+
+// actingConn sets the principal of each call.
+type actingConn struct {
+	grpc.ClientConnInterface
+	act func(context.Context) context.Context
+}
 
 // Invoke implements grpc.ClientConnInterface.
-func (c serviceConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return c.ClientConnInterface.Invoke(asService(ctx), method, args, reply, opts...)
+func (c actingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return c.ClientConnInterface.Invoke(c.act(ctx), method, args, reply, opts...)
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (c serviceConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return c.ClientConnInterface.NewStream(asService(ctx), desc, method, opts...)
-}
-
-func asService(ctx context.Context) context.Context {
-	p, ok := principal.From(ctx)
-	if !ok {
-		return ctx
-	}
-	p.Role, p.Scopes = principal.RoleService, nil
-	return principal.With(ctx, p)
+func (c actingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return c.ClientConnInterface.NewStream(c.act(ctx), desc, method, opts...)
 }
 
 // Local is the in-memory listener of a program that has several services, with a connection to it.
 // Pass Conn to components as their peers and Local to Serve, which closes both.
 type Local struct {
-	// Conn reaches the peer face. Calls without a principal are made as the default one.
+	// Conn reaches the peer face. Calls without a principal are refused.
 	Conn *grpc.ClientConn
 	// Keys are those of the peer face.
 	Keys *internaltoken.Keys
@@ -144,7 +158,7 @@ const localBuffer = 1 << 20
 func NewLocal(keys *internaltoken.Keys, opts ...DialOption) *Local {
 	l := &Local{Keys: keys, listener: bufconn.Listen(localBuffer)}
 	opts = append([]DialOption{
-		WithKeys(keys), WithFallback(principal.Default()),
+		WithKeys(keys),
 		WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.listener.DialContext(ctx) })),
 	}, opts...)
 	conn, err := dial("passthrough:///local", opts...)

@@ -1,9 +1,8 @@
 // Package rpc serves services and calls them: one Serve for every program, with any set of services, and one
 // chain of interceptors on every face.
 //
-// A service has two faces. The public face serves clients: every client is the default principal until
-// authentication exists. The peer face serves the other services, with internal RPCs besides the public ones,
-// and trusts the principal in the metadata. In a program that has all services, peers meet on an in-memory
+// A service has two faces. The public face serves clients, by their credentials. The peer face serves the other
+// services, with internal RPCs besides the public ones, by their internal tokens. In a program that has all services, peers meet on an in-memory
 // listener (Local) and use exactly the same code.
 package rpc
 

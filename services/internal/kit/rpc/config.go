@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 )
 
@@ -18,10 +19,12 @@ type Config struct {
 	Peer             string        `key:"peer" help:"address of the internal gRPC listener, for the other services; empty for none"`
 	HTTP             string        `key:"http" help:"address of the REST and web listener; empty for none"`
 	Ops              string        `key:"ops" help:"address of /healthz, /readyz and /metrics; empty puts them on the http listener"`
-	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; callers are not authenticated yet"`
+	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; those for clients then need a credential"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 
+	// Auth knows the callers of Public; a program with a public listener needs it.
+	Auth *auth.Authenticator
 	// Keys verify the tokens of calls to Peer; a program with a peer listener needs them.
 	Keys *internaltoken.Keys
 	// PublicKey is the key of Public in the program's configuration, for messages; empty means public.
@@ -67,14 +70,24 @@ func (c Config) faces() []listenerAddress {
 	return []listenerAddress{{"public", c.Public, cmp.Or(c.PublicKey, "public")}, {"peer", c.Peer, "peer"}, {"http", c.HTTP, "http"}, {"ops", c.Ops, "ops"}}
 }
 
+// Reachable reports whether clients on other machines can call.
+func (c Config) Reachable() bool {
+	for _, address := range []string{c.Public, c.HTTP} {
+		if host, _, err := net.SplitHostPort(address); err == nil && !isLoopback(host) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c Config) checkAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("%q is not an address such as 127.0.0.1:8080", address)
 	}
 	if !c.AllowNonLoopback && !isLoopback(host) {
-		return fmt.Errorf("%q can be reached from other machines and callers are not authenticated yet; "+
-			"listen on 127.0.0.1, or set allow-non-loopback if a proxy in front keeps strangers away", address)
+		return fmt.Errorf("%q can be reached from other machines; "+
+			"listen on 127.0.0.1, or set allow-non-loopback if that is meant: clients then need a credential", address)
 	}
 	return nil
 }

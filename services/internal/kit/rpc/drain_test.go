@@ -39,7 +39,7 @@ func TestDrain(t *testing.T) {
 		d.add("stream ended")
 		return s.Context().Err()
 	}
-	quiet := rpc.Config{Public: "127.0.0.1:0", HTTP: "127.0.0.1:0", Grace: time.Minute}
+	quiet := rpc.Config{Auth: open, Public: "127.0.0.1:0", HTTP: "127.0.0.1:0", Grace: time.Minute}
 	r := serve(t, quiet, a, silent{web{b}})
 	s, err := exchange(t.Context(), r.dial(t, "public"))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestGraceIsOver(t *testing.T) {
 		d.add("handler returned")
 		return nil, ctx.Err()
 	}
-	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: 50 * time.Millisecond}, p)
+	r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", Grace: 50 * time.Millisecond}, p)
 	cc := r.dial(t, "public")
 	answer := make(chan error, 1)
 	go func() {
@@ -121,7 +121,7 @@ func TestUnaryCallsFinish(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}
-	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: patience}, p)
+	r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", Grace: patience}, p)
 	cc := r.dial(t, "public")
 	answer, stopped := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -169,7 +169,7 @@ func TestAStuckStreamIsCut(t *testing.T) {
 				close(entered)
 				return stuck(s)
 			}
-			r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: 100 * time.Millisecond}, p)
+			r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", Grace: 100 * time.Millisecond}, p)
 			if _, err := exchange(t.Context(), r.dial(t, "public")); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestPeersAreServedUntilEverythingHasDrained(t *testing.T) {
 		return nil
 	}
 	draining, drained := make(chan struct{}), make(chan struct{})
-	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Keys: keys, Peer: "127.0.0.1:0", Grace: time.Minute}, drainer{p, func(context.Context) { close(draining); <-drained }})
+	r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", Keys: keys, Peer: "127.0.0.1:0", Grace: time.Minute}, drainer{p, func(context.Context) { close(draining); <-drained }})
 	open := func(face string) grpc.ClientStream {
 		s, err := exchange(principal.With(t.Context(), principal.Default()), r.dial(t, face))
 		if err != nil {

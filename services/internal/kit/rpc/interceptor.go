@@ -107,14 +107,6 @@ func logStream(log *slog.Logger, face string) grpc.StreamServerInterceptor {
 	}
 }
 
-func everybodyUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	return next(principal.With(ctx, principal.Default()), req)
-}
-
-func everybodyStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return next(srv, contextStream{ss, principal.With(ss.Context(), principal.Default())})
-}
-
 // quiet reports whether calls of method are too frequent and too dull to be logged.
 func quiet(method string) bool { return strings.HasPrefix(method, "/grpc.health.") }
 

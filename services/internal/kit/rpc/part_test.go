@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -152,7 +154,7 @@ func (r *running) get(t *testing.T, face, path string) (int, string) {
 }
 
 func everywhere() rpc.Config {
-	return rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", HTTP: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: 5 * time.Second, Keys: keys}
+	return rpc.Config{Public: "127.0.0.1:0", Peer: "127.0.0.1:0", HTTP: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: 5 * time.Second, Keys: keys, Auth: open}
 }
 
 // waitFor waits until the health service has the wanted status.
@@ -177,5 +179,14 @@ func waitFor(t *testing.T, want healthv1.HealthCheckResponse_ServingStatus, cc *
 
 // keys are those of all servers and callers here.
 var keys = internaltoken.Random()
+
+// open lets every client in.
+var open = func() *auth.Authenticator {
+	a, err := auth.New(auth.Config{Mode: auth.Open}, nil, false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		panic(err)
+	}
+	return a
+}()
 
 var insecureCredentials = grpc.WithTransportCredentials(insecure.NewCredentials())

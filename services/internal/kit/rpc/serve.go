@@ -84,6 +84,9 @@ func (s *serving) start() error {
 	if s.Peer != "" && s.Keys == nil {
 		return errors.New("the peer listener has no keys for internal tokens")
 	}
+	if s.Public != "" && s.Auth == nil {
+		return errors.New("the public listener has nothing that knows its callers")
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -123,10 +126,6 @@ func (s *serving) listen() error {
 		s.listeners[f.face] = l
 		address := l.Addr().String()
 		s.log.Info("listening", "face", f.face, "address", address)
-		if host, _, _ := net.SplitHostPort(address); !isLoopback(host) {
-			s.log.Warn("THIS LISTENER CAN BE REACHED FROM OTHER MACHINES AND NOTHING AUTHENTICATES CALLERS: every caller can do everything",
-				"face", f.face, "address", address)
-		}
 		if s.OnListen != nil {
 			s.OnListen(f.face, address)
 		}
@@ -152,7 +151,7 @@ func (s *serving) bind(f listenerAddress) (net.Listener, error) {
 
 func (s *serving) serveGRPC() {
 	if l := s.listeners["public"]; l != nil {
-		public := s.newGRPC(publicFace(), s.clients)
+		public := s.newGRPC(publicFace(s.Auth), s.clients)
 		for _, c := range s.components {
 			c.RegisterPublic(public)
 		}

@@ -164,7 +164,7 @@ func TestCallsHaveADeadline(t *testing.T) {
 		left = time.Until(at)
 		return in, nil
 	}
-	r := serve(t, rpc.Config{Public: "127.0.0.1:0", Grace: time.Second}, p)
+	r := serve(t, rpc.Config{Auth: open, Public: "127.0.0.1:0", Grace: time.Second}, p)
 	for name, c := range map[string]struct {
 		options []rpc.DialOption
 		caller  time.Duration
@@ -213,7 +213,7 @@ func TestServeFails(t *testing.T) {
 		run    func(context.Context) error
 		want   string
 	}{
-		"on an address beyond loopback without the flag": {config: rpc.Config{Public: "0.0.0.0:0", Grace: time.Second}, want: "allow-non-loopback"},
+		"on an address beyond loopback without the flag": {config: rpc.Config{Auth: open, Public: "0.0.0.0:0", Grace: time.Second}, want: "allow-non-loopback"},
 		"on an address without a host":                   {config: rpc.Config{HTTP: ":0", Grace: time.Second}, want: "allow-non-loopback"},
 		"on a name that may resolve to anything":         {config: rpc.Config{Ops: "example.com:0", Grace: time.Second}, want: "ops:"},
 		"on a port that is taken":                        {config: rpc.Config{Peer: taken.Addr().String(), Grace: time.Second, Keys: keys}, want: "address already in use"},
@@ -221,7 +221,7 @@ func TestServeFails(t *testing.T) {
 		"with a peer listener without keys":              {config: rpc.Config{Peer: "127.0.0.1:0", Grace: time.Second}, want: "no keys for internal tokens"},
 		"without a grace":                                {config: rpc.Config{}, want: "grace"},
 		"when background work fails": {
-			config: rpc.Config{Public: "127.0.0.1:0", Grace: time.Second},
+			config: rpc.Config{Auth: open, Public: "127.0.0.1:0", Grace: time.Second},
 			run:    func(context.Context) error { return broken }, want: "the loop broke",
 		},
 	} {
@@ -242,13 +242,10 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-func TestNonLoopbackIsLoud(t *testing.T) {
+func TestAListenerIsInTheLog(t *testing.T) {
 	r := serve(t, rpc.Config{Ops: "0.0.0.0:0", AllowNonLoopback: true, Grace: time.Second}, &part{name: "a", events: &diary{}})
 	if err := r.stop(); err != nil {
 		t.Error(err)
-	}
-	if len(r.log.lines("level=WARN", "NOTHING AUTHENTICATES", "face=ops")) != 1 {
-		t.Error("no warning")
 	}
 	if len(r.log.lines("msg=listening", "face=ops", "address=")) != 1 {
 		t.Error("no line about the listener")
@@ -269,7 +266,7 @@ func TestMetricLabelsAreClosed(t *testing.T) {
 	tel.Log = slog.New(slog.DiscardHandler)
 	r := &running{at: map[string]string{}}
 	listening := make(chan struct{}, 2)
-	c := rpc.Config{Public: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: time.Second, OnListen: func(f, a string) { r.at[f] = a; listening <- struct{}{} }}
+	c := rpc.Config{Auth: open, Public: "127.0.0.1:0", Ops: "127.0.0.1:0", Grace: time.Second, OnListen: func(f, a string) { r.at[f] = a; listening <- struct{}{} }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rpc.Serve(ctx, c, tel, nil, &part{name: "a", events: &diary{}}) }()

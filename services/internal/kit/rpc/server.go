@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
 )
 
@@ -49,7 +50,9 @@ func peerFace(keys *internaltoken.Keys) face {
 	return face{"peer", keys.UnaryServer(), keys.StreamServer(), maxPeerStreams}
 }
 
-func publicFace() face { return face{"public", everybodyUnary, everybodyStream, maxStreams} }
+func publicFace(a *auth.Authenticator) face {
+	return face{"public", a.UnaryServer(), a.StreamServer(), maxStreams}
+}
 
 // gateOf returns the gate that asks the component that knows the owners of sessions.
 func gateOf(components []Component) *access.Gate {

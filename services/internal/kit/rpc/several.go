@@ -88,7 +88,7 @@ func repeat(ctx context.Context, method string, req, reply any, cc *grpc.ClientC
 // request.
 func repeatable(method string, req any) (any, bool) {
 	name := method[strings.LastIndexByte(method, '/')+1:]
-	if strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") {
+	if strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || name == "ResolveKey" {
 		return req, true
 	}
 	msg, ok := req.(proto.Message)

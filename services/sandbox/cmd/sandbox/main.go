@@ -22,7 +22,7 @@ type configuration struct {
 }
 
 func defaults() configuration {
-	c := configuration{Sandbox: sandbox.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig()}
+	c := configuration{Sandbox: sandbox.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig()}
 	c.Server.Peer, c.Server.Ops = "127.0.0.1:9192", "127.0.0.1:9292"
 	return c
 }

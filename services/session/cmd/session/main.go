@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
@@ -26,7 +27,7 @@ type configuration struct {
 
 func defaults() configuration {
 	c := configuration{
-		Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(),
+		Session: session.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig(),
 		Nodes: node.DefaultConfig(), Tools: "127.0.0.1:9191",
 	}
 	c.Session.Data = "data"
@@ -48,7 +49,14 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return nil, err
 		}
-		return session.New(ctx, c.Session, session.Deps{Sandbox: sandbox, Nodes: sandbox.Names(), Tools: tools, Log: p.Log, Version: version})
+		s, err := session.New(ctx, c.Session, session.Deps{Sandbox: sandbox, Nodes: sandbox.Names(), Tools: tools, Log: p.Log, Version: version})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := p.Authenticate(s.Keys()); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return s, nil
 	}
 	return s.Run(ctx, args)
 }

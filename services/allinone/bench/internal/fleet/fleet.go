@@ -25,6 +25,7 @@ type Shape struct {
 // Fairlead is a running Fairlead.
 type Fairlead struct {
 	URL       string // of the gateway
+	GRPC      string // address of the public gRPC services, of all in one
 	Processes []*Process
 }
 
@@ -82,8 +83,11 @@ func (f *Fairlead) startOne(s Shape) error {
 	if err != nil {
 		return err
 	}
+	if f.GRPC, err = FreeAddress(); err != nil {
+		return err
+	}
 	f.URL = "http://" + http
-	return f.start(s, "fairlead", "serve", "--http", http, "--grpc", "127.0.0.1:0", "--data", s.Data, "--session.max-sessions", "5000",
+	return f.start(s, "fairlead", "serve", "--http", http, "--grpc", f.GRPC, "--data", s.Data, "--session.max-sessions", "5000",
 		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0")
 }
 
@@ -99,7 +103,7 @@ func (f *Fairlead) startFour(s Shape) error {
 	const free = "127.0.0.1:0"
 	for _, p := range [][]string{
 		{"sandbox", "--peer", a["sandbox"], "--ops", free},
-		{"tools", "--public", free, "--peer", a["tools"], "--ops", free, "--sandbox", a["sandbox"]},
+		{"tools", "--public", free, "--peer", a["tools"], "--ops", free, "--sandbox", a["sandbox"], "--session", a["session"]},
 		{"session", "--public", free, "--peer", a["session"], "--ops", free, "--sandbox", a["sandbox"], "--tools", a["tools"], "--max-sessions", "5000"},
 		{"gateway", "--public=", "--http", a["http"], "--session", a["session"], "--tools", a["tools"], "--max-streams", "0", "--max-streams-per-client", "0"},
 	} {

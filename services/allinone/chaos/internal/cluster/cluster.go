@@ -149,6 +149,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 	c.Sandbox = c.process("sandbox", record.SandboxService, sandbox, "--peer", sandbox, "--ops", "", "--data", c.path("data", "sandbox"))
 	toolsPeers, err := c.pair(ctx, record.ToolsService, func(name, peer, public string) *Process {
 		return c.process(name, record.ToolsService, peer, "--peer", peer, "--public", public, "--ops", "", "--data", c.path("data", name),
+			"--auth.mode", "open", // it would ask session, which may be down
 			"--config", c.path("tools.yaml"), "--sandbox", c.Links[record.SandboxService].Address())
 	}, &c.Tools, &c.ToolsPublic)
 	if err != nil {

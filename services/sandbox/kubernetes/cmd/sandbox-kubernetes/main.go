@@ -29,7 +29,7 @@ type configuration struct {
 }
 
 func defaults() configuration {
-	c := configuration{Sandbox: sandbox.Defaults(), Kubernetes: kubernetes.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig()}
+	c := configuration{Sandbox: sandbox.Defaults(), Kubernetes: kubernetes.Defaults(), Server: rpc.DefaultConfig(), Log: telemetry.DefaultConfig(), Auth: auth.DefaultConfig()}
 	c.Sandbox.Driver = ""
 	c.Server.Peer, c.Server.Ops = "127.0.0.1:9192", "127.0.0.1:9292"
 	return c

@@ -1,0 +1,187 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/cache"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+)
+
+// KeyPrefix begins every API key.
+const KeyPrefix = "fl_"
+
+// Resolved is what the holder of a credential may do.
+type Resolved struct {
+	principal.Principal
+	Expire time.Time // of the credential; zero: it does not end
+}
+
+// Keys finds out what the holders of API keys may do.
+type Keys interface {
+	// ResolveKey returns what the holder of the key with a SHA-256 may do. An empty hash stands for a call without a
+	// credential. ErrRefused means that the key is not valid, or that a credential is needed.
+	ResolveKey(ctx context.Context, sha256 []byte) (Resolved, error)
+}
+
+// ErrRefused is the error of Keys for a credential that is not valid.
+var ErrRefused = errors.New("the credential is not valid")
+
+// How long answers are remembered. A revoked key must stop working everywhere within five seconds.
+const (
+	keyTime     = 4 * time.Second
+	tokenTime   = time.Minute
+	refusedTime = time.Second
+	maxKnown    = 20_000
+	maxRefused  = 20_000
+
+	maxCredential = 16 << 10 // bytes
+)
+
+// Authenticator turns credentials into principals. It is safe for concurrent use.
+type Authenticator struct {
+	mode    Mode
+	keys    Keys
+	issuers map[string]*issuer // by name
+	log     *slog.Logger
+
+	known   *cache.Cache[[sha256.Size]byte, principal.Principal]
+	refused *cache.Cache[[sha256.Size]byte, struct{}]
+}
+
+// New returns an authenticator. reachable says that clients on other machines can call.
+func New(c Config, keys Keys, reachable bool, log *slog.Logger) (*Authenticator, error) {
+	mode, err := c.mode(reachable)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authenticator{
+		mode: mode, keys: keys, log: log, issuers: map[string]*issuer{},
+		known:   cache.New[[sha256.Size]byte, principal.Principal](maxKnown),
+		refused: cache.New[[sha256.Size]byte, struct{}](maxRefused),
+	}
+	for _, i := range c.Issuers {
+		if a.issuers[i.Issuer], err = newIssuer(i); err != nil {
+			return nil, err
+		}
+	}
+	if mode == Open && reachable {
+		log.Warn("NOTHING AUTHENTICATES CALLERS, AND OTHER MACHINES CAN REACH THIS SERVER: every caller can do everything")
+	}
+	return a, nil
+}
+
+// Errors for callers. They are the same whatever is wrong with a credential; the log has the reason.
+var (
+	errMissing = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMissing,
+		"This server needs a credential. Send an API key (fl_…) or a token as `Authorization: Bearer`.")
+	errMalformed = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMalformed,
+		"The credential is not an API key (fl_…) or a signed token, or there are several. Send one as `Authorization: Bearer`.")
+	errInvalid = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialInvalid,
+		"The credential is not valid here: it does not exist, was revoked, has ended, or is for another server. Get a new one.")
+)
+
+// unavailable is the error while it cannot be found out whether a credential is valid.
+func unavailable() error {
+	return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonCredentialUnverified,
+		"The credential cannot be checked now, because what knows it cannot be reached. Try again.", apierr.RetryAfter(time.Second))
+}
+
+// Authenticate returns the principal of a credential, or of a call without one ("").
+func (a *Authenticator) Authenticate(ctx context.Context, credential string) (principal.Principal, error) {
+	if len(credential) > maxCredential {
+		return principal.Principal{}, errMalformed
+	}
+	var id [sha256.Size]byte // of a call without a credential it is zero
+	if credential != "" {
+		id = sha256.Sum256([]byte(credential))
+	}
+	if p, ok := a.known.Get(id); ok {
+		return p, nil
+	}
+	if _, ok := a.refused.Get(id); ok && credential != "" {
+		return principal.Principal{}, errInvalid
+	}
+	r, keep, err := a.resolve(ctx, credential, id)
+	if err != nil {
+		if err == errInvalid { //nolint:errorlint // it is this value
+			a.refused.Put(id, struct{}{}, time.Now().Add(refusedTime))
+		}
+		return principal.Principal{}, err
+	}
+	until := time.Now().Add(keep)
+	if !r.Expire.IsZero() && r.Expire.Before(until) {
+		until = r.Expire
+	}
+	a.known.Put(id, r.Principal, until)
+	return r.Principal, nil
+}
+
+// resolve finds the principal of a credential, and how long it may be remembered.
+func (a *Authenticator) resolve(ctx context.Context, credential string, id [sha256.Size]byte) (r Resolved, keep time.Duration, err error) {
+	switch {
+	case credential == "" && a.mode == Open:
+		return Resolved{Principal: principal.Default()}, keyTime, nil
+	case credential == "" && a.mode == Required:
+		return r, 0, errMissing
+	case credential == "":
+		r, err = a.resolveKey(ctx, nil, errMissing)
+		return r, keyTime, err
+	case strings.HasPrefix(credential, KeyPrefix):
+		r, err = a.resolveKey(ctx, id[:], errInvalid)
+		return r, keyTime, err
+	case strings.Count(credential, ".") == 2:
+		r, err = a.resolveToken(ctx, credential, id)
+		return r, tokenTime, err
+	}
+	return r, 0, errMalformed
+}
+
+// resolveKey asks what knows the keys.
+func (a *Authenticator) resolveKey(ctx context.Context, hash []byte, refused error) (Resolved, error) {
+	r, err := a.keys.ResolveKey(ctx, hash)
+	switch {
+	case err == nil:
+		err = r.Validate()
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case errors.Is(err, ErrRefused):
+		if len(hash) > 0 {
+			a.log.InfoContext(ctx, "a key is refused", "hash", fmt.Sprintf("%x", hash[:6]))
+		}
+		return r, refused
+	default:
+		a.log.WarnContext(ctx, "a key cannot be checked", "error", err)
+		return r, unavailable()
+	}
+	return r, err
+}
+
+// resolveToken verifies a token of one of the issuers.
+func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha256.Size]byte) (Resolved, error) {
+	i, err := a.issuerOf(token)
+	var r Resolved
+	if err == nil {
+		r, err = i.verify(ctx, token)
+		r.Credential = fmt.Sprintf("tokens/%x", id[:8])
+	}
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
+		return Resolved{}, ctx.Err()
+	case errors.Is(err, errUnreachable):
+		a.log.WarnContext(ctx, "a token cannot be checked", "error", err)
+		return Resolved{}, unavailable()
+	}
+	a.log.InfoContext(ctx, "a token is refused", "reason", err.Error(), "hash", fmt.Sprintf("%x", id[:6]))
+	return Resolved{}, errInvalid
+}

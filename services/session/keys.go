@@ -1,0 +1,38 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/apikey"
+)
+
+// Keys returns what knows the API keys, for the listeners of this program.
+func (s *Service) Keys() auth.Keys { return localKeys{s.keys} }
+
+type localKeys struct{ keys *apikey.Resolver }
+
+// ResolveKey implements auth.Keys.
+func (l localKeys) ResolveKey(ctx context.Context, sha256 []byte) (r auth.Resolved, err error) {
+	if len(sha256) == 0 {
+		r.Principal, err = principal.Default(), l.keys.Open(ctx)
+		return r, refused(err)
+	}
+	k, err := l.keys.Resolve(ctx, sha256)
+	if err != nil {
+		return r, refused(err)
+	}
+	r.Principal = principal.Principal{Tenant: k.Tenant, User: k.User, Role: principal.Role(k.Role), Scopes: k.Scopes, Credential: "keys/" + k.Key}
+	r.Expire = k.Expire
+	return r, nil
+}
+
+func refused(err error) error {
+	if errors.Is(err, apikey.ErrRefused) || errors.Is(err, apikey.ErrMissing) {
+		return fmt.Errorf("%w: %w", auth.ErrRefused, err)
+	}
+	return err
+}
