@@ -211,6 +211,15 @@ func TestAHostileArchiveIsRefusedAndTouchesNothingOutside(t *testing.T) {
 	}
 }
 
+func TestAnEmptyArchiveIsNone(t *testing.T) {
+	for format, name := range formatNames {
+		tree, _ := emptyTree(t)
+		if err := unpackAs(t.Context(), tree, format, nil, upTo(1<<20)); !errors.Is(err, ErrArchive) {
+			t.Errorf("a %s: got %v", name, err)
+		}
+	}
+}
+
 // archiveAs is archive in any format.
 func archiveAs(t testing.TB, format Format, entries []entry) []byte {
 	t.Helper()

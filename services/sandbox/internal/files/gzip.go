@@ -42,6 +42,9 @@ func (w *tarGzip) Close() error { return errors.Join(w.Writer.Close(), w.packed.
 func (t *Tree) UnpackGzip(ctx context.Context, from io.Reader, reserve func(bytes int64) error) error {
 	packed := &counted{from: from}
 	in, err := gzip.NewReader(packed)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: it has no bytes", ErrArchive)
+	}
 	if err != nil {
 		return broken(err)
 	}
