@@ -182,7 +182,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		ModelFaults:      func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
-		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
+		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
 		Limits:     limits, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Files: s.blobs, FileTTL: c.Files.TTL,
@@ -221,6 +221,15 @@ func (s *Service) contextTokens(name string) int64 {
 	return r.ContextTokens
 }
 
+// thinkingTokens returns the most tokens that a model may think in a step.
+func (s *Service) thinkingTokens(name string) int64 {
+	r, err := s.resolve(name)
+	if err != nil {
+		return 0 // the turn reports it
+	}
+	return r.ThinkingTokens
+}
+
 // checkModels refuses agents whose model is not configured, or whose prompt is
 // too long for it: an error at start, not at the first turn.
 func checkModels(agents *agent.Set, models *catalog.Catalog) error {
@@ -240,6 +249,11 @@ func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
 		var err error
 		if e, err = models.Resolve(spec.Model); err != nil {
 			return []agent.Fault{{Field: "model", Text: err.Error()}}
+		}
+	}
+	for _, name := range spec.Models {
+		if _, err := models.Resolve(name); err != nil {
+			return []agent.Fault{{Field: "models", Text: err.Error()}}
 		}
 	}
 	n := modelview.TextTokens(spec.Prompt)

@@ -231,7 +231,13 @@ func TestRunInAKnownSession(t *testing.T) {
 		"waits in the queue unless told otherwise": {[]string{"hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE}},
 		"may steer the active turn":                {[]string{"--on-active=steer", "hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_STEER}},
 		"may undo it":                              {[]string{"--on-active=rollback", "hi"}, &sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_ROLLBACK}},
-		"resumes without a prompt":                 {[]string{"--resume"}, &sessionv1.RunTurnRequest{Resume: true, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE}},
+		"may change options": {
+			[]string{"--model=a:b", "--thinking-tokens=0", "--context=c", "--param=x=y=z", "hi"},
+			&sessionv1.RunTurnRequest{Text: "hi", OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE, Options: &sessionv1.TurnOptions{
+				Model: "a:b", ThinkingTokens: new(int64), Context: "c", Parameters: map[string]string{"x": "y=z"},
+			}},
+		},
+		"resumes without a prompt": {[]string{"--resume"}, &sessionv1.RunTurnRequest{Resume: true, OnActive: sessionv1.OnActive_ON_ACTIVE_QUEUE}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSessions{end: sessionv1.TurnState_TURN_STATE_COMPLETE}

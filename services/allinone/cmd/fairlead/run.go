@@ -31,6 +31,7 @@ type runCommand struct {
 	OnActive string        `default:"queue" enum:"queue,reject,interrupt,steer,rollback" help:"What happens when a turn of the session is active: ${enum}."`
 	Resume   bool          `help:"Continue the last turn of --session where it stopped, without a prompt."`
 	newSession
+	turnOptions
 	target
 }
 
@@ -115,7 +116,8 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 		talk.answers = readLines(ctx, s.in)
 	}
 	return talk.turn(ctx, &sessionv1.RunTurnRequest{
-		Parent: session, Text: prompt, Limits: limits, OnActive: onActive(c.OnActive), Resume: c.Resume, RequestId: id.New(),
+		Options: c.options(),
+		Parent:  session, Text: prompt, Limits: limits, OnActive: onActive(c.OnActive), Resume: c.Resume, RequestId: id.New(),
 	})
 }
 

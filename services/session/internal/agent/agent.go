@@ -23,9 +23,11 @@ import (
 type Spec struct {
 	Description string   `key:"description" json:"description,omitempty" help:"what the agent is for, in a sentence"`
 	Model       string   `key:"model" json:"model,omitempty" help:"the model as provider:model; empty: the server's default model"`
+	Models      []string `key:"models" json:"models,omitempty" help:"other models that a turn may choose, as provider:model"`
 	Prompt      string   `key:"prompt" json:"prompt,omitempty" help:"the system prompt"`
 	Tools       []string `key:"tools" json:"tools,omitempty" help:"the tools that the agent may ask for"`
 	Profile     string   `key:"profile" json:"profile,omitempty" help:"the permission profile that decides on the agent's calls"`
+	Parameters  []string `key:"parameters" json:"parameters,omitempty" help:"names of the prompt's parameters: {{name}} in the prompt stands for the value that each turn gives"`
 	Greeting    string   `key:"greeting" json:"greeting,omitempty" help:"the agent's first message in a new session"`
 
 	Verdict       string      `key:"verdict" json:"verdict,omitempty" help:"how the agent reports the outcome of its work: none, tool (it calls finish) or header (its final message begins with it)"`
@@ -195,5 +197,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
+		Models: a.Spec.Models, Parameters: a.Spec.Parameters,
 	}
 }

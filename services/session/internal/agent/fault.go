@@ -20,6 +20,7 @@ func (s Spec) Faults() []Fault {
 		add("profile", "profile is missing; the built-in profiles are full, read-only and ask-writes")
 	}
 	check(s.checkVerdict())
+	check("parameters", s.checkParameters())
 	check("checkpoints", CheckCheckpoints(s.Checkpoints))
 	check("network", s.checkNetwork())
 	check("limits", s.Limits.check())

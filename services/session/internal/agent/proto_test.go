@@ -11,7 +11,7 @@ import (
 // full has every field, so that a new one that is not converted fails the test.
 func full() Spec {
 	return Spec{
-		Description: "d", Model: "a:b", Prompt: "p", Tools: []string{"Read"}, Profile: "full", Greeting: "g",
+		Description: "d", Model: "a:b", Models: []string{"a:c"}, Prompt: "p {{n}}", Parameters: []string{"n"}, Tools: []string{"Read"}, Profile: "full", Greeting: "g",
 		Verdict: "tool", OutputSchema: `{"type":"object"}`, PreCompaction: "ls", Checkpoints: []string{"Read"},
 		Network: []NetworkRule{{Name: "n", Host: "a.com", Ports: []int32{1}, Methods: []string{"GET"}, Paths: []string{"/**"}, TLS: "pass", Credential: "c"}},
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
@@ -43,6 +43,7 @@ func TestASpecIsTheSameAfterTheAPI(t *testing.T) {
 
 func TestAFaultNamesItsField(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
+		"parameters":         func(s *Spec) { s.Parameters = []string{"other"} },
 		"profile":            func(s *Spec) { s.Profile = "" },
 		"verdict":            func(s *Spec) { s.Verdict = "maybe" },
 		"tools":              func(s *Spec) { s.Tools = []string{"finish"} },

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,11 +21,11 @@ import (
 // checkFits refuses a turn whose prompt and tools alone are longer than the
 // model's context: no compaction could make room for its message.
 func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
-	most := s.ContextTokens(spec.Model)
+	most := s.ContextTokens(cmp.Or(r.Options.GetModel(), spec.Model))
 	if most == 0 {
 		return nil
 	}
-	fixed := modelview.TextTokens(spec.Prompt) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
+	fixed := modelview.TextTokens(spec.PromptFor(r.Options)) + s.toolTokens(ctx, k.Tenant+"\x00"+session.Agent+"\x00"+session.AgentRevision, spec.Tools)
 	for _, t := range r.ClientTools {
 		fixed += sizeOfTool(t.Name, t.Description, t.InputSchemaJson)
 	}

@@ -77,7 +77,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 		return storeError(err, subject{session: r.Name})
 	}
 	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
-	n.Mounts = source.Mounts
+	n.Mounts, n.MetadataJSON, n.TurnOptions = source.Mounts, source.MetadataJson, source.TurnOptions
 	n.Event.GetSessionCreated().Agent = source.Agent
 	if r.Title != "" {
 		n.Title = r.Title

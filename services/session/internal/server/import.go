@@ -203,7 +203,10 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 		return err
 	}
 	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget
-	in.Mounts = was.Mounts
+	in.Mounts, in.MetadataJSON = was.Mounts, was.MetadataJson
+	if s.checkOptions(a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
+		in.TurnOptions = was.TurnOptions
+	}
 	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()
 	in.Batches = importBatches(file, "sessions/"+in.Session)
 	return nil

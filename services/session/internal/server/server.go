@@ -42,6 +42,8 @@ type ModelNames struct {
 	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
 	// known.
 	ContextTokens func(model string) int64
+	// ThinkingTokens returns the most tokens that a model may think in a step.
+	ThinkingTokens func(model string) int64
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string

@@ -18,6 +18,9 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 		return nil, err
 	}
 	k := key(ctx, r.Name)
+	if err := s.allowed(ctx, k, r); err != nil {
+		return nil, err
+	}
 	_, err := s.Store.UpdateSession(ctx, store.UpdateSession{
 		Key: k, Request: keepForADay(request("UpdateSession", r.Name, r.RequestId, r)),
 		Change: func(session *sessionv1.Session) error { return updateSession(session, r) },
@@ -32,12 +35,31 @@ func (s *sessions) UpdateSession(ctx context.Context, r *sessionv1.UpdateSession
 	return &sessionv1.UpdateSessionResponse{Session: session}, storeError(err, subject{session: r.Name})
 }
 
+// allowed refuses options that the session's agent does not allow.
+func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.UpdateSessionRequest) error {
+	if r.TurnOptions == nil {
+		return nil
+	}
+	session, err := s.Store.GetSession(ctx, k)
+	if err != nil {
+		return storeError(err, subject{session: r.Name})
+	}
+	spec, err := s.find.ofSession(ctx, k.Tenant, session)
+	if err != nil {
+		return err
+	}
+	return s.checkOptions(spec, r.TurnOptions, "turn_options", false)
+}
+
 func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest) error {
 	if r.Title != nil {
 		session.Title = *r.Title
 	}
 	if r.MetadataJson != nil {
 		session.MetadataJson = *r.MetadataJson
+	}
+	if r.TurnOptions != nil {
+		session.TurnOptions = r.TurnOptions
 	}
 	for _, name := range r.RemoveLabels {
 		delete(session.Labels, name)

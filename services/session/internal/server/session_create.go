@@ -30,6 +30,9 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
+		return nil, err
+	}
 	n := newSession(k, a, r)
 	n.User = user(ctx)
 	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
@@ -59,7 +62,8 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 	return store.NewSession{
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), Mounts: asked.GetMounts(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
-		Messages: greeting(k, a),
+		TurnOptions: asked.GetTurnOptions(),
+		Messages:    greeting(k, a),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},
@@ -74,8 +78,8 @@ func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agen
 	if err := checkContent(m.Content); err != nil {
 		return "", err
 	}
-	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: m.Content}
-	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq}
+	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: m.Content, Options: m.Options}
+	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq, TurnOptions: n.TurnOptions}
 	t, submit, err := s.turns.prepare(ctx, "CreateSession", "", session, spec, r)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *turns) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreaming
 	ctx := stream.Context()
 	t, err := s.accept(ctx, "RunTurn", &sessionv1.CreateTurnRequest{
 		Parent: r.Parent, Text: r.Text, Content: r.Content, OnActive: r.OnActive, Limits: r.Limits,
-		ClientTools: r.ClientTools, RequestId: r.RequestId, Resume: r.Resume,
+		ClientTools: r.ClientTools, RequestId: r.RequestId, Resume: r.Resume, Options: r.Options,
 	}, r.AfterSeq)
 	if err != nil {
 		return err
@@ -122,7 +123,13 @@ func (s *turns) prepare(ctx context.Context, method, schedule string, session *s
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, store.Submit{}, err
 	}
-	if err := s.checkFits(ctx, k, session, spec, r); err != nil {
+	options := agent.Options(r.Options, session.TurnOptions)
+	if err := s.checkOptions(spec, options, "options", true); err != nil {
+		return nil, store.Submit{}, err
+	}
+	accepted := proto.CloneOf(r)
+	accepted.Options = options
+	if err := s.checkFits(ctx, k, session, spec, accepted); err != nil {
 		return nil, store.Submit{}, err
 	}
 	limits, err := s.limits(spec, r.Limits, s.Budgets.For(k.Tenant).Turn)
@@ -131,18 +138,19 @@ func (s *turns) prepare(ctx context.Context, method, schedule string, session *s
 	}
 	t := &sessionv1.Turn{
 		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
-		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: spec.Model,
+		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: cmp.Or(options.GetModel(), spec.Model),
 		Schedule: schedule, User: user(ctx),
 	}
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		t.TraceId = sc.TraceID().String()
 	}
-	submit, err := s.submission(ctx, method, k, t, r)
+	submit, err := s.submission(ctx, k, t, accepted)
+	submit.Request = request(method, r.Parent, r.RequestId, r) // the session's options are not part of the request
 	return t, submit, err
 }
 
-// submission returns the command of a turn.
-func (s *turns) submission(ctx context.Context, method string, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
+// submission returns the command of a turn, without its request.
+func (s *turns) submission(ctx context.Context, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	state, err := state.Accept(r, user(ctx), carrier)
@@ -153,7 +161,6 @@ func (s *turns) submission(ctx context.Context, method string, k store.Key, t *s
 	return store.Submit{
 		Key:             k,
 		Command:         store.Command{Kind: store.CommandTurn, TurnID: turnID, User: user(ctx)},
-		Request:         request(method, r.Parent, r.RequestId, r),
 		Turn:            &store.TurnRow{ID: turnID, Turn: proto.CloneOf(t), Run: state},
 		Resume:          r.Resume,
 		RejectIfActive:  r.Resume || r.OnActive == sessionv1.OnActive_ON_ACTIVE_REJECT,

@@ -16,7 +16,9 @@ type Import struct {
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's
-	Usage                       *sessionv1.Usage  // use of the turns; not charged to any ledger
+	MetadataJSON                string
+	TurnOptions                 *sessionv1.TurnOptions
+	Usage                       *sessionv1.Usage // use of the turns; not charged to any ledger
 	FinishedTurns               int32
 	Head                        string // id of a message of a batch; empty: none
 	// Batches yields the rows. It may be ranged over more than once, and its error

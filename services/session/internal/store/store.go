@@ -101,6 +101,7 @@ type NewSession struct {
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's
 	MetadataJSON                string
+	TurnOptions                 *sessionv1.TurnOptions
 	// CallerKey is the caller's own key; empty: none. Replace archives the session that has
 	// it, and stops its turns, with the creation.
 	CallerKey string

@@ -74,6 +74,10 @@ type Agent struct {
 	// The newest version, 1 for a new agent. 0 for an agent of the configuration file,
 	// which cannot be changed by the API.
 	Version int32 `protobuf:"varint,19,opt,name=version,proto3" json:"version,omitempty"`
+	// Other models that a turn may choose, as `provider:model`.
+	Models []string `protobuf:"bytes,23,rep,name=models,proto3" json:"models,omitempty"`
+	// The names of the parameters of the agent's prompt: each turn gives them values.
+	Parameters []string `protobuf:"bytes,24,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// When the agent was created. Not set for an agent of the configuration file.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest version was made. Not set for an agent of the configuration file.
@@ -224,6 +228,20 @@ func (x *Agent) GetVersion() int32 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Agent) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *Agent) GetParameters() []string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
 }
 
 func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
@@ -389,8 +407,13 @@ type AgentSpec struct {
 	MaxWallTime *durationpb.Duration `protobuf:"bytes,16,opt,name=max_wall_time,json=maxWallTime,proto3" json:"max_wall_time,omitempty"`
 	// The most output tokens of a turn; 0: the server's default.
 	MaxOutputTokens int64 `protobuf:"varint,17,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Other models that a turn may choose, as `provider:model`.
+	Models []string `protobuf:"bytes,18,rep,name=models,proto3" json:"models,omitempty"`
+	// The names of the prompt's parameters: `{{name}}` in the prompt stands for the value
+	// that each turn gives.
+	Parameters    []string `protobuf:"bytes,19,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentSpec) Reset() {
@@ -540,6 +563,20 @@ func (x *AgentSpec) GetMaxOutputTokens() int64 {
 		return x.MaxOutputTokens
 	}
 	return 0
+}
+
+func (x *AgentSpec) GetModels() []string {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetParameters() []string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
 }
 
 // AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
@@ -933,7 +970,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xad\x06\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x06\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -950,7 +987,11 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\x06mounts\x18\r \x03(\tR\x06mounts\x12H\n" +
 	"\frepositories\x18\x10 \x03(\v2$.fairlead.session.v1.AgentRepositoryR\frepositories\x12 \n" +
 	"\vcheckpoints\x18\x11 \x03(\tR\vcheckpoints\x12\x18\n" +
-	"\aversion\x18\x13 \x01(\x05R\aversion\x12;\n" +
+	"\aversion\x18\x13 \x01(\x05R\aversion\x12\x16\n" +
+	"\x06models\x18\x17 \x03(\tR\x06models\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x18 \x03(\tR\n" +
+	"parameters\x12;\n" +
 	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -967,7 +1008,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x80\a\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xd9\a\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -987,7 +1028,12 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\tmax_steps\x18\x0f \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bmaxSteps\x12G\n" +
 	"\rmax_wall_time\x18\x10 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\vmaxWallTime\x123\n" +
-	"\x11max_output_tokens\x18\x11 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fmaxOutputTokens\"3\n" +
+	"\x11max_output_tokens\x18\x11 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0fmaxOutputTokens\x12+\n" +
+	"\x06models\x18\x12 \x03(\tB\x13\xbaH\x10\x92\x01\r\x10@\x18\x01\"\ar\x05\x10\x01(\x80\x02R\x06models\x12*\n" +
+	"\n" +
+	"parameters\x18\x13 \x03(\tB\n" +
+	"\xbaH\a\x92\x01\x04\x10@\x18\x01R\n" +
+	"parameters\"3\n" +
 	"\x10AgentCheckpoints\x12\x1f\n" +
 	"\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\x05tools\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +

@@ -1381,7 +1381,9 @@ type TurnStarted struct {
 	// The limits that hold.
 	Limits *TurnLimits `protobuf:"bytes,2,opt,name=limits,proto3" json:"limits,omitempty"`
 	// The id of the turn's trace, when it is traced.
-	TraceId       string `protobuf:"bytes,3,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	TraceId string `protobuf:"bytes,3,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	// The options that hold, if any: the request's and the session's.
+	Options       *TurnOptions `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1435,6 +1437,13 @@ func (x *TurnStarted) GetTraceId() string {
 		return x.TraceId
 	}
 	return ""
+}
+
+func (x *TurnStarted) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
 }
 
 // TurnWaiting says what a turn waits for.
@@ -3895,11 +3904,12 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\acontent\x18\x01 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1a\n" +
 	"\bschedule\x18\x03 \x01(\tR\bschedule\x12\x16\n" +
-	"\x06resume\x18\x04 \x01(\bR\x06resume\"w\n" +
+	"\x06resume\x18\x04 \x01(\bR\x06resume\"\xb3\x01\n" +
 	"\vTurnStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x127\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x12\x19\n" +
-	"\btrace_id\x18\x03 \x01(\tR\atraceId\"(\n" +
+	"\btrace_id\x18\x03 \x01(\tR\atraceId\x12:\n" +
+	"\aoptions\x18\x04 \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions\"(\n" +
 	"\vTurnWaiting\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\"\r\n" +
 	"\vTurnResumed\"\x82\x02\n" +
@@ -4148,11 +4158,12 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),     // 45: google.protobuf.Timestamp
 	(*v1.Content)(nil),                // 46: fairlead.common.v1.Content
 	(*TurnLimits)(nil),                // 47: fairlead.session.v1.TurnLimits
-	(TurnState)(0),                    // 48: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 49: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 50: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 51: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 52: google.protobuf.FieldOptions
+	(*TurnOptions)(nil),               // 48: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 49: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 50: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 51: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 52: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 53: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	45, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4198,24 +4209,25 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	44, // 40: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
 	46, // 41: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
 	47, // 42: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	48, // 43: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	49, // 44: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	50, // 45: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	50, // 46: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 47: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	45, // 48: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	51, // 49: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	46, // 50: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 51: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	34, // 52: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 53: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	45, // 54: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	52, // 55: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	55, // [55:56] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	48, // 43: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	49, // 44: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	50, // 45: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	51, // 46: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	51, // 47: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 48: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	45, // 49: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	52, // 50: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	46, // 51: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 52: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	34, // 53: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 54: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	45, // 55: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	53, // 56: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	56, // [56:57] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }

@@ -143,7 +143,9 @@ type Session struct {
 	FirstMessage *FirstMessage `protobuf:"bytes,33,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
 	// The turn of the first message, as `sessions/{session}/turns/{turn}`. Only the answer
 	// of CreateSession has it.
-	FirstTurn     string `protobuf:"bytes,34,opt,name=first_turn,json=firstTurn,proto3" json:"first_turn,omitempty"`
+	FirstTurn string `protobuf:"bytes,34,opt,name=first_turn,json=firstTurn,proto3" json:"first_turn,omitempty"`
+	// What holds for turns that do not say otherwise.
+	TurnOptions   *TurnOptions `protobuf:"bytes,35,opt,name=turn_options,json=turnOptions,proto3" json:"turn_options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,20 +341,105 @@ func (x *Session) GetFirstTurn() string {
 	return ""
 }
 
+func (x *Session) GetTurnOptions() *TurnOptions {
+	if x != nil {
+		return x.TurnOptions
+	}
+	return nil
+}
+
+// TurnOptions change what the agent does in one turn, within what the agent allows. A field
+// that is not set takes the session's value, or else the agent's.
+type TurnOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The model, as `provider:model`: the agent's own or one of its `models`.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// The most tokens that the model may think in a step, at most what the model's
+	// configuration has; 0: it does not think.
+	ThinkingTokens *int64 `protobuf:"varint,2,opt,name=thinking_tokens,json=thinkingTokens,proto3,oneof" json:"thinking_tokens,omitempty"`
+	// Text that follows the agent's prompt.
+	Context string `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
+	// Values for the agent's `parameters`, by name. Each one needs a value, and there are
+	// no others.
+	Parameters    map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnOptions) Reset() {
+	*x = TurnOptions{}
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnOptions) ProtoMessage() {}
+
+func (x *TurnOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
+func (*TurnOptions) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TurnOptions) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *TurnOptions) GetThinkingTokens() int64 {
+	if x != nil && x.ThinkingTokens != nil {
+		return *x.ThinkingTokens
+	}
+	return 0
+}
+
+func (x *TurnOptions) GetContext() string {
+	if x != nil {
+		return x.Context
+	}
+	return ""
+}
+
+func (x *TurnOptions) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
 // FirstMessage is a message that begins a session.
 type FirstMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The short form: text alone.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// The long form: text, images, documents. Follows `text` if both are given.
-	Content       []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
+	Content []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
+	// Options of its turn.
+	Options       *TurnOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FirstMessage) Reset() {
 	*x = FirstMessage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -364,7 +451,7 @@ func (x *FirstMessage) String() string {
 func (*FirstMessage) ProtoMessage() {}
 
 func (x *FirstMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -377,7 +464,7 @@ func (x *FirstMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FirstMessage.ProtoReflect.Descriptor instead.
 func (*FirstMessage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *FirstMessage) GetText() string {
@@ -390,6 +477,13 @@ func (x *FirstMessage) GetText() string {
 func (x *FirstMessage) GetContent() []*v1.Content {
 	if x != nil {
 		return x.Content
+	}
+	return nil
+}
+
+func (x *FirstMessage) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
 	}
 	return nil
 }
@@ -412,7 +506,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +518,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +531,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Budget) GetMaxTokens() int64 {
@@ -490,7 +584,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +596,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +609,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -564,7 +658,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x88\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\n" +
 	"\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
@@ -595,14 +689,28 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\farchive_time\x18  \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\varchiveTime\x12K\n" +
 	"\rfirst_message\x18! \x01(\v2!.fairlead.session.v1.FirstMessageB\x03\xe0A\x04R\ffirstMessage\x12\"\n" +
 	"\n" +
-	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x1a9\n" +
+	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x12C\n" +
+	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xf9\x01\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xc0\x02\n" +
+	"\vTurnOptions\x12\x1e\n" +
+	"\x05model\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x125\n" +
+	"\x0fthinking_tokens\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00H\x00R\x0ethinkingTokens\x88\x01\x01\x12#\n" +
+	"\acontext\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\acontext\x12b\n" +
+	"\n" +
+	"parameters\x18\x04 \x03(\v20.fairlead.session.v1.TurnOptions.ParametersEntryB\x10\xbaH\r\x9a\x01\n" +
+	"\x10@*\x06r\x04(\x80\x80\x04R\n" +
+	"parameters\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
+	"\x10_thinking_tokens\"\xb5\x02\n" +
 	"\fFirstMessage\x12\x1d\n" +
 	"\x04text\x18\x01 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
-	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentB\b\xbaH\x05\x92\x01\x02\x10@R\acontent:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
+	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentB\b\xbaH\x05\x92\x01\x02\x10@R\acontent\x12:\n" +
+	"\aoptions\x18\x03 \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions:\x88\x01\xbaH\x84\x01\x1a\x81\x01\n" +
 	"\rtext.required\x129text or content is required; white space alone is no text\x1a5this.text.matches('[^\\\\s]') || size(this.content) > 0\"\xdb\x01\n" +
 	"\x06Budget\x12&\n" +
 	"\n" +
@@ -636,33 +744,38 @@ func file_fairlead_session_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_fairlead_session_v1_session_proto_goTypes = []any{
 	(SessionState)(0),             // 0: fairlead.session.v1.SessionState
 	(*Session)(nil),               // 1: fairlead.session.v1.Session
-	(*FirstMessage)(nil),          // 2: fairlead.session.v1.FirstMessage
-	(*Budget)(nil),                // 3: fairlead.session.v1.Budget
-	(*Usage)(nil),                 // 4: fairlead.session.v1.Usage
-	nil,                           // 5: fairlead.session.v1.Session.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*v1.Content)(nil),            // 7: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*TurnOptions)(nil),           // 2: fairlead.session.v1.TurnOptions
+	(*FirstMessage)(nil),          // 3: fairlead.session.v1.FirstMessage
+	(*Budget)(nil),                // 4: fairlead.session.v1.Budget
+	(*Usage)(nil),                 // 5: fairlead.session.v1.Usage
+	nil,                           // 6: fairlead.session.v1.Session.LabelsEntry
+	nil,                           // 7: fairlead.session.v1.TurnOptions.ParametersEntry
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*v1.Content)(nil),            // 9: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
-	5, // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
-	6, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	6, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	4, // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
-	3, // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
-	6, // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
-	2, // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
-	7, // 7: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	8, // 8: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	6,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
+	8,  // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	5,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
+	4,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
+	8,  // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
+	3,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
+	2,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	7,  // 8: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	9,  // 9: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	2,  // 10: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	10, // 11: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }
@@ -670,13 +783,14 @@ func file_fairlead_session_v1_session_proto_init() {
 	if File_fairlead_session_v1_session_proto != nil {
 		return
 	}
+	file_fairlead_session_v1_session_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_proto_rawDesc), len(file_fairlead_session_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

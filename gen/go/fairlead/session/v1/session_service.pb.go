@@ -554,6 +554,9 @@ type UpdateSessionRequest struct {
 	RemoveLabels []string `protobuf:"bytes,4,rep,name=remove_labels,json=removeLabels,proto3" json:"remove_labels,omitempty"`
 	// The new metadata, JSON as text.
 	MetadataJson *string `protobuf:"bytes,5,opt,name=metadata_json,json=metadataJson,proto3,oneof" json:"metadata_json,omitempty"`
+	// The new options of turns, in place of all old ones. They count for turns that are
+	// sent from now on.
+	TurnOptions *TurnOptions `protobuf:"bytes,7,opt,name=turn_options,json=turnOptions,proto3" json:"turn_options,omitempty"`
 	// The request's idempotency key.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -623,6 +626,13 @@ func (x *UpdateSessionRequest) GetMetadataJson() string {
 		return *x.MetadataJson
 	}
 	return ""
+}
+
+func (x *UpdateSessionRequest) GetTurnOptions() *TurnOptions {
+	if x != nil {
+		return x.TurnOptions
+	}
+	return nil
 }
 
 func (x *UpdateSessionRequest) GetRequestId() string {
@@ -966,7 +976,10 @@ type CreateTurnRequest struct {
 	// PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
 	// NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
 	// TURN_ACTIVE when a turn is active, whatever on_active says.
-	Resume        bool `protobuf:"varint,8,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume bool `protobuf:"varint,8,opt,name=resume,proto3" json:"resume,omitempty"`
+	// Options of the turn. If the message steers the active turn, they count only when it
+	// did not join it.
+	Options       *TurnOptions `protobuf:"bytes,9,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1057,6 +1070,13 @@ func (x *CreateTurnRequest) GetResume() bool {
 	return false
 }
 
+func (x *CreateTurnRequest) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // CreateTurnResponse contains the accepted turn.
 type CreateTurnResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1126,7 +1146,10 @@ type RunTurnRequest struct {
 	// PARTIAL, FAILED or INTERRUPTED. FAILED_PRECONDITION with reason
 	// NOTHING_TO_RESUME when there is no turn or the last one is COMPLETE, and with
 	// TURN_ACTIVE when a turn is active, whatever on_active says.
-	Resume        bool `protobuf:"varint,9,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume bool `protobuf:"varint,9,opt,name=resume,proto3" json:"resume,omitempty"`
+	// Options of the turn. If the message steers the active turn, they count only when it
+	// did not join it.
+	Options       *TurnOptions `protobuf:"bytes,10,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1222,6 +1245,13 @@ func (x *RunTurnRequest) GetResume() bool {
 		return x.Resume
 	}
 	return false
+}
+
+func (x *RunTurnRequest) GetOptions() *TurnOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
 }
 
 // RunTurnResponse is one piece of a turn's stream.
@@ -3538,13 +3568,14 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\foldest_first\x18\x0e \x01(\bR\voldestFirst\"x\n" +
 	"\x14ListSessionsResponse\x128\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1c.fairlead.session.v1.SessionR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xee\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x04\n" +
 	"\x14UpdateSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x12#\n" +
 	"\x05title\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01H\x00R\x05title\x88\x01\x01\x12\x80\x01\n" +
 	"\x06labels\x18\x03 \x03(\v25.fairlead.session.v1.UpdateSessionRequest.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e2\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02R\x06labels\x12-\n" +
 	"\rremove_labels\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\fremoveLabels\x123\n" +
-	"\rmetadata_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01H\x01R\fmetadataJson\x88\x01\x01\x124\n" +
+	"\rmetadata_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01H\x01R\fmetadataJson\x88\x01\x01\x12C\n" +
+	"\fturn_options\x18\a \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x124\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
@@ -3570,7 +3601,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"ClientTool\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^[A-Za-z][A-Za-z0-9_-]{0,63}$R\x04name\x12+\n" +
 	"\vdescription\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x125\n" +
-	"\x11input_schema_json\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x0finputSchemaJsonJ\x04\b\x03\x10\x04\"\xaf\x05\n" +
+	"\x11input_schema_json\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x0finputSchemaJsonJ\x04\b\x03\x10\x04\"\xeb\x05\n" +
 	"\x11CreateTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -3580,10 +3611,11 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fclient_tools\x18\x06 \x03(\v2\x1f.fairlead.session.v1.ClientToolB\b\xbaH\x05\x92\x01\x02\x10@R\vclientTools\x124\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12\x16\n" +
-	"\x06resume\x18\b \x01(\bR\x06resume:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
+	"\x06resume\x18\b \x01(\bR\x06resume\x12:\n" +
+	"\aoptions\x18\t \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
 	"\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"C\n" +
 	"\x12CreateTurnResponse\x12-\n" +
-	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xd2\x05\n" +
+	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\x8e\x06\n" +
 	"\x0eRunTurnRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1d\n" +
 	"\x04text\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12?\n" +
@@ -3594,7 +3626,9 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12$\n" +
 	"\tafter_seq\x18\b \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq\x12\x16\n" +
-	"\x06resume\x18\t \x01(\bR\x06resume:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
+	"\x06resume\x18\t \x01(\bR\x06resume\x12:\n" +
+	"\aoptions\x18\n" +
+	" \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions:\xdb\x01\xbaH\xd7\x01\x1a\xd4\x01\n" +
 	"\rtext.required\x12Qtext or content is required, or resume with neither; white space alone is no text\x1apthis.resume ? this.text == '' && size(this.content) == 0 : this.text.matches('[^\\\\s]') || size(this.content) > 0\"\x8a\x01\n" +
 	"\x0fRunTurnResponse\x122\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.fairlead.session.v1.EventH\x00R\x05event\x12;\n" +
@@ -3849,14 +3883,15 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	nil,                              // 53: fairlead.session.v1.UpdateSessionRequest.LabelsEntry
 	(*Session)(nil),                  // 54: fairlead.session.v1.Session
 	(SessionState)(0),                // 55: fairlead.session.v1.SessionState
-	(*v1.Content)(nil),               // 56: fairlead.common.v1.Content
-	(*TurnLimits)(nil),               // 57: fairlead.session.v1.TurnLimits
-	(*Turn)(nil),                     // 58: fairlead.session.v1.Turn
-	(*Event)(nil),                    // 59: fairlead.session.v1.Event
-	(*Message)(nil),                  // 60: fairlead.session.v1.Message
-	(Role)(0),                        // 61: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
-	(*status.Status)(nil),            // 63: google.rpc.Status
+	(*TurnOptions)(nil),              // 56: fairlead.session.v1.TurnOptions
+	(*v1.Content)(nil),               // 57: fairlead.common.v1.Content
+	(*TurnLimits)(nil),               // 58: fairlead.session.v1.TurnLimits
+	(*Turn)(nil),                     // 59: fairlead.session.v1.Turn
+	(*Event)(nil),                    // 60: fairlead.session.v1.Event
+	(*Message)(nil),                  // 61: fairlead.session.v1.Message
+	(Role)(0),                        // 62: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 63: google.protobuf.Timestamp
+	(*status.Status)(nil),            // 64: google.rpc.Status
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
@@ -3865,93 +3900,96 @@ var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	55, // 3: fairlead.session.v1.ListSessionsRequest.state:type_name -> fairlead.session.v1.SessionState
 	54, // 4: fairlead.session.v1.ListSessionsResponse.sessions:type_name -> fairlead.session.v1.Session
 	53, // 5: fairlead.session.v1.UpdateSessionRequest.labels:type_name -> fairlead.session.v1.UpdateSessionRequest.LabelsEntry
-	54, // 6: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
-	54, // 7: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
-	56, // 8: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 9: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	57, // 10: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	14, // 11: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	58, // 12: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	56, // 13: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
-	0,  // 14: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
-	57, // 15: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
-	14, // 16: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
-	59, // 17: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 18: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
-	58, // 19: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
-	58, // 20: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
-	59, // 21: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
-	59, // 22: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 23: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
-	60, // 24: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	56, // 25: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	54, // 26: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 27: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	43, // 28: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	54, // 29: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	47, // 30: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	61, // 31: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	62, // 32: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	49, // 33: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	15, // 34: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	30, // 35: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	32, // 36: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 37: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	59, // 38: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 39: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	51, // 40: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	52, // 41: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	58, // 42: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	63, // 43: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 44: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 45: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 46: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 47: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 48: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 49: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 50: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 51: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 52: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 53: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 54: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 55: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 56: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 57: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 58: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 59: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	36, // 60: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	38, // 61: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	40, // 62: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	42, // 63: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	45, // 64: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	48, // 65: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 66: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 67: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 68: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 69: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 70: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 71: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 72: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 73: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 74: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 75: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 76: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 77: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 78: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 79: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 80: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	35, // 81: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	37, // 82: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	39, // 83: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	41, // 84: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	44, // 85: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	46, // 86: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	50, // 87: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	66, // [66:88] is the sub-list for method output_type
-	44, // [44:66] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	56, // 6: fairlead.session.v1.UpdateSessionRequest.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	54, // 7: fairlead.session.v1.UpdateSessionResponse.session:type_name -> fairlead.session.v1.Session
+	54, // 8: fairlead.session.v1.ArchiveSessionResponse.session:type_name -> fairlead.session.v1.Session
+	57, // 9: fairlead.session.v1.CreateTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 10: fairlead.session.v1.CreateTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	58, // 11: fairlead.session.v1.CreateTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 12: fairlead.session.v1.CreateTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	56, // 13: fairlead.session.v1.CreateTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	59, // 14: fairlead.session.v1.CreateTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	57, // 15: fairlead.session.v1.RunTurnRequest.content:type_name -> fairlead.common.v1.Content
+	0,  // 16: fairlead.session.v1.RunTurnRequest.on_active:type_name -> fairlead.session.v1.OnActive
+	58, // 17: fairlead.session.v1.RunTurnRequest.limits:type_name -> fairlead.session.v1.TurnLimits
+	14, // 18: fairlead.session.v1.RunTurnRequest.client_tools:type_name -> fairlead.session.v1.ClientTool
+	56, // 19: fairlead.session.v1.RunTurnRequest.options:type_name -> fairlead.session.v1.TurnOptions
+	60, // 20: fairlead.session.v1.RunTurnResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 21: fairlead.session.v1.RunTurnResponse.progress:type_name -> fairlead.session.v1.Progress
+	59, // 22: fairlead.session.v1.GetTurnResponse.turn:type_name -> fairlead.session.v1.Turn
+	59, // 23: fairlead.session.v1.ListTurnsResponse.turns:type_name -> fairlead.session.v1.Turn
+	60, // 24: fairlead.session.v1.ListEventsResponse.events:type_name -> fairlead.session.v1.Event
+	60, // 25: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 26: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
+	61, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
+	57, // 28: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	54, // 29: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 30: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	43, // 31: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	54, // 32: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	47, // 33: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	62, // 34: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	63, // 35: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	49, // 36: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 37: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 38: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	32, // 39: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 40: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	60, // 41: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 42: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	51, // 43: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	52, // 44: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	59, // 45: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	64, // 46: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 47: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 48: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 49: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 50: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 51: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 52: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 53: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 54: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 55: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 56: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 57: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 58: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 59: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 60: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 61: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 62: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	36, // 63: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	38, // 64: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	40, // 65: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	42, // 66: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	45, // 67: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	48, // 68: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 69: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 70: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 71: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 72: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 73: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 74: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 75: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 76: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 77: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 78: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 79: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 80: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 81: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 82: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 83: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	35, // 84: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	37, // 85: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	39, // 86: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	41, // 87: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	44, // 88: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	46, // 89: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	50, // 90: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	69, // [69:91] is the sub-list for method output_type
+	47, // [47:69] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }

@@ -207,14 +207,16 @@ class TurnQueued(_message.Message):
     def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ..., schedule: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
 
 class TurnStarted(_message.Message):
-    __slots__ = ("model", "limits", "trace_id")
+    __slots__ = ("model", "limits", "trace_id", "options")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     model: str
     limits: _turn_pb2.TurnLimits
     trace_id: str
-    def __init__(self, model: _Optional[str] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., trace_id: _Optional[str] = ...) -> None: ...
+    options: _session_pb2.TurnOptions
+    def __init__(self, model: _Optional[str] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., trace_id: _Optional[str] = ..., options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ...) -> None: ...
 
 class TurnWaiting(_message.Message):
     __slots__ = ("call_ids",)

@@ -27,7 +27,7 @@ SESSION_STATE_RUNNING: SessionState
 SESSION_STATE_WAITING: SessionState
 
 class Session(_message.Message):
-    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "mounts", "rewinding", "agent_version", "user", "key", "metadata_json", "archive_time", "first_message", "first_turn")
+    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "mounts", "rewinding", "agent_version", "user", "key", "metadata_json", "archive_time", "first_message", "first_turn", "turn_options")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Session(_message.Message):
     ARCHIVE_TIME_FIELD_NUMBER: _ClassVar[int]
     FIRST_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     FIRST_TURN_FIELD_NUMBER: _ClassVar[int]
+    TURN_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     name: str
     agent: str
     agent_revision: str
@@ -81,15 +82,37 @@ class Session(_message.Message):
     archive_time: _timestamp_pb2.Timestamp
     first_message: FirstMessage
     first_turn: str
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ...) -> None: ...
+    turn_options: TurnOptions
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ..., turn_options: _Optional[_Union[TurnOptions, _Mapping]] = ...) -> None: ...
+
+class TurnOptions(_message.Message):
+    __slots__ = ("model", "thinking_tokens", "context", "parameters")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    THINKING_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    thinking_tokens: int
+    context: str
+    parameters: _containers.ScalarMap[str, str]
+    def __init__(self, model: _Optional[str] = ..., thinking_tokens: _Optional[int] = ..., context: _Optional[str] = ..., parameters: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class FirstMessage(_message.Message):
-    __slots__ = ("text", "content")
+    __slots__ = ("text", "content", "options")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     text: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
-    def __init__(self, text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ...) -> None: ...
+    options: TurnOptions
+    def __init__(self, text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., options: _Optional[_Union[TurnOptions, _Mapping]] = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_tokens", "max_cost_nano_usd", "max_wall_time", "soft_percent")

@@ -104,7 +104,7 @@ class ListSessionsResponse(_message.Message):
     def __init__(self, sessions: _Optional[_Iterable[_Union[_session_pb2.Session, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class UpdateSessionRequest(_message.Message):
-    __slots__ = ("name", "title", "labels", "remove_labels", "metadata_json", "request_id")
+    __slots__ = ("name", "title", "labels", "remove_labels", "metadata_json", "turn_options", "request_id")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -117,14 +117,16 @@ class UpdateSessionRequest(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     REMOVE_LABELS_FIELD_NUMBER: _ClassVar[int]
     METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
+    TURN_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     name: str
     title: str
     labels: _containers.ScalarMap[str, str]
     remove_labels: _containers.RepeatedScalarFieldContainer[str]
     metadata_json: str
+    turn_options: _session_pb2.TurnOptions
     request_id: str
-    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., remove_labels: _Optional[_Iterable[str]] = ..., metadata_json: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., remove_labels: _Optional[_Iterable[str]] = ..., metadata_json: _Optional[str] = ..., turn_options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UpdateSessionResponse(_message.Message):
     __slots__ = ("session",)
@@ -171,7 +173,7 @@ class ClientTool(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., input_schema_json: _Optional[str] = ...) -> None: ...
 
 class CreateTurnRequest(_message.Message):
-    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "resume")
+    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "resume", "options")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -180,6 +182,7 @@ class CreateTurnRequest(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     parent: str
     text: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
@@ -188,7 +191,8 @@ class CreateTurnRequest(_message.Message):
     client_tools: _containers.RepeatedCompositeFieldContainer[ClientTool]
     request_id: str
     resume: bool
-    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
+    options: _session_pb2.TurnOptions
+    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., resume: _Optional[bool] = ..., options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ...) -> None: ...
 
 class CreateTurnResponse(_message.Message):
     __slots__ = ("turn",)
@@ -197,7 +201,7 @@ class CreateTurnResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_turn_pb2.Turn, _Mapping]] = ...) -> None: ...
 
 class RunTurnRequest(_message.Message):
-    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "after_seq", "resume")
+    __slots__ = ("parent", "text", "content", "on_active", "limits", "client_tools", "request_id", "after_seq", "resume", "options")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -207,6 +211,7 @@ class RunTurnRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_SEQ_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     parent: str
     text: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
@@ -216,7 +221,8 @@ class RunTurnRequest(_message.Message):
     request_id: str
     after_seq: int
     resume: bool
-    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., resume: _Optional[bool] = ...) -> None: ...
+    options: _session_pb2.TurnOptions
+    def __init__(self, parent: _Optional[str] = ..., text: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., on_active: _Optional[_Union[OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., client_tools: _Optional[_Iterable[_Union[ClientTool, _Mapping]]] = ..., request_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., resume: _Optional[bool] = ..., options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ...) -> None: ...
 
 class RunTurnResponse(_message.Message):
     __slots__ = ("event", "progress")

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session.proto.
  */
 export const file_fairlead_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEilAgKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAE6QOpBPQoUZmFpcmxlYWQuZGV2L1Nlc3Npb24SEnNlc3Npb25zL3tzZXNzaW9ufSoIc2Vzc2lvbnMyB3Nlc3Npb24i6gEKDEZpcnN0TWVzc2FnZRIXCgR0ZXh0GAEgASgJQgm6SAZyBCiAgEASNgoHY29udGVudBgCIAMoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5Db250ZW50Qgi6SAWSAQIQQDqIAbpIhAEagQEKDXRleHQucmVxdWlyZWQSOXRleHQgb3IgY29udGVudCBpcyByZXF1aXJlZDsgd2hpdGUgc3BhY2UgYWxvbmUgaXMgbm8gdGV4dBo1dGhpcy50ZXh0Lm1hdGNoZXMoJ1teXFxzXScpIHx8IHNpemUodGhpcy5jb250ZW50KSA+IDAipgEKBkJ1ZGdldBIbCgptYXhfdG9rZW5zGAEgASgDQge6SAQiAigAEiIKEW1heF9jb3N0X25hbm9fdXNkGAIgASgDQge6SAQiAigAEjoKDW1heF93YWxsX3RpbWUYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAEh8KDHNvZnRfcGVyY2VudBgEIAEoBUIJukgGGgQYZCgAIpsBCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSFQoNb3V0cHV0X3Rva2VucxgCIAEoAxIZChFjYWNoZV9yZWFkX3Rva2VucxgDIAEoAxIaChJjYWNoZV93cml0ZV90b2tlbnMYBCABKAMSFwoPdGhpbmtpbmdfdG9rZW5zGAUgASgDEhUKDWNvc3RfbmFub191c2QYBiABKAMqewoMU2Vzc2lvblN0YXRlEh0KGVNFU1NJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIWChJTRVNTSU9OX1NUQVRFX0lETEUQARIZChVTRVNTSU9OX1NUQVRFX1JVTk5JTkcQAhIZChVTRVNTSU9OX1NUQVRFX1dBSVRJTkcQA0JDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEizAgKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDEjYKDHR1cm5fb3B0aW9ucxgjIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATpA6kE9ChRmYWlybGVhZC5kZXYvU2Vzc2lvbhISc2Vzc2lvbnMve3Nlc3Npb259KghzZXNzaW9uczIHc2Vzc2lvbiKIAgoLVHVybk9wdGlvbnMSFwoFbW9kZWwYASABKAlCCLpIBXIDKIACEiUKD3RoaW5raW5nX3Rva2VucxgCIAEoA0IHukgEIgIoAEgAiAEBEhoKB2NvbnRleHQYAyABKAlCCbpIBnIEKICABBJWCgpwYXJhbWV0ZXJzGAQgAygLMjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuT3B0aW9ucy5QYXJhbWV0ZXJzRW50cnlCELpIDZoBChBAKgZyBCiAgAQaMQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEgoQX3RoaW5raW5nX3Rva2VucyKdAgoMRmlyc3RNZXNzYWdlEhcKBHRleHQYASABKAlCCbpIBnIEKICAQBI2Cgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRCCLpIBZIBAhBAEjEKB29wdGlvbnMYAyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5PcHRpb25zOogBukiEARqBAQoNdGV4dC5yZXF1aXJlZBI5dGV4dCBvciBjb250ZW50IGlzIHJlcXVpcmVkOyB3aGl0ZSBzcGFjZSBhbG9uZSBpcyBubyB0ZXh0GjV0aGlzLnRleHQubWF0Y2hlcygnW15cXHNdJykgfHwgc2l6ZSh0aGlzLmNvbnRlbnQpID4gMCKmAQoGQnVkZ2V0EhsKCm1heF90b2tlbnMYASABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYAiABKANCB7pIBCICKAASOgoNbWF4X3dhbGxfdGltZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASHwoMc29mdF9wZXJjZW50GAQgASgFQgm6SAYaBBhkKAAimwEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAIgASgDEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAMgASgDEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgEIAEoAxIXCg90aGlua2luZ190b2tlbnMYBSABKAMSFQoNY29zdF9uYW5vX3VzZBgGIAEoAyp7CgxTZXNzaW9uU3RhdGUSHQoZU0VTU0lPTl9TVEFURV9VTlNQRUNJRklFRBAAEhYKElNFU1NJT05fU1RBVEVfSURMRRABEhkKFVNFU1NJT05fU1RBVEVfUlVOTklORxACEhkKFVNFU1NJT05fU1RBVEVfV0FJVElORxADQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Session is one conversation with one agent, with one workspace.
@@ -197,6 +197,13 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
    * @generated from field: string first_turn = 34;
    */
   firstTurn: string;
+
+  /**
+   * What holds for turns that do not say otherwise.
+   *
+   * @generated from field: fairlead.session.v1.TurnOptions turn_options = 35;
+   */
+  turnOptions?: TurnOptions | undefined;
 };
 
 /**
@@ -205,6 +212,51 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session, 0);
+
+/**
+ * TurnOptions change what the agent does in one turn, within what the agent allows. A field
+ * that is not set takes the session's value, or else the agent's.
+ *
+ * @generated from message fairlead.session.v1.TurnOptions
+ */
+export type TurnOptions = Message<"fairlead.session.v1.TurnOptions"> & {
+  /**
+   * The model, as `provider:model`: the agent's own or one of its `models`.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * The most tokens that the model may think in a step, at most what the model's
+   * configuration has; 0: it does not think.
+   *
+   * @generated from field: optional int64 thinking_tokens = 2;
+   */
+  thinkingTokens?: bigint | undefined;
+
+  /**
+   * Text that follows the agent's prompt.
+   *
+   * @generated from field: string context = 3;
+   */
+  context: string;
+
+  /**
+   * Values for the agent's `parameters`, by name. Each one needs a value, and there are
+   * no others.
+   *
+   * @generated from field: map<string, string> parameters = 4;
+   */
+  parameters: { [key: string]: string };
+};
+
+/**
+ * Describes the message fairlead.session.v1.TurnOptions.
+ * Use `create(TurnOptionsSchema)` to create a new message.
+ */
+export const TurnOptionsSchema: GenMessage<TurnOptions> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session, 1);
 
 /**
  * FirstMessage is a message that begins a session.
@@ -225,6 +277,13 @@ export type FirstMessage = Message<"fairlead.session.v1.FirstMessage"> & {
    * @generated from field: repeated fairlead.common.v1.Content content = 2;
    */
   content: Content[];
+
+  /**
+   * Options of its turn.
+   *
+   * @generated from field: fairlead.session.v1.TurnOptions options = 3;
+   */
+  options?: TurnOptions | undefined;
 };
 
 /**
@@ -232,7 +291,7 @@ export type FirstMessage = Message<"fairlead.session.v1.FirstMessage"> & {
  * Use `create(FirstMessageSchema)` to create a new message.
  */
 export const FirstMessageSchema: GenMessage<FirstMessage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 1);
+  messageDesc(file_fairlead_session_v1_session, 2);
 
 /**
  * Budget bounds what model calls may use. A zero bounds nothing.
@@ -275,7 +334,7 @@ export type Budget = Message<"fairlead.session.v1.Budget"> & {
  * Use `create(BudgetSchema)` to create a new message.
  */
 export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 2);
+  messageDesc(file_fairlead_session_v1_session, 3);
 
 /**
  * Usage counts what model calls have used.
@@ -332,7 +391,7 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 3);
+  messageDesc(file_fairlead_session_v1_session, 4);
 
 /**
  * SessionState says what a session does.

@@ -68,7 +68,9 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 		return nil, fmt.Errorf("read session %s: %w", s.Session, err)
 	}
 	out.Name = SessionName(s.Session)
-	out.User = UserName(s.User)
+	if s.User != "" {
+		out.User = UserName(s.User)
+	}
 	out.Agent = s.Agent
 	out.AgentRevision = s.AgentRevision
 	out.CreateTime = timestamppb.New(s.CreateTime)

@@ -178,7 +178,7 @@ func (c *Compactor) RunRequested(sc state.Scope) (state.Outcome, error) {
 		s.user = cmd.User
 	}
 	s.target = modelview.Tokens(sc.View(sc.Path)) / 2
-	resolved, err := sc.Resolve(sc.Spec.Model)
+	resolved, err := sc.ResolveModel()
 	if err != nil {
 		s.cut = true
 	}

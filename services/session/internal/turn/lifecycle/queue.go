@@ -57,14 +57,14 @@ func begin(sc state.Scope, write *store.Write, t *state.Turn) {
 	t.Since = state.Now().AsTime()
 	t.Proto.State = sessionv1.TurnState_TURN_STATE_RUNNING
 	t.Proto.StartTime = state.Now()
-	if resolved, err := sc.Resolve(sc.Spec.Model); err == nil {
+	if resolved, err := sc.ResolveModel(); err == nil {
 		t.Proto.Model = resolved.Provider + ":" + resolved.Name
 	}
 	if blocks := opening(sc, t); len(blocks) > 0 {
 		sc.AddMessage(write, sc.NewMessage(sessionv1.Role_ROLE_USER, 0, blocks))
 	}
 	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: &sessionv1.Event_TurnStarted{TurnStarted: &sessionv1.TurnStarted{
-		Model: t.Proto.Model, Limits: t.Proto.Limits, TraceId: t.Proto.TraceId,
+		Model: t.Proto.Model, Limits: t.Proto.Limits, TraceId: t.Proto.TraceId, Options: t.Request.Options,
 	}}}))
 	write.Turns = append(write.Turns, t.Row())
 	write.ActiveTurn = &t.ID

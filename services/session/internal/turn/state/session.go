@@ -3,6 +3,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -225,11 +226,29 @@ func (s *Session) IsFinish(u *sessionv1.ToolUse) bool {
 	return u.Tool == verdict.Tool && s.Spec.Finishes()
 }
 
+// options returns the options of the active turn; nil without one.
+func (s *Session) options() *sessionv1.TurnOptions {
+	if s.Active == nil {
+		return nil
+	}
+	return s.Active.Request.GetOptions()
+}
+
+// ResolveModel finds the model of the active turn: its own, or else the agent's.
+func (s *Session) ResolveModel() (Resolved, error) {
+	o := s.options()
+	r, err := s.Resolve(cmp.Or(o.GetModel(), s.Spec.Model))
+	if o != nil && o.ThinkingTokens != nil {
+		r.ThinkingTokens = min(*o.ThinkingTokens, r.ThinkingTokens)
+	}
+	return r, err
+}
+
 // ModelName returns the name of the session's model, as `provider:model`.
 func (s *Session) ModelName() string {
-	r, err := s.Resolve(s.Spec.Model)
+	r, err := s.ResolveModel()
 	if err != nil {
-		return s.Spec.Model
+		return cmp.Or(s.options().GetModel(), s.Spec.Model)
 	}
 	return r.Provider + ":" + r.Name
 }
@@ -239,12 +258,13 @@ func (s *Session) View(path []*sessionv1.Message) []*sessionv1.Message {
 	return modelview.Of(path, s.ModelName())
 }
 
-// SystemPrompt returns the system prompt.
+// SystemPrompt returns the system prompt of the active turn.
 func (s *Session) SystemPrompt() string {
+	prompt := s.Spec.PromptFor(s.options())
 	if !s.Spec.Heads() {
-		return s.Spec.Prompt
+		return prompt
 	}
-	return strings.TrimSpace(s.Spec.Prompt + "\n\n" + verdict.HeaderPrompt)
+	return strings.TrimSpace(prompt + "\n\n" + verdict.HeaderPrompt)
 }
 
 // Header splits a message's text into the verdict in its header, if that is valid, and the text

@@ -37,7 +37,7 @@ func (s *Stepper) CommitResults(sc state.Scope, m *sessionv1.Message) (state.Out
 // guard ends the turn, in the write with a step's results, when a guardrail of its model strikes.
 // Half way to a guardrail, the model reads a warning beside the results.
 func guard(sc state.Scope, write store.Write) state.Outcome {
-	resolved, err := sc.Resolve(sc.Spec.Model)
+	resolved, err := sc.ResolveModel()
 	if err != nil {
 		return state.Outcome{} // without a model there is no step to guard; the next one says so
 	}

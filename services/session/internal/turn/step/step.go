@@ -46,7 +46,7 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 	if out := checkLimits(sc.Active); !out.GoesOn() {
 		return out, nil
 	}
-	resolved, err := sc.Resolve(sc.Spec.Model)
+	resolved, err := sc.ResolveModel()
 	if err != nil {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED, fmt.Sprintf("The agent's model cannot be used: %v.", err)), nil
 	}

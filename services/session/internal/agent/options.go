@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+var (
+	parameterForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,62}$`)
+	placeholder   = regexp.MustCompile(`\{\{ ?([A-Za-z_][A-Za-z0-9_-]{0,62}) ?\}\}`)
+)
+
+// checkParameters refuses a parameter that the prompt does not use. Other text in double braces is not a
+// parameter, because a prompt may speak of templates.
+func (s Spec) checkParameters() error {
+	used := map[string]bool{}
+	for _, m := range placeholder.FindAllStringSubmatch(s.Prompt, -1) {
+		used[m[1]] = true
+	}
+	for i, name := range s.Parameters {
+		switch {
+		case !parameterForm.MatchString(name):
+			return fmt.Errorf("parameters: %q is not a name of letters, digits, - and _", name)
+		case slices.Contains(s.Parameters[:i], name):
+			return fmt.Errorf("parameters: %q is named twice", name)
+		case !used[name]:
+			return fmt.Errorf("parameters: the prompt does not have {{%s}}", name)
+		}
+	}
+	return nil
+}
+
+// Options returns the options of a turn: the request's, then the session's. An option that is set nowhere
+// stays unset. The result is nil if none is set.
+func Options(request, session *sessionv1.TurnOptions) *sessionv1.TurnOptions {
+	if request == nil && session == nil {
+		return nil
+	}
+	out := &sessionv1.TurnOptions{
+		Model: cmp.Or(request.GetModel(), session.GetModel()), Context: cmp.Or(request.GetContext(), session.GetContext()),
+		ThinkingTokens: cmp.Or(thinking(request), thinking(session)), Parameters: map[string]string{},
+	}
+	maps.Copy(out.Parameters, session.GetParameters())
+	maps.Copy(out.Parameters, request.GetParameters())
+	return out
+}
+
+func thinking(o *sessionv1.TurnOptions) *int64 {
+	if o == nil {
+		return nil
+	}
+	return o.ThinkingTokens
+}
+
+// CheckOptions returns what the agent does not allow of a turn's options. whole says that nothing is missing
+// any more: the options are those of a turn, and not of a session.
+func (s Spec) CheckOptions(o *sessionv1.TurnOptions, defaultModel string, whole bool) *Fault {
+	own := cmp.Or(s.Model, defaultModel)
+	if m := o.GetModel(); m != "" && m != own && !slices.Contains(s.Models, m) {
+		return &Fault{"model", fmt.Sprintf("The agent does not allow the model %q; it allows %s.", m, strings.Join(append([]string{own}, s.Models...), ", "))}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.GetParameters())) {
+		if !slices.Contains(s.Parameters, name) {
+			return &Fault{"parameters", fmt.Sprintf("The agent has no parameter %q; it has %s.", name, cmp.Or(strings.Join(s.Parameters, ", "), "none"))}
+		}
+	}
+	for _, name := range s.Parameters {
+		if _, ok := o.GetParameters()[name]; whole && !ok {
+			return &Fault{"parameters", fmt.Sprintf("The agent's parameter %q has no value.", name)}
+		}
+	}
+	return nil
+}
+
+// PromptFor returns the prompt with a turn's parameters and context. A value is taken as it is: braces in it
+// mean nothing.
+func (s Spec) PromptFor(o *sessionv1.TurnOptions) string {
+	prompt := s.Prompt
+	if len(s.Parameters) > 0 {
+		prompt = placeholder.ReplaceAllStringFunc(prompt, func(text string) string {
+			name := placeholder.FindStringSubmatch(text)[1]
+			if value, ok := o.GetParameters()[name]; ok && slices.Contains(s.Parameters, name) {
+				return value
+			}
+			return text
+		})
+	}
+	return strings.TrimSpace(prompt + "\n\n" + o.GetContext())
+}
