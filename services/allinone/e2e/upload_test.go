@@ -81,6 +81,47 @@ func TestAFileIsUploadedOnceAndReadAnywhere(t *testing.T) {
 	}
 }
 
+// pixel is a PNG of one pixel.
+const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB\x60\x82"
+
+func TestAMessageNamesFilesInsteadOfTheirData(t *testing.T) {
+	s := start(t, options{})
+	body, kind := form(t, "dot.png", pixel)
+	image := fileOf(t, s.call(t, http.MethodPost, "/v1/files:upload", body, "Content-Type", kind))
+	session := s.session(t, "coder")
+	wants(t, s.call(t, http.MethodPut, "/v1/"+session+"/files/docs/the%20plan.md", "a plan"), http.StatusCreated, "plan")
+	message := func(kind, uri string) string {
+		return fmt.Sprintf(`{"text":"what is there","content":[{%q:{"uri":%q}}]}`, kind, uri)
+	}
+	frames := s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", message("image", "file://"+strings.TrimPrefix(image.Name, "files/")), nil)
+	last(t, frames, "COMPLETE")
+	frames = s.stream(t, http.MethodPost, "/v1/"+session+"/turns:stream", message("document", "workspace://"+strings.TrimPrefix(session, "sessions/")+"/docs/the%20plan.md"), nil)
+	last(t, frames, "COMPLETE")
+	told := s.call(t, http.MethodGet, "/v1/"+session+"/messages?pageSize=100", "").body
+	for _, want := range []string{
+		`"image":{"mediaType":"image/png","data":"` + base64.StdEncoding.EncodeToString([]byte(pixel)) + `","title":"dot.png"}`,
+		`"data":"` + base64.StdEncoding.EncodeToString([]byte("a plan")) + `","title":"the plan.md"}`,
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the conversation lacks %s", want)
+		}
+	}
+	for uri, reason := range map[string]string{
+		"file://nothing":              "FILE_NOT_FOUND",
+		"workspace://nothing/a.md":    "SESSION_NOT_FOUND",
+		"workspace://%s/none.md":      "FILE_NOT_FOUND",
+		"workspace://%s/../../x":      "PATH_ESCAPES",
+		"workspace://%s/docs":         "WRONG_FILE_TYPE",
+		"https://example.com/dot.png": "content[0].image.uri",
+	} {
+		uri = strings.Replace(uri, "%s", strings.TrimPrefix(session, "sessions/"), 1)
+		if r := s.call(t, http.MethodPost, "/v1/"+session+"/turns", message("image", uri)); r.code < 400 || r.code > 499 || !strings.Contains(r.body, reason) {
+			t.Errorf("%s: %d %s", uri, r.code, r.body)
+		}
+	}
+	wants(t, s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"content":[{"image":{"mediaType":"image/png"}}]}`), http.StatusBadRequest, "content[0].image.data")
+}
+
 // tus makes a request of the protocol of resumable uploads.
 func (s *system) tus(ctx context.Context, t *testing.T, method, path string, body io.Reader, header ...string) (*http.Response, error) {
 	t.Helper()

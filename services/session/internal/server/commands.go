@@ -52,10 +52,11 @@ func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveAppr
 
 // SubmitToolResult puts the result of a client's tool into the inbox.
 func (s *commands) SubmitToolResult(ctx context.Context, r *sessionv1.SubmitToolResultRequest) (*sessionv1.SubmitToolResultResponse, error) {
-	if err := checkContent(r.Content); err != nil {
+	var err error
+	if r.Content, err = s.content(ctx, r.Content); err != nil {
 		return nil, err
 	}
-	_, err := s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
+	_, err = s.submit(ctx, r.Parent, "SubmitToolResult", r.RequestId, r, store.Submit{
 		Command: store.Command{Kind: store.CommandToolResult, CallID: r.CallId},
 	})
 	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, result: r}); err != nil {

@@ -103,6 +103,9 @@ func (s *fileService) file(ctx context.Context, name string) (*store.FileRow, er
 	return row, nil
 }
 
+// anyType is the media type of a file without one.
+const anyType = "application/octet-stream"
+
 // CreateFile begins a file.
 func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileRequest) (*sessionv1.CreateFileResponse, error) {
 	if err := s.ready(); err != nil {
@@ -122,7 +125,7 @@ func (s *fileService) CreateFile(ctx context.Context, r *sessionv1.CreateFileReq
 	}
 	n := store.NewFile{
 		Owner: store.Owner{Tenant: p.Tenant, User: p.User}, ID: id.New(), Promised: promised, UploadTTL: s.Files.UploadTTL, Limits: s.Files.Limits,
-		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, "application/octet-stream"), Size: f.Size},
+		File: &sessionv1.File{Filename: f.Filename, MediaType: cmp.Or(f.MediaType, anyType), Size: f.Size},
 		TTL:  cmp.Or(r.GetTtl().AsDuration(), s.FileTTL), Request: keepForADay(request("CreateFile", p.User, r.RequestId, r)),
 	}
 	if n.TTL > 0 {
@@ -267,6 +270,12 @@ func (s *fileService) ListFiles(ctx context.Context, r *sessionv1.ListFilesReque
 	return resp, nil
 }
 
+func notComplete(f *sessionv1.File) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
+		fmt.Sprintf("%s is not complete: %d bytes of it have arrived. Wait until its upload has ended.", f.Name, f.Received),
+		apierr.Precondition("FILE_STATE", f.Name, "the upload has not ended"))
+}
+
 // ReadFile streams a file.
 func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerStreamingServer[sessionv1.ReadFileResponse]) error {
 	ctx := stream.Context()
@@ -275,9 +284,7 @@ func (s *fileService) ReadFile(r *sessionv1.ReadFileRequest, stream grpc.ServerS
 		return err
 	}
 	if row.File.State != sessionv1.FileState_FILE_STATE_READY {
-		return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_FILE_STATE,
-			fmt.Sprintf("%s is not complete: %d bytes of it have arrived. Wait until its upload has ended.", r.Name, row.File.Received),
-			apierr.Precondition("FILE_STATE", r.Name, "the upload has not ended"))
+		return notComplete(row.File)
 	}
 	if err := stream.Send(&sessionv1.ReadFileResponse{Kind: &sessionv1.ReadFileResponse_File{File: row.File}}); err != nil {
 		return err

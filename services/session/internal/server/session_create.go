@@ -75,10 +75,11 @@ func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agen
 	if m == nil {
 		return "", nil
 	}
-	if err := checkContent(m.Content); err != nil {
+	content, err := s.content(ctx, m.Content)
+	if err != nil {
 		return "", err
 	}
-	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: m.Content, Options: m.Options}
+	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: content, Options: m.Options}
 	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq, TurnOptions: n.TurnOptions}
 	t, submit, err := s.turns.prepare(ctx, "CreateSession", "", session, spec, r)
 	if err != nil {

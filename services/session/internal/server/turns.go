@@ -83,7 +83,8 @@ func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTu
 // acceptFrom is accept for a turn that a schedule sends, if schedule is not
 // empty.
 func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
-	if err := checkContent(r.Content); err != nil {
+	var err error
+	if r.Content, err = s.content(ctx, r.Content); err != nil {
 		return nil, err
 	}
 	k := key(ctx, r.Parent)

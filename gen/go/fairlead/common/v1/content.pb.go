@@ -179,11 +179,17 @@ type Media struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The media type (RFC 6838), such as `image/png`. Upper case, parameters after a
 	// semicolon, `image/jpg` and `image/x-png` are understood, and kept as they came.
+	// Empty beside a `uri`: that of the file.
 	MediaType string `protobuf:"bytes,1,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// The data itself, at most 3 MiB.
 	Data []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
 	// A name to show, such as a file name.
-	Title         string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// Instead of the data, where a client sends a message: `file://{file}`, a file of the
+	// user, or `workspace://{session}/{path}`, a file in a session's workspace, with the
+	// path as in a URL. It is read when the message is accepted, at most 3 MiB, and the
+	// message keeps its data.
+	Uri           string `protobuf:"bytes,4,opt,name=uri,proto3" json:"uri,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -239,6 +245,13 @@ func (x *Media) GetTitle() string {
 	return ""
 }
 
+func (x *Media) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
 var File_fairlead_common_v1_content_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_content_proto_rawDesc = "" +
@@ -250,12 +263,15 @@ const file_fairlead_common_v1_content_proto_rawDesc = "" +
 	"\bdocument\x18\x03 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\bdocumentB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"'\n" +
 	"\x04Text\x12\x1f\n" +
-	"\x04text\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\x04text\"\xb3\x01\n" +
-	"\x05Media\x12h\n" +
+	"\x04text\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\x04text\"\xcd\x03\n" +
+	"\x05Media\x12k\n" +
 	"\n" +
-	"media_type\x18\x01 \x01(\tBI\xbaHFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$R\tmediaType\x12 \n" +
-	"\x04data\x18\x02 \x01(\fB\f\xbaH\tz\a\x10\x01\x18\x80\x80\xc0\x01R\x04data\x12\x1e\n" +
-	"\x05title\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05titleBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
+	"media_type\x18\x01 \x01(\tBL\xbaHIrG2E^$|^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$R\tmediaType\x12\x1e\n" +
+	"\x04data\x18\x02 \x01(\fB\n" +
+	"\xbaH\az\x05\x18\x80\x80\xc0\x01R\x04data\x12\x1e\n" +
+	"\x05title\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05title\x12l\n" +
+	"\x03uri\x18\x04 \x01(\tBZ\xbaHWrU(\x80@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$R\x03uri:\xa8\x01\xbaH\xa4\x01\x1a\xa1\x01\n" +
+	"\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == '' ? size(this.data) > 0 && this.media_type != '' : size(this.data) == 0BAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
 
 var (
 	file_fairlead_common_v1_content_proto_rawDescOnce sync.Once

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x9d\x01\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"\x9b\x01\n\x05Media\x12]\n\nmedia_type\x18\x01 \x01(\tBI\xbaHFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$\x12\x1a\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x0c\xbaH\tz\x07\x10\x01\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x9d\x01\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"\xb0\x03\n\x05Media\x12`\n\nmedia_type\x18\x01 \x01(\tBL\xbaHIrG2E^$|^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$\x12\x18\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\n\xbaH\x07z\x05\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12g\n\x03uri\x18\x04 \x01(\tBZ\xbaHWrU(\x80@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$:\xa8\x01\xbaH\xa4\x01\x1a\xa1\x01\n\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == \'\' ? size(this.data) > 0 && this.media_type != \'\' : size(this.data) == 0BAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,15 +38,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TEXT'].fields_by_name['text']._loaded_options = None
   _globals['_TEXT'].fields_by_name['text']._serialized_options = b'\272H\010r\006\020\001(\200\200@'
   _globals['_MEDIA'].fields_by_name['media_type']._loaded_options = None
-  _globals['_MEDIA'].fields_by_name['media_type']._serialized_options = b'\272HFrD2B^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$'
+  _globals['_MEDIA'].fields_by_name['media_type']._serialized_options = b'\272HIrG2E^$|^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$'
   _globals['_MEDIA'].fields_by_name['data']._loaded_options = None
-  _globals['_MEDIA'].fields_by_name['data']._serialized_options = b'\272H\tz\007\020\001\030\200\200\300\001'
+  _globals['_MEDIA'].fields_by_name['data']._serialized_options = b'\272H\007z\005\030\200\200\300\001'
   _globals['_MEDIA'].fields_by_name['title']._loaded_options = None
   _globals['_MEDIA'].fields_by_name['title']._serialized_options = b'\272H\005r\003\030\200\002'
+  _globals['_MEDIA'].fields_by_name['uri']._loaded_options = None
+  _globals['_MEDIA'].fields_by_name['uri']._serialized_options = b'\272HWrU(\200@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$'
+  _globals['_MEDIA']._loaded_options = None
+  _globals['_MEDIA']._serialized_options = b'\272H\244\001\032\241\001\n\rdata.required\022:data with its media_type is required, or a uri and no data\032Tthis.uri == \'\' ? size(this.data) > 0 && this.media_type != \'\' : size(this.data) == 0'
   _globals['_CONTENT']._serialized_start=86
   _globals['_CONTENT']._serialized_end=243
   _globals['_TEXT']._serialized_start=245
   _globals['_TEXT']._serialized_end=278
   _globals['_MEDIA']._serialized_start=281
-  _globals['_MEDIA']._serialized_end=436
+  _globals['_MEDIA']._serialized_end=713
 # @@protoc_insertion_point(module_scope)

@@ -23,11 +23,13 @@ class Text(_message.Message):
     def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class Media(_message.Message):
-    __slots__ = ("media_type", "data", "title")
+    __slots__ = ("media_type", "data", "title", "uri")
     MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     TITLE_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
     media_type: str
     data: bytes
     title: str
-    def __init__(self, media_type: _Optional[str] = ..., data: _Optional[bytes] = ..., title: _Optional[str] = ...) -> None: ...
+    uri: str
+    def __init__(self, media_type: _Optional[str] = ..., data: _Optional[bytes] = ..., title: _Optional[str] = ..., uri: _Optional[str] = ...) -> None: ...

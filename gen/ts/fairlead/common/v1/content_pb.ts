@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/content.proto.
  */
 export const file_fairlead_common_v1_content: GenFile = /*@__PURE__*/
-  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIp0BCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIpsBCgVNZWRpYRJdCgptZWRpYV90eXBlGAEgASgJQkm6SEZyRDJCXltBLVphLXowLTktXXsxLDEwMH0vW0EtWmEtejAtOS4rXy1dezEsMTAwfShbIFx0XSo7WyAtfl17MCwyMDB9KT8kEhoKBGRhdGEYAiABKAxCDLpICXoHEAEYgIDAARIXCgV0aXRsZRgDIAEoCUIIukgFcgMYgAJCQVo/Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvY29tbW9uL3YxO2NvbW1vbnYxYgZwcm90bzM", [file_buf_validate_validate]);
+  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIp0BCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIrADCgVNZWRpYRJgCgptZWRpYV90eXBlGAEgASgJQky6SElyRzJFXiR8XltBLVphLXowLTktXXsxLDEwMH0vW0EtWmEtejAtOS4rXy1dezEsMTAwfShbIFx0XSo7WyAtfl17MCwyMDB9KT8kEhgKBGRhdGEYAiABKAxCCrpIB3oFGICAwAESFwoFdGl0bGUYAyABKAlCCLpIBXIDGIACEmcKA3VyaRgEIAEoCUJaukhXclUogEAyUF4kfF5maWxlOi8vW2EtejAtOV1bYS16MC05LV17MCw2Mn0kfF53b3Jrc3BhY2U6Ly9bYS16MC05XVthLXowLTktXXswLDYyfS9bIS1+XSskOqgBukikARqhAQoNZGF0YS5yZXF1aXJlZBI6ZGF0YSB3aXRoIGl0cyBtZWRpYV90eXBlIGlzIHJlcXVpcmVkLCBvciBhIHVyaSBhbmQgbm8gZGF0YRpUdGhpcy51cmkgPT0gJycgPyBzaXplKHRoaXMuZGF0YSkgPiAwICYmIHRoaXMubWVkaWFfdHlwZSAhPSAnJyA6IHNpemUodGhpcy5kYXRhKSA9PSAwQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * Content is one piece of what a person, a model or a tool says.
@@ -90,6 +90,7 @@ export type Media = Message<"fairlead.common.v1.Media"> & {
   /**
    * The media type (RFC 6838), such as `image/png`. Upper case, parameters after a
    * semicolon, `image/jpg` and `image/x-png` are understood, and kept as they came.
+   * Empty beside a `uri`: that of the file.
    *
    * @generated from field: string media_type = 1;
    */
@@ -108,6 +109,16 @@ export type Media = Message<"fairlead.common.v1.Media"> & {
    * @generated from field: string title = 3;
    */
   title: string;
+
+  /**
+   * Instead of the data, where a client sends a message: `file://{file}`, a file of the
+   * user, or `workspace://{session}/{path}`, a file in a session's workspace, with the
+   * path as in a URL. It is read when the message is accepted, at most 3 MiB, and the
+   * message keeps its data.
+   *
+   * @generated from field: string uri = 4;
+   */
+  uri: string;
 };
 
 /**
