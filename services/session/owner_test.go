@@ -74,4 +74,23 @@ func TestSessionsAreTheirUsers(t *testing.T) {
 	}
 }
 
+func TestADeletionIsRepeatedByItsUser(t *testing.T) {
+	f := start(t, asking)
+	ann, bob := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
+	anns := f.owned(ann, t)
+	remove := func(ctx context.Context, request string) error {
+		return second(f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: anns, RequestId: request}))
+	}
+	foreign := remove(bob, "bobs")
+	for range 2 {
+		if err := remove(ann, "anns"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := remove(bob, "bobs")
+	if apierr.Code(foreign) != codes.NotFound || foreign.Error() != missing.Error() {
+		t.Errorf("another user's session: %v; none: %v", foreign, missing)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
