@@ -159,6 +159,19 @@ var mutations = map[string]repeated{
 		s := f.session(ctx, t)
 		return &sessionv1.ArchiveSessionRequest{Name: s, RequestId: "r"}, &sessionv1.ArchiveSessionRequest{Name: s, Undo: true, RequestId: "r"}
 	},
+	"EnvironmentService.CreateEnvironment": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{}, RequestId: "r"},
+			&sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{Description: "x"}, RequestId: "r"}
+	},
+	"EnvironmentService.UpdateEnvironment": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.environment(ctx, t, "prod", &sessionv1.EnvironmentSpec{})
+		return &sessionv1.UpdateEnvironmentRequest{Name: name, Spec: &sessionv1.EnvironmentSpec{}, ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.UpdateEnvironmentRequest{Name: name, Spec: &sessionv1.EnvironmentSpec{}, ExpectedVersion: 2, RequestId: "r"}
+	},
+	"EnvironmentService.ArchiveEnvironment": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.environment(ctx, t, "prod", &sessionv1.EnvironmentSpec{})
+		return &sessionv1.ArchiveEnvironmentRequest{Name: name, RequestId: "r"}, &sessionv1.ArchiveEnvironmentRequest{Name: name, Undo: true, RequestId: "r"}
+	},
 	"AgentService.CreateAgent": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateAgentRequest{Spec: fixer(1), RequestId: "r"}, &sessionv1.CreateAgentRequest{Spec: fixer(2), RequestId: "r"}
 	},
@@ -317,6 +330,10 @@ func nameOf(m proto.Message) string {
 		return r.Key.Name
 	case *sessionv1.CreateAgentResponse:
 		return r.Agent.Name
+	case *sessionv1.CreateEnvironmentResponse:
+		return r.Environment.Name
+	case *sessionv1.UpdateEnvironmentResponse:
+		return strconv.Itoa(int(r.Environment.Version))
 	case *sessionv1.UpdateAgentResponse:
 		return strconv.Itoa(int(r.Agent.Version))
 	case *sessionv1.RollbackAgentResponse:

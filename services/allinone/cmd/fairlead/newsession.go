@@ -7,11 +7,12 @@ import (
 
 // newSession describes the session that a command creates.
 type newSession struct {
-	Agent   string            `help:"The agent of the new session, such as coder or assistant."`
-	Title   string            `help:"The title of the new session."`
-	Label   map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"A label of the new session; may be repeated."`
-	Key     string            `help:"A key of your own for the new session."`
-	Replace bool              `help:"Archive the session that has the key now."`
+	Agent       string            `help:"The agent of the new session, such as coder or assistant."`
+	Title       string            `help:"The title of the new session."`
+	Label       map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"A label of the new session; may be repeated."`
+	Key         string            `help:"A key of your own for the new session."`
+	Environment string            `help:"The environment of the new session."`
+	Replace     bool              `help:"Archive the session that has the key now."`
 }
 
 // onlyFor refuses settings of a new session beside an existing one.
@@ -21,14 +22,14 @@ func (n newSession) onlyFor(session string) error {
 		return nil
 	case n.Agent != "":
 		return usage("--agent is for new sessions; the session %s has its agent already", session)
-	case n.Title != "" || len(n.Label) > 0 || n.Key != "" || n.Replace:
-		return usage("--title, --label, --key and --replace are for new sessions; change the session %s with `fairlead sessions update`", session)
+	case n.Title != "" || n.Environment != "" || len(n.Label) > 0 || n.Key != "" || n.Replace:
+		return usage("--title, --label, --key, --environment and --replace are for new sessions; change the session %s with `fairlead sessions update`", session)
 	}
 	return nil
 }
 
 func (n newSession) request() *sessionv1.CreateSessionRequest {
 	return &sessionv1.CreateSessionRequest{
-		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key}, Replace: n.Replace, RequestId: id.New(),
+		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key, Environment: n.Environment}, Replace: n.Replace, RequestId: id.New(),
 	}
 }

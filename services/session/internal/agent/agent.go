@@ -43,6 +43,10 @@ type Spec struct {
 
 	Mounts []string `key:"mounts" json:"mounts,omitempty" help:"the mounts of the sandbox's operator that sessions request by name, besides the mounts that every session gets"`
 
+	Environment string `key:"environment" json:"environment,omitempty" help:"the environment of sessions that name none, as environments/NAME; each tenant needs one of that name"`
+	// Pinned is the environment of a session; an agent has none.
+	Pinned *Environment `key:"-" json:"pinned,omitempty"`
+
 	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions start with, within the limits of the sandbox's operator"`
 
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
@@ -197,6 +201,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
-		Models: a.Spec.Models, Parameters: a.Spec.Parameters,
+		Environment: a.Spec.Environment, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
 	}
 }

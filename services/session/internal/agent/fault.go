@@ -21,6 +21,7 @@ func (s Spec) Faults() []Fault {
 	}
 	check(s.checkVerdict())
 	check("parameters", s.checkParameters())
+	check("environment", s.checkEnvironment())
 	check("checkpoints", CheckCheckpoints(s.Checkpoints))
 	check("network", s.checkNetwork())
 	check("limits", s.Limits.check())

@@ -8,7 +8,7 @@ import (
 // FromProto returns the spec that a client sent.
 func FromProto(p *sessionv1.AgentSpec) Spec {
 	s := Spec{
-		Description: p.GetDescription(), Model: p.GetModel(), Models: p.GetModels(), Parameters: p.GetParameters(), Prompt: p.GetPrompt(), Tools: p.GetTools(), Profile: p.GetProfile(),
+		Description: p.GetDescription(), Model: p.GetModel(), Environment: p.GetEnvironment(), Models: p.GetModels(), Parameters: p.GetParameters(), Prompt: p.GetPrompt(), Tools: p.GetTools(), Profile: p.GetProfile(),
 		Greeting: p.GetGreeting(), Verdict: p.GetVerdict(), OutputSchema: config.JSON(p.GetOutputSchemaJson()), PreCompaction: p.GetPreCompaction(),
 		Limits: limitsFrom(p.GetLimits()), Mounts: p.GetMounts(),
 		MaxSteps: int(p.GetMaxSteps()), MaxWallTime: p.GetMaxWallTime().AsDuration(), MaxOutputTokens: p.GetMaxOutputTokens(),
@@ -32,7 +32,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 // ToProto returns the spec as FromProto takes it: what is not set stays so.
 func (s Spec) ToProto() *sessionv1.AgentSpec {
 	p := &sessionv1.AgentSpec{
-		Description: s.Description, Model: s.Model, Models: s.Models, Parameters: s.Parameters, Prompt: s.Prompt, Tools: s.Tools, Profile: s.Profile,
+		Description: s.Description, Model: s.Model, Environment: s.Environment, Models: s.Models, Parameters: s.Parameters, Prompt: s.Prompt, Tools: s.Tools, Profile: s.Profile,
 		Greeting: s.Greeting, Verdict: s.Verdict, OutputSchemaJson: string(s.OutputSchema), PreCompaction: s.PreCompaction,
 		Limits: s.limitsProto(), Mounts: s.Mounts,
 		MaxSteps: int32(s.MaxSteps), MaxWallTime: optionalDuration(s.MaxWallTime), MaxOutputTokens: s.MaxOutputTokens,

@@ -8,7 +8,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // maxMounts bounds the mounts of an agent. A session may name as many
@@ -43,16 +42,6 @@ func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *san
 	return &sandboxv1.EnsureWorkspaceRequest{
 		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()),
 	}
-}
-
-// Environment returns a user's environment for commands. Without variables it removes
-// the earlier ones.
-func Environment(variables []store.Variable) *sandboxv1.WorkspaceEnvironment {
-	e := &sandboxv1.WorkspaceEnvironment{Variables: map[string]string{}}
-	for _, v := range variables {
-		e.Variables[v.Name] = v.Value
-	}
-	return e
 }
 
 // workspaceMounts returns the agent's mounts and the session's, without

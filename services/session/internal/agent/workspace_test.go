@@ -52,7 +52,7 @@ func TestAnEnvironmentWithoutVariablesIsNotNone(t *testing.T) {
 		"of one variable": {[]store.Variable{{Name: "A", Value: "1"}}, map[string]string{"A": "1"}},
 		"of no variables": {},
 	} {
-		if d := cmp.Diff(&sandboxv1.WorkspaceEnvironment{Variables: x.want}, Environment(x.variables), protocmp.Transform()); d != "" {
+		if d := cmp.Diff(&sandboxv1.WorkspaceEnvironment{Variables: x.want}, Spec{}.Variables(x.variables), protocmp.Transform()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}

@@ -49,11 +49,11 @@ func agentError(err error, name, requestID string) error {
 	return storeError(err, subject{requestID: requestID})
 }
 
-// conflict returns the error for a write that did not know the newest version, which it names.
-func (a *AgentServer) conflict(ctx context.Context, name string, expected int32) error {
-	newest, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, 0)
+// versionConflict returns the error for a write that did not know the newest version, which it names.
+func versionConflict(ctx context.Context, s store.Store, name string, expected int32, failed func(err error, name, requestID string) error) error {
+	newest, err := s.GetAgent(ctx, principal.Tenant(ctx), name, 0)
 	if err != nil {
-		return agentError(err, name, "")
+		return failed(err, name, "")
 	}
 	return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_VERSION_CONFLICT,
 		fmt.Sprintf("The newest version of %s is %d, not %d. Read it, make the change again, and send it with expected_version %d.", name, newest.Version, expected, newest.Version),

@@ -79,7 +79,7 @@ func (a *AgentServer) write(ctx context.Context, agentID string, spec *sessionv1
 	w.AgentRevision = store.AgentRevision{Name: made.Name(), Revision: made.Revision, Spec: made.Spec.Marshal()}
 	answer, err := a.s.Store.WriteAgent(ctx, w)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, a.conflict(ctx, made.Name(), w.Expected)
+		return nil, versionConflict(ctx, a.s.Store, made.Name(), w.Expected, agentError)
 	}
 	if err != nil {
 		return nil, agentError(err, made.Name(), w.Request.ID)
@@ -104,6 +104,14 @@ func splitVersion(name string) (agent string, version int32, _ error) {
 // check refuses a spec that breaks a rule of configured agents. It reports every fault at once.
 func (a *AgentServer) check(ctx context.Context, made agent.Agent) error {
 	faults := append(made.Spec.Faults(), a.s.ModelFaults(made.Spec)...)
+	if name := made.Spec.Environment; name != "" {
+		_, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, 0)
+		if errors.Is(err, store.ErrNotFound) {
+			faults = append(faults, agent.Fault{Field: "environment", Text: "there is no " + name})
+		} else if err != nil {
+			return storeError(err, subject{})
+		}
+	}
 	asking, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
 	missing, err := a.s.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{

@@ -86,7 +86,7 @@ func (a *AgentServer) ListAgents(ctx context.Context, r *sessionv1.ListAgentsReq
 		if last != nil {
 			after = last.Name
 		}
-		rows, err := a.s.Store.ListAgents(ctx, tenant, after, r.ShowArchived, n)
+		rows, err := a.s.Store.ListAgents(ctx, tenant, "agents", after, r.ShowArchived, n)
 		if err != nil {
 			return nil, err
 		}

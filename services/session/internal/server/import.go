@@ -199,6 +199,10 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	if err != nil {
 		return err
 	}
+	if a, err = s.find.inEnvironment(ctx, in.Tenant, "", a); err != nil {
+		return err
+	}
+	in.Environment, in.EnvironmentVersion = a.Spec.Environment, a.Spec.EnvironmentVersion()
 	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -122,9 +123,15 @@ func (h *heavy) ListKeys(_ context.Context, p store.KeyPage) ([]*sessionv1.Key, 
 	return rows(h, p.AfterID, p.Limit, func(id string) *sessionv1.Key { return &sessionv1.Key{Name: "keys/" + id, Title: heavyText} })
 }
 
-// ListAgents lists none: the configuration's agents are heavy already.
-func (h *heavy) ListAgents(context.Context, string, string, bool, int) ([]store.AgentRow, error) {
-	return nil, nil
+// ListAgents lists no agents: the configuration's are heavy already.
+func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ bool, limit int) ([]store.AgentRow, error) {
+	if collection == "agents" {
+		return nil, nil
+	}
+	return rows(h, strings.TrimPrefix(after, "environments/e"), limit, func(id string) store.AgentRow {
+		spec, _ := json.Marshal(agent.Environment{Description: heavyText})
+		return store.AgentRow{AgentRevision: store.AgentRevision{Name: "environments/e" + id, Spec: spec}}
+	})
 }
 
 func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int32, limit int) ([]store.AgentRow, error) {
@@ -175,6 +182,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"AgentService.ListAgentVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.AgentService().ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
+	},
+	"EnvironmentService.ListEnvironments": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.EnvironmentService().ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
 	},
 	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})

@@ -30,6 +30,9 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	if err != nil {
 		return nil, err
 	}
+	if a, err = s.find.inEnvironment(ctx, k.Tenant, r.GetSession().GetEnvironment(), a); err != nil {
+		return nil, err
+	}
 	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
@@ -62,8 +65,8 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 	return store.NewSession{
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), Mounts: asked.GetMounts(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
-		TurnOptions: asked.GetTurnOptions(),
-		Messages:    greeting(k, a),
+		TurnOptions: asked.GetTurnOptions(), Environment: a.Spec.Environment, EnvironmentVersion: a.Spec.EnvironmentVersion(),
+		Messages: greeting(k, a),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},

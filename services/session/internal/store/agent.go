@@ -22,7 +22,7 @@ var (
 
 // AgentRevision is the configuration of an agent at one time.
 type AgentRevision struct {
-	Name     string // `agents/{agent}`
+	Name     string // `agents/{agent}` or `environments/{environment}`
 	Revision string
 	Spec     []byte // opaque to the store
 }
@@ -56,7 +56,7 @@ type ArchiveAgent struct {
 	Request      Request
 }
 
-// Agents stores the agents of tenants.
+// Agents stores the agents of tenants, and their environments, which are versioned alike.
 type Agents interface {
 	// PutAgentRevision stores a revision. A revision is immutable, so storing it
 	// twice changes nothing.
@@ -74,9 +74,9 @@ type Agents interface {
 	ArchiveAgent(ctx context.Context, a ArchiveAgent) (Answer, error)
 	// GetAgent reads a version of an agent; 0 means the newest. ErrNotFound.
 	GetAgent(ctx context.Context, tenant, name string, version int32) (AgentRow, error)
-	// ListAgents lists agents at their newest version behind the one named after, by
-	// name.
-	ListAgents(ctx context.Context, tenant, after string, archived bool, limit int) ([]AgentRow, error)
+	// ListAgents lists the agents or environments (collection) at their newest version
+	// behind the one named after, by name.
+	ListAgents(ctx context.Context, tenant, collection, after string, archived bool, limit int) ([]AgentRow, error)
 	// ListAgentVersions lists the versions of an agent below the number before (0: all),
 	// the newest first. An agent that does not exist has none.
 	ListAgentVersions(ctx context.Context, tenant, name string, before int32, limit int) ([]AgentRow, error)

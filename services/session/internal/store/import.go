@@ -18,6 +18,8 @@ type Import struct {
 	Mounts                      []string          // requested besides its agent's
 	MetadataJSON                string
 	TurnOptions                 *sessionv1.TurnOptions
+	Environment                 string // its name; empty: none
+	EnvironmentVersion          int32
 	Usage                       *sessionv1.Usage // use of the turns; not charged to any ledger
 	FinishedTurns               int32
 	Head                        string // id of a message of a batch; empty: none

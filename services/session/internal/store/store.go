@@ -102,6 +102,8 @@ type NewSession struct {
 	Mounts                      []string          // requested besides its agent's
 	MetadataJSON                string
 	TurnOptions                 *sessionv1.TurnOptions
+	Environment                 string // its name; empty: none
+	EnvironmentVersion          int32
 	// CallerKey is the caller's own key; empty: none. Replace archives the session that has
 	// it, and stops its turns, with the creation.
 	CallerKey string

@@ -78,6 +78,8 @@ type Agent struct {
 	Models []string `protobuf:"bytes,23,rep,name=models,proto3" json:"models,omitempty"`
 	// The names of the parameters of the agent's prompt: each turn gives them values.
 	Parameters []string `protobuf:"bytes,24,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// The environment of sessions that name none, as `environments/{environment}`.
+	Environment string `protobuf:"bytes,25,opt,name=environment,proto3" json:"environment,omitempty"`
 	// When the agent was created. Not set for an agent of the configuration file.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest version was made. Not set for an agent of the configuration file.
@@ -242,6 +244,13 @@ func (x *Agent) GetParameters() []string {
 		return x.Parameters
 	}
 	return nil
+}
+
+func (x *Agent) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
 }
 
 func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
@@ -411,7 +420,9 @@ type AgentSpec struct {
 	Models []string `protobuf:"bytes,18,rep,name=models,proto3" json:"models,omitempty"`
 	// The names of the prompt's parameters: `{{name}}` in the prompt stands for the value
 	// that each turn gives.
-	Parameters    []string `protobuf:"bytes,19,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	Parameters []string `protobuf:"bytes,19,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// The environment of sessions that name none, as `environments/{environment}`.
+	Environment   string `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +588,13 @@ func (x *AgentSpec) GetParameters() []string {
 		return x.Parameters
 	}
 	return nil
+}
+
+func (x *AgentSpec) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
 }
 
 // AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
@@ -970,7 +988,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x06\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\a\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -991,7 +1009,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\x06models\x18\x17 \x03(\tR\x06models\x12\x1e\n" +
 	"\n" +
 	"parameters\x18\x18 \x03(\tR\n" +
-	"parameters\x12;\n" +
+	"parameters\x12 \n" +
+	"\venvironment\x18\x19 \x01(\tR\venvironment\x12;\n" +
 	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1008,7 +1027,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xd9\a\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xaa\b\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1033,7 +1052,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x13 \x03(\tB\n" +
 	"\xbaH\a\x92\x01\x04\x10@\x18\x01R\n" +
-	"parameters\"3\n" +
+	"parameters\x12O\n" +
+	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\"3\n" +
 	"\x10AgentCheckpoints\x12\x1f\n" +
 	"\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\x05tools\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +

@@ -170,6 +170,8 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_SPEC ErrorReason = 104
 	// Another session of the user has the key. The error's metadata has `session`.
 	ErrorReason_ERROR_REASON_KEY_TAKEN ErrorReason = 105
+	// There is no such environment.
+	ErrorReason_ERROR_REASON_ENVIRONMENT_NOT_FOUND ErrorReason = 106
 	// There is no such tenant.
 	ErrorReason_ERROR_REASON_TENANT_NOT_FOUND ErrorReason = 120
 	// There is no such user.
@@ -276,6 +278,7 @@ var (
 		103: "ERROR_REASON_VERSION_NOT_FOUND",
 		104: "ERROR_REASON_INVALID_SPEC",
 		105: "ERROR_REASON_KEY_TAKEN",
+		106: "ERROR_REASON_ENVIRONMENT_NOT_FOUND",
 		120: "ERROR_REASON_TENANT_NOT_FOUND",
 		121: "ERROR_REASON_USER_NOT_FOUND",
 		122: "ERROR_REASON_KEY_NOT_FOUND",
@@ -363,6 +366,7 @@ var (
 		"ERROR_REASON_VERSION_NOT_FOUND":     103,
 		"ERROR_REASON_INVALID_SPEC":          104,
 		"ERROR_REASON_KEY_TAKEN":             105,
+		"ERROR_REASON_ENVIRONMENT_NOT_FOUND": 106,
 		"ERROR_REASON_TENANT_NOT_FOUND":      120,
 		"ERROR_REASON_USER_NOT_FOUND":        121,
 		"ERROR_REASON_KEY_NOT_FOUND":         122,
@@ -413,7 +417,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xef\x15\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x97\x16\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -484,7 +488,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x15ERROR_REASON_ARCHIVED\x10f\x12\"\n" +
 	"\x1eERROR_REASON_VERSION_NOT_FOUND\x10g\x12\x1d\n" +
 	"\x19ERROR_REASON_INVALID_SPEC\x10h\x12\x1a\n" +
-	"\x16ERROR_REASON_KEY_TAKEN\x10i\x12!\n" +
+	"\x16ERROR_REASON_KEY_TAKEN\x10i\x12&\n" +
+	"\"ERROR_REASON_ENVIRONMENT_NOT_FOUND\x10j\x12!\n" +
 	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10x\x12\x1f\n" +
 	"\x1bERROR_REASON_USER_NOT_FOUND\x10y\x12\x1e\n" +
 	"\x1aERROR_REASON_KEY_NOT_FOUND\x10z\x12\x1c\n" +

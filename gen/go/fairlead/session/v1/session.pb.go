@@ -145,9 +145,14 @@ type Session struct {
 	// of CreateSession has it.
 	FirstTurn string `protobuf:"bytes,34,opt,name=first_turn,json=firstTurn,proto3" json:"first_turn,omitempty"`
 	// What holds for turns that do not say otherwise.
-	TurnOptions   *TurnOptions `protobuf:"bytes,35,opt,name=turn_options,json=turnOptions,proto3" json:"turn_options,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TurnOptions *TurnOptions `protobuf:"bytes,35,opt,name=turn_options,json=turnOptions,proto3" json:"turn_options,omitempty"`
+	// The environment, as `environments/{environment}`. Empty means the agent's, if it has
+	// one.
+	Environment string `protobuf:"bytes,36,opt,name=environment,proto3" json:"environment,omitempty"`
+	// The version of the environment that the session keeps to.
+	EnvironmentVersion int32 `protobuf:"varint,37,opt,name=environment_version,json=environmentVersion,proto3" json:"environment_version,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Session) Reset() {
@@ -346,6 +351,20 @@ func (x *Session) GetTurnOptions() *TurnOptions {
 		return x.TurnOptions
 	}
 	return nil
+}
+
+func (x *Session) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *Session) GetEnvironmentVersion() int32 {
+	if x != nil {
+		return x.EnvironmentVersion
+	}
+	return 0
 }
 
 // TurnOptions change what the agent does in one turn, within what the agent allows. A field
@@ -658,8 +677,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\n" +
-	"\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xda\v\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -690,7 +708,9 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\rfirst_message\x18! \x01(\v2!.fairlead.session.v1.FirstMessageB\x03\xe0A\x04R\ffirstMessage\x12\"\n" +
 	"\n" +
 	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x12C\n" +
-	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x1a9\n" +
+	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x12U\n" +
+	"\venvironment\x18$ \x01(\tB3\xe0A\x05\xbaH-r+2)^$|^(environments/)?[a-z][a-z0-9-]{0,62}$R\venvironment\x124\n" +
+	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +

@@ -75,6 +75,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_VERSION_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_INVALID_SPEC: _ClassVar[ErrorReason]
     ERROR_REASON_KEY_TAKEN: _ClassVar[ErrorReason]
+    ERROR_REASON_ENVIRONMENT_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_TENANT_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_USER_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_KEY_NOT_FOUND: _ClassVar[ErrorReason]
@@ -160,6 +161,7 @@ ERROR_REASON_ARCHIVED: ErrorReason
 ERROR_REASON_VERSION_NOT_FOUND: ErrorReason
 ERROR_REASON_INVALID_SPEC: ErrorReason
 ERROR_REASON_KEY_TAKEN: ErrorReason
+ERROR_REASON_ENVIRONMENT_NOT_FOUND: ErrorReason
 ERROR_REASON_TENANT_NOT_FOUND: ErrorReason
 ERROR_REASON_USER_NOT_FOUND: ErrorReason
 ERROR_REASON_KEY_NOT_FOUND: ErrorReason

@@ -45,9 +45,9 @@ func (s agents) GetAgent(ctx context.Context, tenant, name string, version int32
 }
 
 // ListAgents implements store.Agents.
-func (s agents) ListAgents(ctx context.Context, tenant, after string, archived bool, limit int) ([]store.AgentRow, error) {
+func (s agents) ListAgents(ctx context.Context, tenant, collection, after string, archived bool, limit int) ([]store.AgentRow, error) {
 	return do(ctx, s.injector, ListAgents, func() ([]store.AgentRow, error) {
-		return s.inner.ListAgents(ctx, tenant, after, archived, limit)
+		return s.inner.ListAgents(ctx, tenant, collection, after, archived, limit)
 	})
 }
 

@@ -25,7 +25,7 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 		return nil, errors.New("a new session needs its first event")
 	}
 	body, err := proto.Marshal(&sessionv1.Session{
-		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, TurnOptions: s.TurnOptions, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
+		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, TurnOptions: s.TurnOptions, Environment: s.Environment, EnvironmentVersion: s.EnvironmentVersion, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)

@@ -127,12 +127,18 @@ func testAgents(t *testing.T, open func(t *testing.T) store.Store) {
 		for _, name := range []string{"c", "a", "b"} {
 			f.writeAgent(agentWrite(name, 0))
 		}
+		other := agentWrite("e", 0)
+		other.Name = "environments/a"
+		f.writeAgent(other)
+		if rows, err := f.ListAgents(f.ctx(), "acme", "environments", "", true, 0); err != nil || len(rows) != 1 || rows[0].Name != other.Name {
+			t.Errorf("the environments are %v, %v", rows, err)
+		}
 		archive := func(undo bool) {
 			_, err := f.ArchiveAgent(f.ctx(), store.ArchiveAgent{Tenant: "acme", Name: "agents/b", Undo: undo})
 			f.must(err)
 		}
 		list := func(after string, archived bool, limit int) (names []string) {
-			rows, err := f.ListAgents(f.ctx(), "acme", after, archived, limit)
+			rows, err := f.ListAgents(f.ctx(), "acme", "agents", after, archived, limit)
 			f.must(err)
 			for _, r := range rows {
 				names = append(names, r.Name[len("agents/"):])

@@ -121,12 +121,13 @@ func (t agents) GetAgent(ctx context.Context, tenant, name string, version int32
 }
 
 // ListAgents implements store.Agents.
-func (t agents) ListAgents(ctx context.Context, tenant, after string, archived bool, limit int) ([]store.AgentRow, error) {
-	query := selectAgents + " and v.version = a.version and a.name > $2"
+func (t agents) ListAgents(ctx context.Context, tenant, collection, after string, archived bool, limit int) ([]store.AgentRow, error) {
+	query := selectAgents + " and v.version = a.version and a.name > $2 and a.name >= $3 and a.name < $4"
 	if !archived {
 		query += " and a.archive_time is null"
 	}
-	all, err := sqldb.Collect(ctx, t.db.Reader(), scanAgent, query+" order by a.name limit $3", tenant, after, sqldb.Limit(limit))
+	all, err := sqldb.Collect(ctx, t.db.Reader(), scanAgent, query+" order by a.name limit $5",
+		tenant, after, collection+"/", collection+"0", sqldb.Limit(limit)) // 0 follows the slash
 	return all, t.db.Fail("list agents", err)
 }
 

@@ -11,7 +11,6 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
-	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -34,7 +33,7 @@ func (m *maker) forCommands(sc state.Scope, ref *commonv1.CallRef, warn func(err
 		if err != nil {
 			return status.Error(codes.Unavailable, "read the variables of the turn's user: "+err.Error())
 		}
-		r.Environment, r.Warm = agent.Environment(variables), sc.Spec.RunsCommands()
+		r.Environment, r.Warm = sc.Spec.Variables(variables), sc.Spec.RunsCommands()
 		return nil
 	})
 }
