@@ -74,8 +74,10 @@ func (d door) harm() int {
 		return 0
 	case name == "DeleteSession":
 		return 3
-	case name == "DeleteUser", name == "RevokeKey":
+	case name == "RevokeKey":
 		return 4
+	case name == "DeleteUser":
+		return 5
 	case strings.HasPrefix(name, "Delete"), strings.HasPrefix(name, "Remove"), strings.HasPrefix(name, "Archive"):
 		return 2
 	}
