@@ -22,8 +22,10 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/audit"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/dispatch"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
@@ -82,6 +84,7 @@ type Service struct {
 	sandbox    *remote.Sandbox
 	tools      *remote.Tools
 	keys       *apikey.Resolver
+	recorder   *audit.Recorder
 }
 
 // New opens the store and builds the service; Run starts its work.
@@ -122,7 +125,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	}
 	s := &Service{
 		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
-		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, c.Open, d.Log),
+		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, c.Open, d.Log), recorder: audit.NewRecorder(st, d.Log),
 	}
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
@@ -323,6 +326,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
+	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
 }
 
 // RegisterPeer registers the services for operators, and for services that
@@ -342,6 +346,11 @@ func (s *Service) SessionOwner(ctx context.Context, session string) (string, err
 // SessionNotFound returns the error for a session that does not exist.
 func (s *Service) SessionNotFound(session string) error { return s.server.SessionNotFound(session) }
 
+// Audit records a call in the audit log.
+func (s *Service) Audit(ctx context.Context, c rpc.AuditedCall) error {
+	return s.server.Audit(ctx, c, s.recorder)
+}
+
 // Run works on sessions until ctx ends. Then it stops the workers, writes their
 // output, and releases their leases.
 func (s *Service) Run(ctx context.Context) error {
@@ -353,6 +362,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.nodes.Run(ctx) })
 	g.Go(func() error { return s.agents.run(ctx) })
 	g.Go(func() error { return s.keys.Run(ctx) })
+	g.Go(func() error { return s.recorder.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
 		return s.dispatcher.Run(ctx)

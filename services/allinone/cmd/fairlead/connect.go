@@ -40,6 +40,7 @@ type backend struct {
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
 	people    sessionv1.IdentityServiceClient
+	audit     sessionv1.AuditServiceClient
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
 	address   string // for people; empty for a server in this process
@@ -52,7 +53,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
-		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
+		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 	}
 }
 

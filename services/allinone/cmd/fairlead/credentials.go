@@ -14,7 +14,7 @@ import (
 )
 
 // apiKeyVariable has a key that wins over the file.
-const apiKeyVariable = "FAIRLEAD_API_KEY"
+const apiKeyVariable = "FAIRLEAD_API_KEY" //nolint:gosec // the name of a variable
 
 // credential is what the command line sends to one server.
 type credential struct {

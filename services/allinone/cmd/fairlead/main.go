@@ -57,6 +57,7 @@ type commands struct {
 	Whoami      whoamiCommand      `cmd:"" help:"Show who you are for a server, and what you may do."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke keys."`
 	Users       usersCommand       `cmd:"" help:"Make, list, change and delete users."`
+	Audit       auditCommand       `cmd:"" help:"Export and verify the log of all changes."`
 	Nodes       nodesCommand       `cmd:"" help:"List sandbox nodes and drain them."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -122,6 +122,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterIdentityServiceHandlerClient(ctx, a.mux, sessionv1.NewIdentityServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the identity service: %w", err)
 	}
+	if err := sessionv1.RegisterAuditServiceHandlerClient(ctx, a.mux, sessionv1.NewAuditServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the audit service: %w", err)
+	}
 	if err := toolsv1.RegisterToolServiceHandlerClient(ctx, a.mux, toolsv1.NewToolServiceClient(keyed{d.Tools})); err != nil {
 		return nil, fmt.Errorf("register the tool service: %w", err)
 	}

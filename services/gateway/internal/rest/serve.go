@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 type routeKey struct{}
@@ -40,6 +41,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		// the whole body set a new deadline; for the next request the server does.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
 	}
+	r = r.WithContext(rpc.WithClient(r.Context(), r.RemoteAddr))
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
 		a.refuse(w, r, err)
 		return

@@ -65,6 +65,7 @@ var files = []protoreflect.FileDescriptor{
 	sessionv1.File_fairlead_session_v1_session_file_service_proto,
 	sessionv1.File_fairlead_session_v1_user_service_proto,
 	sessionv1.File_fairlead_session_v1_identity_service_proto,
+	sessionv1.File_fairlead_session_v1_audit_service_proto,
 	toolsv1.File_fairlead_tools_v1_tool_service_proto,
 	toolsv1.File_fairlead_tools_v1_operation_service_proto,
 }

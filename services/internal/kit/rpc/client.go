@@ -74,7 +74,7 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 	}
 	unary, streams := []grpc.UnaryClientInterceptor{deadline(DefaultTimeout)}, []grpc.StreamClientInterceptor{}
 	if c.keys != nil {
-		unary, streams = append(unary, c.keys.UnaryClient(c.fallback)), append(streams, c.keys.StreamClient(c.fallback))
+		unary, streams = append(unary, c.keys.UnaryClient(c.fallback), passClientUnary), append(streams, c.keys.StreamClient(c.fallback), passClientStream)
 	}
 	return grpc.NewClient(target, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

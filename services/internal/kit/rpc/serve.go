@@ -178,7 +178,7 @@ func (s *serving) serveGRPC() {
 }
 
 func (s *serving) newGRPC(f face, streams scope) *grpc.Server {
-	srv := newServer(f, s.log, streams, gateOf(s.components))
+	srv := newServer(f, s.log, streams, gateOf(s.components), auditing{auditorOf(s.components), f.name == "peer"})
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.grpc = append(s.grpc, srv)

@@ -35,7 +35,7 @@ const (
 // services, serves and stops it; programs use Serve instead. Components that know the owners of sessions are
 // asked for them.
 func NewPeerServer(log *slog.Logger, keys *internaltoken.Keys, components ...Component) *grpc.Server {
-	return newServer(peerFace(keys), log, context.Background(), gateOf(components))
+	return newServer(peerFace(keys), log, context.Background(), gateOf(components), auditing{auditorOf(components), true})
 }
 
 // face is one of the faces of a service: how it knows its callers.
@@ -67,7 +67,7 @@ func gateOf(components []Component) *access.Gate {
 // newServer makes the server of a face. The contexts of its streams end with draining.
 //
 //nolint:revive // draining is not the context of this call
-func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate) *grpc.Server {
+func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate, audit auditing) *grpc.Server {
 	v := newValidator()
 	//nolint:contextcheck // the handlers' contexts are grpc-go's
 	return grpc.NewServer(
@@ -76,10 +76,10 @@ func newServer(f face, log *slog.Logger, draining context.Context, gate *access.
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
 		grpc.ChainUnaryInterceptor(
 			recoverUnary(log), logUnary(log, f.name), apierr.UnaryServer(log),
-			f.unary, noteUnary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
+			f.unary, noteUnary, audit.unary, gate.UnaryCaller, requestIDUnary, v.unary, gate.UnaryRequest),
 		grpc.ChainStreamInterceptor(
 			recoverStream(log), logStream(log, f.name), apierr.StreamServer(log), drainStream(draining),
-			f.stream, noteStream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
+			f.stream, noteStream, audit.stream, gate.StreamCaller, requestIDStream, v.stream, gate.StreamRequest),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxConcurrentStreams(f.streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),

@@ -146,6 +146,13 @@ func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int3
 	})
 }
 
+func (h *heavy) ListAudit(_ context.Context, p store.AuditPage) ([]*sessionv1.AuditEntry, error) {
+	return rows(h, strconv.FormatInt(p.AfterSeq, 10), p.Limit, func(id string) *sessionv1.AuditEntry {
+		n, _ := strconv.ParseInt(id, 10, 64)
+		return &sessionv1.AuditEntry{Seq: n, Resource: heavyText}
+	})
+}
+
 // heavyAgents are as many agents, each of that size.
 func heavyAgents(t *testing.T) *agent.Set {
 	t.Helper()
@@ -194,6 +201,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
+	},
+	"AuditService.ListAuditEntries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.AuditService().ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
 	},
 	"IdentityService.ListTenants": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.IdentityService().ListTenants(ctx, &sessionv1.ListTenantsRequest{PageSize: size, PageToken: token})

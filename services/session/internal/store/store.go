@@ -239,6 +239,7 @@ type Store interface {
 	Variables
 	Identities
 	Files
+	Audit
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,

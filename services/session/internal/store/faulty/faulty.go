@@ -69,6 +69,7 @@ var Err = fmt.Errorf("injected: %w", store.ErrUnavailable)
 // concurrently.
 type Store struct {
 	*injector
+	audits
 	agents
 	checkpoints
 	files
@@ -95,6 +96,7 @@ type injector struct {
 
 // Subjects of a store.
 type (
+	audits      struct{ *injector }
 	agents      struct{ *injector }
 	checkpoints struct{ *injector }
 	files       struct{ *injector }
@@ -120,7 +122,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, audits{i}, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"variables", testVariables},
 		{"identities", testIdentities},
 		{"files", testFiles},
+		{"audit", testAudit},
 		{"wakes", testWakes},
 		{"concurrency", testConcurrency},
 	} {

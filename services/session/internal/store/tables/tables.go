@@ -46,6 +46,7 @@ type Rows struct {
 
 // Tables are the methods of a store.Store that both databases share.
 type Tables struct {
+	audits
 	agents
 	checkpoints
 	files
@@ -65,7 +66,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
+		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }

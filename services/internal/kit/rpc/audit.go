@@ -1,0 +1,167 @@
+package rpc
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+)
+
+// Auditor may be implemented by a Component. It is told of each call whose caller is known, also of calls that
+// the access rules refuse. An error replaces the call's answer.
+type Auditor interface {
+	Audit(ctx context.Context, c AuditedCall) error
+}
+
+// AuditedCall is a call that has ended. A stream counts as ended with its first answer.
+type AuditedCall struct {
+	Method   string // as /package.Service/Method
+	Request  any    // of a stream: the first message
+	Response any    // nil after an error
+	Client   string // the address of the caller's own host, as far as it is known
+	Err      error
+}
+
+// auditorOf returns the component that keeps the audit log, or nil.
+func auditorOf(components []Component) Auditor {
+	for _, c := range components {
+		if a, ok := c.(Auditor); ok {
+			return a
+		}
+	}
+	return nil
+}
+
+// clientKey is the metadata in which a gateway passes its client's address on to peers.
+const clientKey = "fairlead-client"
+
+type clientAddress struct{}
+
+// WithClient returns a context whose calls to peers carry the address of a client.
+func WithClient(ctx context.Context, address string) context.Context {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	return context.WithValue(ctx, clientAddress{}, address)
+}
+
+// passClient sends the client's address of the context, and no other.
+func passClient(ctx context.Context) context.Context {
+	md, ok := metadata.FromOutgoingContext(ctx)
+	address, known := ctx.Value(clientAddress{}).(string)
+	if !known && len(md.Get(clientKey)) == 0 {
+		return ctx
+	}
+	if !ok {
+		md = metadata.MD{}
+	}
+	md = md.Copy()
+	delete(md, clientKey)
+	if known {
+		md.Set(clientKey, address)
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+func passClientUnary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return next(passClient(ctx), method, req, reply, cc, opts...)
+}
+
+func passClientStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return next(passClient(ctx), desc, cc, method, opts...)
+}
+
+// auditing tells an auditor of the calls on a face, and gives their contexts the client's address.
+type auditing struct {
+	to    Auditor
+	peers bool // callers are peers, which pass their client's address on
+}
+
+// client returns the address of a call's client.
+func (a auditing) client(ctx context.Context) string {
+	if passed := metadata.ValueFromIncomingContext(ctx, clientKey); a.peers && len(passed) == 1 {
+		return passed[0]
+	}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	if host, _, err := net.SplitHostPort(p.Addr.String()); err == nil {
+		return host
+	}
+	return p.Addr.String()
+}
+
+func (a auditing) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	client := a.client(ctx)
+	ctx = WithClient(ctx, client)
+	resp, err := next(ctx, req)
+	if a.to == nil {
+		return resp, err
+	}
+	call := AuditedCall{Method: info.FullMethod, Request: req, Client: client, Err: err}
+	if err == nil {
+		call.Response = resp
+	}
+	if failed := a.to.Audit(ctx, call); failed != nil && err == nil {
+		return nil, failed
+	}
+	return resp, err
+}
+
+func (a auditing) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	client := a.client(ss.Context())
+	ss = contextStream{ss, WithClient(ss.Context(), client)}
+	if a.to == nil {
+		return next(srv, ss)
+	}
+	s := &auditedStream{ServerStream: ss, to: a.to, call: AuditedCall{Method: info.FullMethod, Client: client}}
+	err := next(srv, s)
+	return s.end(err, nil)
+}
+
+// auditedStream tells of a stream once: at its first answer or at its end.
+type auditedStream struct {
+	grpc.ServerStream
+	to Auditor
+
+	mu   sync.Mutex
+	call AuditedCall
+	told bool
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *auditedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.call.Request == nil {
+		s.call.Request = m
+	}
+	return err
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s *auditedStream) SendMsg(m any) error {
+	if err := s.end(nil, m); err != nil {
+		return err
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+func (s *auditedStream) end(err error, answer any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told {
+		return err
+	}
+	s.told = true
+	s.call.Err, s.call.Response = err, answer
+	if failed := s.to.Audit(s.Context(), s.call); failed != nil && err == nil {
+		return failed
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/audit"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// auditWait is how long a change waits until its entry is written.
+const auditWait = 5 * time.Second
+
+// Audit records a call. A change that must be recorded before its answer, and is not in time, answers
+// UNAVAILABLE; repeated with its request id it changes nothing more and is recorded.
+func (s *Server) Audit(ctx context.Context, c rpc.AuditedCall, to *audit.Recorder) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
+	defer cancel()
+	err := to.Call(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fail(codes.Unavailable, sessionv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+			"The change is made, and the audit log cannot be written. Repeat the request with the same request id: nothing is done twice.", apierr.RetryAfter(time.Second))
+	}
+	return err
+}
+
+// AuditServer implements AuditService.
+type AuditServer struct {
+	sessionv1.UnimplementedAuditServiceServer
+	s *Server
+}
+
+// AuditService returns the server of AuditService.
+func (s *Server) AuditService() *AuditServer { return &AuditServer{s: s} }
+
+// ListAuditEntries lists a page of entries.
+func (x *AuditServer) ListAuditEntries(ctx context.Context, r *sessionv1.ListAuditEntriesRequest) (*sessionv1.ListAuditEntriesResponse, error) {
+	q := store.AuditPage{Tenant: caller(ctx).Tenant, Method: r.Method, Resource: r.Resource, Start: since(r.StartTime), End: since(r.EndTime)}
+	if r.User != "" {
+		q.User = userOf(ctx, r.User).User
+	}
+	scope := strings.Join([]string{"ListAuditEntries", q.Tenant, q.User, q.Method, q.Resource, q.Start.String(), q.End.String()}, "\x00")
+	var after string
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+		q.AfterSeq, _ = strconv.ParseInt(after, 10, 64) // it is from a token of ours
+	}
+	all, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.AuditEntry, n int) ([]*sessionv1.AuditEntry, error) {
+		if last != nil {
+			q.AfterSeq = last.Seq
+		}
+		q.Limit = n
+		return x.s.Store.ListAudit(ctx, q)
+	})
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	resp := &sessionv1.ListAuditEntriesResponse{Entries: all}
+	if more {
+		resp.NextPageToken = page.Encode(scope, strconv.FormatInt(all[len(all)-1].Seq, 10))
+	}
+	return resp, nil
+}
+
+// since returns a time of a request; zero if it is not set.
+func since(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
