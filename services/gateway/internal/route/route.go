@@ -9,9 +9,12 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/access"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // Route is one method on one path.
@@ -52,40 +55,46 @@ func (r *Route) Stream() bool { return r.stream }
 // Table has all routes. It does not change after New.
 type Table struct{ routes []*Route }
 
-// files are the protos of the public services.
-var files = []protoreflect.FileDescriptor{
-	sessionv1.File_fairlead_session_v1_session_service_proto,
-	sessionv1.File_fairlead_session_v1_agent_service_proto,
-	sessionv1.File_fairlead_session_v1_budget_service_proto,
-	sessionv1.File_fairlead_session_v1_schedule_service_proto,
-	sessionv1.File_fairlead_session_v1_webhook_service_proto,
-	sessionv1.File_fairlead_session_v1_checkpoint_service_proto,
-	sessionv1.File_fairlead_session_v1_repository_service_proto,
-	sessionv1.File_fairlead_session_v1_file_service_proto,
-	sessionv1.File_fairlead_session_v1_session_file_service_proto,
-	sessionv1.File_fairlead_session_v1_user_service_proto,
-	sessionv1.File_fairlead_session_v1_identity_service_proto,
-	sessionv1.File_fairlead_session_v1_audit_service_proto,
-	toolsv1.File_fairlead_tools_v1_tool_service_proto,
-	toolsv1.File_fairlead_tools_v1_operation_service_proto,
+// packages are the packages of the protos that have public services.
+var packages = []protoreflect.FullName{
+	sessionv1.File_fairlead_session_v1_session_service_proto.Package(),
+	toolsv1.File_fairlead_tools_v1_tool_service_proto.Package(),
 }
 
-// Services returns the public services.
-func Services() []protoreflect.ServiceDescriptor {
-	all := make([]protoreflect.ServiceDescriptor, len(files))
-	for i, f := range files {
-		all[i] = f.Services().Get(0)
+// Services returns the public services: those with an RPC that a client may call.
+func Services() (all []protoreflect.ServiceDescriptor) {
+	for _, p := range packages {
+		protoregistry.GlobalFiles.RangeFilesByPackage(p, func(f protoreflect.FileDescriptor) bool {
+			for i := range f.Services().Len() {
+				if s := f.Services().Get(i); public(s) {
+					all = append(all, s)
+				}
+			}
+			return true
+		})
 	}
+	slices.SortFunc(all, func(a, b protoreflect.ServiceDescriptor) int {
+		return strings.Compare(string(a.FullName()), string(b.FullName()))
+	})
 	return all
+}
+
+func public(s protoreflect.ServiceDescriptor) bool {
+	for i := range s.Methods().Len() {
+		rule, err := access.Of("/" + string(s.FullName()) + "/" + string(s.Methods().Get(i).Name()))
+		if err == nil && rule.Role < principal.RoleService {
+			return true
+		}
+	}
+	return false
 }
 
 // New reads the HTTP mapping of the public services.
 func New() (*Table, error) {
 	t := &Table{}
-	for _, f := range files {
-		methods := f.Services().Get(0).Methods()
-		for i := range methods.Len() {
-			r, err := newRoute(methods.Get(i))
+	for _, s := range Services() {
+		for i := range s.Methods().Len() {
+			r, err := newRoute(s.Methods().Get(i))
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +106,7 @@ func New() (*Table, error) {
 	return t, nil
 }
 
-// Routes returns the table's routes in the order of the proto.
+// Routes returns the table's routes by service, and then in the order of the proto.
 func (t *Table) Routes() []*Route { return slices.Clone(t.routes) }
 
 // Match returns the routes at a path, one for each method. A path with a verb (`:interrupt`) never matches a
