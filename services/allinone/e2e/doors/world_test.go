@@ -160,6 +160,8 @@ func (w *world) share(t *testing.T) {
 	spec := `{"description":"` + w.word(&w.shared) + `","prompt":"` + w.word(&w.shared) + `","profile":"full","tools":["Write"]}`
 	w.names["agents/*"] = field(t, w.do(t, "acme", "POST", "/v1/agents?agent_id=secretary", spec), "name")
 	w.names["agents/*/versions/*"] = w.names["agents/*"] + "/versions/1"
+	environment := w.do(t, "acme", "POST", "/v1/environments?environment_id=office", `{"description":"`+w.word(&w.shared)+`"}`)
+	w.names["environments/*"] = field(t, environment, "name")
 	w.names["tools/*"] = "tools/Write"
 }
 
