@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -11,7 +12,9 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 )
 
@@ -98,7 +101,31 @@ func (s *repositoryService) add(ctx context.Context, r *sessionv1.AddRepositoryR
 	if err != nil {
 		return nil, forward(err, r.Parent, r.RequestId)
 	}
+	if err := s.keepPush(ctx, r.Parent, made.GetDirectory(), &sessionv1.PushedRepository{Url: r.Url, Branch: branch}, r.Push == agent.PushTurnEnd); err != nil {
+		return nil, err
+	}
 	return &sessionv1.AddRepositoryResponse{Repository: repositoryProto(r.Parent, made)}, nil
+}
+
+// keepPush stores whether a session's repository is pushed at the end of turns. It changes nothing if that is
+// known, so that repeated requests may repeat it.
+func (s *repositoryService) keepPush(ctx context.Context, session, directory string, p *sessionv1.PushedRepository, pushed bool) error {
+	now, err := s.exists(ctx, session)
+	if err != nil {
+		return err
+	}
+	known := slices.ContainsFunc(now.PushedRepositories, func(x *sessionv1.PushedRepository) bool { return x.Directory == directory })
+	if !pushed && !known {
+		return nil
+	}
+	_, err = s.Store.UpdateSession(ctx, store.UpdateSession{Key: key(ctx, session), Change: func(b *sessionv1.Session) error {
+		b.PushedRepositories = slices.DeleteFunc(b.PushedRepositories, func(x *sessionv1.PushedRepository) bool { return x.Directory == directory })
+		if pushed {
+			b.PushedRepositories = append(b.PushedRepositories, &sessionv1.PushedRepository{Directory: directory, Url: p.Url, Branch: p.Branch})
+		}
+		return nil
+	}})
+	return storeError(err, subject{session: session})
 }
 
 // branch returns the branch of the request, or the session's own branch.
@@ -107,6 +134,8 @@ func (s *repositoryService) branch(r *sessionv1.AddRepositoryRequest) (string, e
 		return apierr.New(codes.InvalidArgument, domain, apierr.ReasonInvalidRequest, field+": "+text, apierr.Field(field, text))
 	}
 	switch {
+	case r.Url == "" && r.Push == agent.PushTurnEnd:
+		return "", wrong("push", "only a clone of a url can be pushed at the end of turns")
 	case r.Url == "" && r.RepositoryId == "":
 		return "", wrong("repository_id", "a new repository needs one; a clone needs a url")
 	case r.SessionBranch && r.Branch != "":
@@ -160,6 +189,9 @@ func (s *repositoryService) remove(ctx context.Context, r *sessionv1.RemoveRepos
 	}
 	if err := s.Sandbox.RemoveRepository(ctx, call, directory); err != nil {
 		return nil, forward(lost(err, place, name), name, r.RequestId)
+	}
+	if err := s.keepPush(ctx, name, directory, nil, false); err != nil {
+		return nil, err
 	}
 	return &sessionv1.RemoveRepositoryResponse{}, nil
 }

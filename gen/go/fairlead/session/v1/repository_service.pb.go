@@ -211,7 +211,10 @@ type AddRepositoryRequest struct {
 	// `session.repository-branch` says; then `branch` is empty.
 	SessionBranch bool `protobuf:"varint,7,opt,name=session_branch,json=sessionBranch,proto3" json:"session_branch,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// `turn_end`: at the end of each turn the branch is pushed to `url`, never by force;
+	// empty or `never`. The session has the list in `pushed_repositories`.
+	Push          string `protobuf:"bytes,9,opt,name=push,proto3" json:"push,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -298,6 +301,13 @@ func (x *AddRepositoryRequest) GetSessionBranch() bool {
 func (x *AddRepositoryRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AddRepositoryRequest) GetPush() string {
+	if x != nil {
+		return x.Push
 	}
 	return ""
 }
@@ -814,7 +824,7 @@ const file_fairlead_session_v1_repository_service_proto_rawDesc = "" +
 	"\x17ListRepositoriesRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\"_\n" +
 	"\x18ListRepositoriesResponse\x12C\n" +
-	"\frepositories\x18\x01 \x03(\v2\x1f.fairlead.session.v1.RepositoryR\frepositories\"\x81\x03\n" +
+	"\frepositories\x18\x01 \x03(\v2\x1f.fairlead.session.v1.RepositoryR\frepositories\"\xaf\x03\n" +
 	"\x14AddRepositoryRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12P\n" +
 	"\rrepository_id\x18\x02 \x01(\tB+\xbaH(r&2$^$|^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$R\frepositoryId\x12\x1a\n" +
@@ -824,7 +834,8 @@ const file_fairlead_session_v1_repository_service_proto_rawDesc = "" +
 	"\x06branch\x18\x06 \x01(\tB\b\xbaH\x05r\x03(\xfa\x01R\x06branch\x12%\n" +
 	"\x0esession_branch\x18\a \x01(\bR\rsessionBranch\x124\n" +
 	"\n" +
-	"request_id\x18\b \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"X\n" +
+	"request_id\x18\b \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12,\n" +
+	"\x04push\x18\t \x01(\tB\x18\xbaH\x15r\x13R\x00R\x05neverR\bturn_endR\x04push\"X\n" +
 	"\x15AddRepositoryResponse\x12?\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\v2\x1f.fairlead.session.v1.RepositoryR\n" +

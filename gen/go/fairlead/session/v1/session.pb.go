@@ -151,6 +151,9 @@ type Session struct {
 	Environment string `protobuf:"bytes,36,opt,name=environment,proto3" json:"environment,omitempty"`
 	// The version of the environment that the session keeps to.
 	EnvironmentVersion int32 `protobuf:"varint,37,opt,name=environment_version,json=environmentVersion,proto3" json:"environment_version,omitempty"`
+	// The repositories that were added with `push: turn_end`. Their agent's are not among
+	// them.
+	PushedRepositories []*PushedRepository `protobuf:"bytes,38,rep,name=pushed_repositories,json=pushedRepositories,proto3" json:"pushed_repositories,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -367,6 +370,78 @@ func (x *Session) GetEnvironmentVersion() int32 {
 	return 0
 }
 
+func (x *Session) GetPushedRepositories() []*PushedRepository {
+	if x != nil {
+		return x.PushedRepositories
+	}
+	return nil
+}
+
+// PushedRepository is a repository that was added to a session, and whose branch is pushed
+// at the end of each turn.
+type PushedRepository struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The directory below `repos/` in the workspace.
+	Directory string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	// The remote.
+	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	// The branch; empty: the current branch of the repository.
+	Branch        string `protobuf:"bytes,3,opt,name=branch,proto3" json:"branch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushedRepository) Reset() {
+	*x = PushedRepository{}
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushedRepository) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushedRepository) ProtoMessage() {}
+
+func (x *PushedRepository) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushedRepository.ProtoReflect.Descriptor instead.
+func (*PushedRepository) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PushedRepository) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *PushedRepository) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PushedRepository) GetBranch() string {
+	if x != nil {
+		return x.Branch
+	}
+	return ""
+}
+
 // TurnOptions change what the agent does in one turn, within what the agent allows. A field
 // that is not set takes the session's value, or else the agent's.
 type TurnOptions struct {
@@ -387,7 +462,7 @@ type TurnOptions struct {
 
 func (x *TurnOptions) Reset() {
 	*x = TurnOptions{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +474,7 @@ func (x *TurnOptions) String() string {
 func (*TurnOptions) ProtoMessage() {}
 
 func (x *TurnOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +487,7 @@ func (x *TurnOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
 func (*TurnOptions) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *TurnOptions) GetModel() string {
@@ -458,7 +533,7 @@ type FirstMessage struct {
 
 func (x *FirstMessage) Reset() {
 	*x = FirstMessage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +545,7 @@ func (x *FirstMessage) String() string {
 func (*FirstMessage) ProtoMessage() {}
 
 func (x *FirstMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +558,7 @@ func (x *FirstMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FirstMessage.ProtoReflect.Descriptor instead.
 func (*FirstMessage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FirstMessage) GetText() string {
@@ -525,7 +600,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +612,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +625,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Budget) GetMaxTokens() int64 {
@@ -603,7 +678,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +690,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +703,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -677,7 +752,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xda\v\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb7\f\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -710,11 +785,16 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"first_turn\x18\" \x01(\tB\x03\xe0A\x03R\tfirstTurn\x12C\n" +
 	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x12U\n" +
 	"\venvironment\x18$ \x01(\tB3\xe0A\x05\xbaH-r+2)^$|^(environments/)?[a-z][a-z0-9-]{0,62}$R\venvironment\x124\n" +
-	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x1a9\n" +
+	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12[\n" +
+	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\xc0\x02\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"Z\n" +
+	"\x10PushedRepository\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
+	"\x06branch\x18\x03 \x01(\tR\x06branch\"\xc0\x02\n" +
 	"\vTurnOptions\x12\x1e\n" +
 	"\x05model\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x125\n" +
 	"\x0fthinking_tokens\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00H\x00R\x0ethinkingTokens\x88\x01\x01\x12#\n" +
@@ -764,38 +844,40 @@ func file_fairlead_session_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_fairlead_session_v1_session_proto_goTypes = []any{
 	(SessionState)(0),             // 0: fairlead.session.v1.SessionState
 	(*Session)(nil),               // 1: fairlead.session.v1.Session
-	(*TurnOptions)(nil),           // 2: fairlead.session.v1.TurnOptions
-	(*FirstMessage)(nil),          // 3: fairlead.session.v1.FirstMessage
-	(*Budget)(nil),                // 4: fairlead.session.v1.Budget
-	(*Usage)(nil),                 // 5: fairlead.session.v1.Usage
-	nil,                           // 6: fairlead.session.v1.Session.LabelsEntry
-	nil,                           // 7: fairlead.session.v1.TurnOptions.ParametersEntry
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*v1.Content)(nil),            // 9: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*PushedRepository)(nil),      // 2: fairlead.session.v1.PushedRepository
+	(*TurnOptions)(nil),           // 3: fairlead.session.v1.TurnOptions
+	(*FirstMessage)(nil),          // 4: fairlead.session.v1.FirstMessage
+	(*Budget)(nil),                // 5: fairlead.session.v1.Budget
+	(*Usage)(nil),                 // 6: fairlead.session.v1.Usage
+	nil,                           // 7: fairlead.session.v1.Session.LabelsEntry
+	nil,                           // 8: fairlead.session.v1.TurnOptions.ParametersEntry
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*v1.Content)(nil),            // 10: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
-	6,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
-	8,  // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	5,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
-	4,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
-	8,  // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
-	3,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
-	2,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
-	7,  // 8: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	9,  // 9: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	2,  // 10: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	10, // 11: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	7,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
+	9,  // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	6,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
+	5,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
+	9,  // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
+	4,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
+	3,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	2,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
+	8,  // 9: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	10, // 10: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	3,  // 11: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	11, // 12: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }
@@ -803,14 +885,14 @@ func file_fairlead_session_v1_session_proto_init() {
 	if File_fairlead_session_v1_session_proto != nil {
 		return
 	}
-	file_fairlead_session_v1_session_proto_msgTypes[1].OneofWrappers = []any{}
+	file_fairlead_session_v1_session_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_proto_rawDesc), len(file_fairlead_session_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -36,7 +36,7 @@ class ListRepositoriesResponse(_message.Message):
     def __init__(self, repositories: _Optional[_Iterable[_Union[Repository, _Mapping]]] = ...) -> None: ...
 
 class AddRepositoryRequest(_message.Message):
-    __slots__ = ("parent", "repository_id", "url", "ref", "depth", "branch", "session_branch", "request_id")
+    __slots__ = ("parent", "repository_id", "url", "ref", "depth", "branch", "session_branch", "request_id", "push")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_ID_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class AddRepositoryRequest(_message.Message):
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     SESSION_BRANCH_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PUSH_FIELD_NUMBER: _ClassVar[int]
     parent: str
     repository_id: str
     url: str
@@ -53,7 +54,8 @@ class AddRepositoryRequest(_message.Message):
     branch: str
     session_branch: bool
     request_id: str
-    def __init__(self, parent: _Optional[str] = ..., repository_id: _Optional[str] = ..., url: _Optional[str] = ..., ref: _Optional[str] = ..., depth: _Optional[int] = ..., branch: _Optional[str] = ..., session_branch: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    push: str
+    def __init__(self, parent: _Optional[str] = ..., repository_id: _Optional[str] = ..., url: _Optional[str] = ..., ref: _Optional[str] = ..., depth: _Optional[int] = ..., branch: _Optional[str] = ..., session_branch: _Optional[bool] = ..., request_id: _Optional[str] = ..., push: _Optional[str] = ...) -> None: ...
 
 class AddRepositoryResponse(_message.Message):
     __slots__ = ("repository",)

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session.proto.
  */
 export const file_fairlead_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiuAkKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDEjYKDHR1cm5fb3B0aW9ucxgjIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMSSAoLZW52aXJvbm1lbnQYJCABKAlCM+BBBbpILXIrMileJHxeKGVudmlyb25tZW50cy8pP1thLXpdW2EtejAtOS1dezAsNjJ9JBIgChNlbnZpcm9ubWVudF92ZXJzaW9uGCUgASgFQgPgQQMaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATpA6kE9ChRmYWlybGVhZC5kZXYvU2Vzc2lvbhISc2Vzc2lvbnMve3Nlc3Npb259KghzZXNzaW9uczIHc2Vzc2lvbiKIAgoLVHVybk9wdGlvbnMSFwoFbW9kZWwYASABKAlCCLpIBXIDKIACEiUKD3RoaW5raW5nX3Rva2VucxgCIAEoA0IHukgEIgIoAEgAiAEBEhoKB2NvbnRleHQYAyABKAlCCbpIBnIEKICABBJWCgpwYXJhbWV0ZXJzGAQgAygLMjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuT3B0aW9ucy5QYXJhbWV0ZXJzRW50cnlCELpIDZoBChBAKgZyBCiAgAQaMQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEgoQX3RoaW5raW5nX3Rva2VucyKdAgoMRmlyc3RNZXNzYWdlEhcKBHRleHQYASABKAlCCbpIBnIEKICAQBI2Cgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRCCLpIBZIBAhBAEjEKB29wdGlvbnMYAyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5PcHRpb25zOogBukiEARqBAQoNdGV4dC5yZXF1aXJlZBI5dGV4dCBvciBjb250ZW50IGlzIHJlcXVpcmVkOyB3aGl0ZSBzcGFjZSBhbG9uZSBpcyBubyB0ZXh0GjV0aGlzLnRleHQubWF0Y2hlcygnW15cXHNdJykgfHwgc2l6ZSh0aGlzLmNvbnRlbnQpID4gMCKmAQoGQnVkZ2V0EhsKCm1heF90b2tlbnMYASABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYAiABKANCB7pIBCICKAASOgoNbWF4X3dhbGxfdGltZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASHwoMc29mdF9wZXJjZW50GAQgASgFQgm6SAYaBBhkKAAimwEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAIgASgDEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAMgASgDEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgEIAEoAxIXCg90aGlua2luZ190b2tlbnMYBSABKAMSFQoNY29zdF9uYW5vX3VzZBgGIAEoAyp7CgxTZXNzaW9uU3RhdGUSHQoZU0VTU0lPTl9TVEFURV9VTlNQRUNJRklFRBAAEhYKElNFU1NJT05fU1RBVEVfSURMRRABEhkKFVNFU1NJT05fU1RBVEVfUlVOTklORxACEhkKFVNFU1NJT05fU1RBVEVfV0FJVElORxADQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEigQoKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDEjYKDHR1cm5fb3B0aW9ucxgjIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMSSAoLZW52aXJvbm1lbnQYJCABKAlCM+BBBbpILXIrMileJHxeKGVudmlyb25tZW50cy8pP1thLXpdW2EtejAtOS1dezAsNjJ9JBIgChNlbnZpcm9ubWVudF92ZXJzaW9uGCUgASgFQgPgQQMSRwoTcHVzaGVkX3JlcG9zaXRvcmllcxgmIAMoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuUHVzaGVkUmVwb3NpdG9yeUID4EEDGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAE6QOpBPQoUZmFpcmxlYWQuZGV2L1Nlc3Npb24SEnNlc3Npb25zL3tzZXNzaW9ufSoIc2Vzc2lvbnMyB3Nlc3Npb24iQgoQUHVzaGVkUmVwb3NpdG9yeRIRCglkaXJlY3RvcnkYASABKAkSCwoDdXJsGAIgASgJEg4KBmJyYW5jaBgDIAEoCSKIAgoLVHVybk9wdGlvbnMSFwoFbW9kZWwYASABKAlCCLpIBXIDKIACEiUKD3RoaW5raW5nX3Rva2VucxgCIAEoA0IHukgEIgIoAEgAiAEBEhoKB2NvbnRleHQYAyABKAlCCbpIBnIEKICABBJWCgpwYXJhbWV0ZXJzGAQgAygLMjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuT3B0aW9ucy5QYXJhbWV0ZXJzRW50cnlCELpIDZoBChBAKgZyBCiAgAQaMQoPUGFyYW1ldGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEgoQX3RoaW5raW5nX3Rva2VucyKdAgoMRmlyc3RNZXNzYWdlEhcKBHRleHQYASABKAlCCbpIBnIEKICAQBI2Cgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnRCCLpIBZIBAhBAEjEKB29wdGlvbnMYAyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5PcHRpb25zOogBukiEARqBAQoNdGV4dC5yZXF1aXJlZBI5dGV4dCBvciBjb250ZW50IGlzIHJlcXVpcmVkOyB3aGl0ZSBzcGFjZSBhbG9uZSBpcyBubyB0ZXh0GjV0aGlzLnRleHQubWF0Y2hlcygnW15cXHNdJykgfHwgc2l6ZSh0aGlzLmNvbnRlbnQpID4gMCKmAQoGQnVkZ2V0EhsKCm1heF90b2tlbnMYASABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYAiABKANCB7pIBCICKAASOgoNbWF4X3dhbGxfdGltZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASHwoMc29mdF9wZXJjZW50GAQgASgFQgm6SAYaBBhkKAAimwEKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAIgASgDEhkKEWNhY2hlX3JlYWRfdG9rZW5zGAMgASgDEhoKEmNhY2hlX3dyaXRlX3Rva2VucxgEIAEoAxIXCg90aGlua2luZ190b2tlbnMYBSABKAMSFQoNY29zdF9uYW5vX3VzZBgGIAEoAyp7CgxTZXNzaW9uU3RhdGUSHQoZU0VTU0lPTl9TVEFURV9VTlNQRUNJRklFRBAAEhYKElNFU1NJT05fU1RBVEVfSURMRRABEhkKFVNFU1NJT05fU1RBVEVfUlVOTklORxACEhkKFVNFU1NJT05fU1RBVEVfV0FJVElORxADQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Session is one conversation with one agent, with one workspace.
@@ -219,6 +219,14 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
    * @generated from field: int32 environment_version = 37;
    */
   environmentVersion: number;
+
+  /**
+   * The repositories that were added with `push: turn_end`. Their agent's are not among
+   * them.
+   *
+   * @generated from field: repeated fairlead.session.v1.PushedRepository pushed_repositories = 38;
+   */
+  pushedRepositories: PushedRepository[];
 };
 
 /**
@@ -227,6 +235,42 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session, 0);
+
+/**
+ * PushedRepository is a repository that was added to a session, and whose branch is pushed
+ * at the end of each turn.
+ *
+ * @generated from message fairlead.session.v1.PushedRepository
+ */
+export type PushedRepository = Message<"fairlead.session.v1.PushedRepository"> & {
+  /**
+   * The directory below `repos/` in the workspace.
+   *
+   * @generated from field: string directory = 1;
+   */
+  directory: string;
+
+  /**
+   * The remote.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * The branch; empty: the current branch of the repository.
+   *
+   * @generated from field: string branch = 3;
+   */
+  branch: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.PushedRepository.
+ * Use `create(PushedRepositorySchema)` to create a new message.
+ */
+export const PushedRepositorySchema: GenMessage<PushedRepository> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session, 1);
 
 /**
  * TurnOptions change what the agent does in one turn, within what the agent allows. A field
@@ -271,7 +315,7 @@ export type TurnOptions = Message<"fairlead.session.v1.TurnOptions"> & {
  * Use `create(TurnOptionsSchema)` to create a new message.
  */
 export const TurnOptionsSchema: GenMessage<TurnOptions> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 1);
+  messageDesc(file_fairlead_session_v1_session, 2);
 
 /**
  * FirstMessage is a message that begins a session.
@@ -306,7 +350,7 @@ export type FirstMessage = Message<"fairlead.session.v1.FirstMessage"> & {
  * Use `create(FirstMessageSchema)` to create a new message.
  */
 export const FirstMessageSchema: GenMessage<FirstMessage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 2);
+  messageDesc(file_fairlead_session_v1_session, 3);
 
 /**
  * Budget bounds what model calls may use. A zero bounds nothing.
@@ -349,7 +393,7 @@ export type Budget = Message<"fairlead.session.v1.Budget"> & {
  * Use `create(BudgetSchema)` to create a new message.
  */
 export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 3);
+  messageDesc(file_fairlead_session_v1_session, 4);
 
 /**
  * Usage counts what model calls have used.
@@ -406,7 +450,7 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 4);
+  messageDesc(file_fairlead_session_v1_session, 5);
 
 /**
  * SessionState says what a session does.

@@ -64,6 +64,14 @@ func (s *Store) Inbox(ctx context.Context, _ store.Lease) ([]store.Command, erro
 // Load returns Loaded.
 func (s *Store) Load(context.Context, store.Lease) (*store.Snapshot, error) { return s.Loaded, nil }
 
+// GetSession returns the session of Loaded, or an empty one.
+func (s *Store) GetSession(context.Context, store.Key) (*sessionv1.Session, error) {
+	if s.Loaded == nil {
+		return &sessionv1.Session{}, nil
+	}
+	return s.Loaded.Session, nil
+}
+
 // Salvage returns what is not ended.
 func (s *Store) Salvage(context.Context, store.Lease) (*store.Salvage, error) { return s.Left, nil }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
@@ -131,22 +133,42 @@ func report(sc state.Scope, failed []repositoryFailure) (notes string, err error
 // Pushes returns the jobs of a turn's end: one for each repository to push. An
 // undone turn pushes nothing: its files are those of before.
 func (x *Repositories) Pushes(sc state.Scope, t *state.Turn) []store.Job {
+	if t.Undo || t.Proto.Steps == 0 {
+		return nil
+	}
 	var all []store.Job
-	for i, r := range sc.Spec.Repositories {
-		if !r.PushedAtTurnEnd() || t.Undo || t.Proto.Steps == 0 {
-			continue
-		}
-		p := push.Push{Turn: t.Proto.Name, URL: r.URL, Directory: r.Name(), Epoch: sc.Lease.Epoch, User: t.Run.User}
-		if r.OwnBranch() {
-			p.Branch = SessionBranch(x.branch, sc.Lease.Session)
-		}
+	add := func(id string, p push.Push) {
+		p.Turn, p.Epoch, p.User = t.Proto.Name, sc.Lease.Epoch, t.Run.User
 		body, err := json.Marshal(p)
 		if err != nil {
 			panic(err) // strings and numbers always marshal
 		}
 		all = append(all, store.Job{
-			Tenant: sc.Lease.Tenant, Kind: store.JobPush, ID: fmt.Sprintf("%s/%s/%d", sc.Lease.Session, t.ID, i), Session: sc.Lease.Session, Body: body,
+			Tenant: sc.Lease.Tenant, Kind: store.JobPush, ID: sc.Lease.Session + "/" + t.ID + "/" + id, Session: sc.Lease.Session, Body: body,
 		})
 	}
+	for i, r := range sc.Spec.Repositories {
+		if !r.PushedAtTurnEnd() {
+			continue
+		}
+		p := push.Push{URL: r.URL, Directory: r.Name()}
+		if r.OwnBranch() {
+			p.Branch = SessionBranch(x.branch, sc.Lease.Session)
+		}
+		add(strconv.Itoa(i), p)
+	}
+	for _, r := range added(sc) {
+		add("added/"+r.Directory, push.Push{URL: r.Url, Directory: r.Directory, Branch: r.Branch})
+	}
 	return all
+}
+
+// added returns the repositories that were added to the session and are pushed. They may have been added
+// since the session was loaded.
+func added(sc state.Scope) []*sessionv1.PushedRepository {
+	now, err := sc.Store.GetSession(sc, sc.Lease.Key)
+	if err != nil {
+		return sc.Proto.GetPushedRepositories() // the write that ends the turn finds the same fault
+	}
+	return now.PushedRepositories
 }
