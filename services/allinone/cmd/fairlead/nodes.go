@@ -14,6 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -33,12 +34,21 @@ type peerTarget struct {
 	InternalKey string `placeholder:"KEY" env:"FAIRLEAD_INTERNAL_KEY" help:"The services' auth.internal-key."`
 	DatabaseURL string `placeholder:"URL" env:"FAIRLEAD_DATABASE_URL" help:"The servers' database, which has the key where none is configured."`
 
+	CA   string `placeholder:"FILE" help:"Authorities of the services' certificates, where they use TLS."`
+	Cert string `placeholder:"FILE" help:"Certificate for services that ask for one."`
+	Key  string `placeholder:"FILE" help:"Its private key."`
+
 	Peer string `placeholder:"HOST:PORT" env:"FAIRLEAD_SESSION_PEER" default:"127.0.0.1:9190" help:"Address of the session service's peer listener."`
 }
 
 // with connects and calls f.
 func (p peerTarget) with(ctx context.Context, f func(ctx context.Context, nodes sessionv1.NodeServiceClient) error) error {
 	options := []rpc.DialOption{rpc.WithFallback(principal.Service("default", "default"))}
+	files, err := certificate.Open(certificate.Config{CA: p.CA, Cert: p.Cert, Key: p.Key})
+	if err != nil {
+		return err
+	}
+	options = append(options, rpc.WithTLS(files))
 	keys, err := p.keys(ctx)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/gateway"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
@@ -33,12 +34,13 @@ type Config struct {
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
 	Data             string        `key:"data" help:"the data directory"`
 
-	Log     telemetry.Config `key:"log"`
-	Auth    auth.Config      `key:"auth"`
-	Session session.Config   `key:"session"`
-	Tools   tools.Config     `key:"tools"`
-	Sandbox sandbox.Config   `key:"sandbox"`
-	Gateway gateway.Config   `key:"gateway"`
+	Log     telemetry.Config   `key:"log"`
+	Auth    auth.Config        `key:"auth"`
+	TLS     certificate.Config `key:"tls"`
+	Session session.Config     `key:"session"`
+	Tools   tools.Config       `key:"tools"`
+	Sandbox sandbox.Config     `key:"sandbox"`
+	Gateway gateway.Config     `key:"gateway"`
 }
 
 // inData stands for the data directory in the paths of the services, so that
@@ -133,7 +135,7 @@ func (c Config) server() rpc.Config {
 	}
 	return rpc.Config{
 		Public: c.GRPC, PublicKey: "grpc", HTTP: c.HTTP, Ops: c.Ops, Peer: peer,
-		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace,
+		AllowNonLoopback: c.AllowNonLoopback, AllowedHosts: c.AllowedHosts, Grace: c.Grace, TLS: c.TLS,
 	}
 }
 
@@ -165,6 +167,11 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	if err != nil {
 		return nil, err
 	}
+	files, err := certificate.Open(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("tls.%w", err)
+	}
+	connect := connector{rpc.WithKeys(keys), rpc.WithTLS(files)}
 	h = &Host{Data: c.Data, config: c, tel: tel, local: rpc.NewLocal(keys)}
 	h.Peers = rpc.As(h.local.Conn, principal.Default())
 	defer func() {
@@ -175,7 +182,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	}()
 	deps := session.Deps{Sandbox: h.local.Conn, Tools: h.local.Conn, Log: tel.Log.With("component", "session"), Version: version}
 	if c.shared() {
-		if h.shared, err = c.share(ctx, h.local); err != nil {
+		if h.shared, err = c.share(ctx, h.local.Conn, connect); err != nil {
 			return h, err
 		}
 		deps.Sandbox, deps.Server = h.shared.nodes, h.shared.server()
@@ -185,7 +192,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 		return h, err
 	}
 	h.components = append(h.components, box)
-	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Dial: dial(keys), Log: tel.Log.With("component", "tools")})
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Dial: connect.dial, Log: tel.Log.With("component", "tools")})
 	if err != nil {
 		return h, err
 	}

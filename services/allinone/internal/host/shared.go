@@ -33,7 +33,7 @@ type shared struct {
 	listener net.Listener
 	address  string // of the listener, for the others
 	nodes    *node.Set
-	keys     *internaltoken.Keys
+	connect  connector
 }
 
 // shared reports whether other servers can use the same database.
@@ -44,6 +44,9 @@ func (c Config) validateShared() error {
 	var faults []error
 	if c.Tools.DatabaseURL.Reveal() == "" {
 		faults = append(faults, errors.New("tools.database-url: is missing; other servers on session.database-url need the journal of the calls that run here (FAIRLEAD_DATABASE_URL sets both)"))
+	}
+	if c.TLS.Cert != "" && c.TLS.CA == "" {
+		faults = append(faults, errors.New("tls.ca: is missing; the servers on one Postgres call each other over TLS, and check each other's certificate by it"))
 	}
 	switch host, port, err := net.SplitHostPort(c.Peer); {
 	case c.Peer == "":
@@ -71,9 +74,13 @@ func (c Config) Keys(ctx context.Context, log *slog.Logger) (*internaltoken.Keys
 	return internaltoken.New(seed)
 }
 
-// dial returns a function that connects to peers.
-func dial(keys *internaltoken.Keys) func(address string) (*grpc.ClientConn, error) {
-	return func(address string) (*grpc.ClientConn, error) { return rpc.Dial(address, rpc.WithKeys(keys)) }
+// connector connects to the peer listeners of other servers.
+type connector []rpc.DialOption
+
+func (c connector) dial(address string) (*grpc.ClientConn, error) { return rpc.Dial(address, c...) }
+
+func (c connector) moving(address string) (*grpc.ClientConn, func(string), error) {
+	return rpc.DialMoving(address, c...)
 }
 
 // unspecified reports whether a listener on host takes connections on every interface.
@@ -84,7 +91,7 @@ func unspecified(host string) bool {
 
 // share prepares a server for sharing its database: it sets the name and the address by
 // which the others know it.
-func (c *Config) share(ctx context.Context, self *rpc.Local) (*shared, error) {
+func (c *Config) share(ctx context.Context, self *grpc.ClientConn, connect connector) (*shared, error) {
 	name, err := c.nodeName()
 	if err != nil {
 		return nil, fmt.Errorf("the name of this server: %w", err)
@@ -93,10 +100,8 @@ func (c *Config) share(ctx context.Context, self *rpc.Local) (*shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the other servers on %s: %w; choose another address with --peer (port 0: any free port)", c.Peer, err)
 	}
-	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String()), keys: self.Keys}
-	s.nodes = node.NewGroup(name, self.Conn, func(address string) (*grpc.ClientConn, func(string), error) {
-		return rpc.DialMoving(address, rpc.WithKeys(self.Keys))
-	})
+	s := &shared{name: name, listener: l, address: cmp.Or(c.Tools.Advertise, l.Addr().String()), connect: connect}
+	s.nodes = node.NewGroup(name, self, connect.moving)
 	c.Sandbox.Node, c.Tools.Advertise = name, s.address
 	if !c.Sandbox.Exports() {
 		c.Session.WorkspaceExport = session.ExportOff // there is nowhere to copy to
@@ -111,12 +116,12 @@ func (s *shared) server() *session.Server {
 
 // ask asks the server at an address for the name of its sandbox node.
 func (s *shared) ask(ctx context.Context, address string) (string, error) {
-	conn, err := rpc.Dial(address, rpc.WithKeys(s.keys), rpc.WithFallback(principal.Service("default", "default")))
+	conn, err := s.connect.dial(address)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	r, err := sandboxv1.NewWorkspaceServiceClient(conn).GetCapabilities(ctx, &sandboxv1.GetCapabilitiesRequest{})
+	r, err := sandboxv1.NewWorkspaceServiceClient(conn).GetCapabilities(principal.With(ctx, principal.Service("default", "default")), &sandboxv1.GetCapabilitiesRequest{})
 	return r.GetNode(), err
 }
 

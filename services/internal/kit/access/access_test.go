@@ -48,7 +48,7 @@ func describe() protoreflect.MessageDescriptor {
 			method("Serve", &accesstest.Option{Role: principal.RoleService}),
 			method("Converse", &accesstest.Option{Role: principal.RoleUser, Scope: "desks.write", Session: "open.name"}),
 			method("Forgotten", nil),
-			method("Misspelt", &accesstest.Option{Role: principal.RoleUser, Session: "nome"}),
+			method("Mistaken", &accesstest.Option{Role: principal.RoleUser, Session: "nome"}),
 			method("Roleless", &accesstest.Option{Scope: "desks.read"}),
 		}}},
 	}).Messages().Get(0)
@@ -131,7 +131,7 @@ func TestCallersNeedTheRoleTheScopeAndTheResource(t *testing.T) {
 		"a user opens another user's session":                {as(principal.RoleUser), "Converse", opening("sessions/bobs"), missing},
 		"a message without the message with the session":     {as(principal.RoleUser), "Converse", named("sessions/bobs"), ""},
 		"an RPC without the option":                          {as(principal.RoleService), "Forgotten", named(""), internal},
-		"an RPC whose option names an unknown field":         {as(principal.RoleService), "Misspelt", named(""), internal},
+		"an RPC whose option names an unknown field":         {as(principal.RoleService), "Mistaken", named(""), internal},
 		"an RPC whose option has no role":                    {as(principal.RoleService), "Roleless", named(""), internal},
 		"an RPC that is in no descriptor":                    {as(principal.RoleService), "Unheard", named(""), internal},
 	} {
@@ -193,7 +193,7 @@ func TestAnOwnerIsRememberedForASecond(t *testing.T) {
 			t.Errorf("asked %d times", l.asked)
 		}
 		l.owners["acme sessions/x"] = "bob" // it was deleted, and bob has taken the id
-		time.Sleep(time.Second)
+		time.Sleep(time.Second)             //nolint:forbidigo // the bubble's clock
 		if _, err := call(g, ann, "Read", named("sessions/x")); apierr.Code(err) != codes.NotFound {
 			t.Errorf("after a second: %v", err)
 		}
@@ -213,7 +213,7 @@ func TestAnOwnerIsRememberedForASecond(t *testing.T) {
 // stream is a server stream of given messages.
 type stream struct {
 	grpc.ServerStream
-	ctx  context.Context //nolint:containedctx // a stream is asked for its context
+	ctx  context.Context
 	sent []proto.Message
 }
 

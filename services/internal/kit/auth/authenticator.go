@@ -3,8 +3,8 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -155,7 +155,7 @@ func (a *Authenticator) resolveKey(ctx context.Context, hash []byte, refused err
 		return r, ctx.Err()
 	case errors.Is(err, ErrRefused):
 		if len(hash) > 0 {
-			a.log.InfoContext(ctx, "a key is refused", "hash", fmt.Sprintf("%x", hash[:6]))
+			a.log.InfoContext(ctx, "a key is refused", "hash", hex.EncodeToString(hash[:6]))
 		}
 		return r, refused
 	default:
@@ -171,7 +171,7 @@ func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha2
 	var r Resolved
 	if err == nil {
 		r, err = i.verify(ctx, token)
-		r.Credential = fmt.Sprintf("tokens/%x", id[:8])
+		r.Credential = "tokens/" + hex.EncodeToString(id[:8])
 	}
 	switch {
 	case err == nil:
@@ -182,6 +182,6 @@ func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha2
 		a.log.WarnContext(ctx, "a token cannot be checked", "error", err)
 		return Resolved{}, unavailable()
 	}
-	a.log.InfoContext(ctx, "a token is refused", "reason", err.Error(), "hash", fmt.Sprintf("%x", id[:6]))
+	a.log.InfoContext(ctx, "a token is refused", "reason", err.Error(), "hash", hex.EncodeToString(id[:6]))
 	return Resolved{}, errInvalid
 }

@@ -352,24 +352,24 @@ func TestKeysAreRememberedForFourSeconds(t *testing.T) {
 			t.Errorf("asked %d times", b.asked)
 		}
 		b.revoked, b.closed = true, true
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the bubble's clock
 		call("fl_good", apierr.ReasonCredentialInvalid)
 		call("", apierr.ReasonCredentialMissing)
 		b.revoked = false
-		time.Sleep(refusedTime)
+		time.Sleep(refusedTime) //nolint:forbidigo // the bubble's clock
 		call("fl_good", "")
 		b.fail = errors.New("the database is away")
-		call("fl_good", "") // as long as it is remembered
-		time.Sleep(4 * time.Second)
+		call("fl_good", "")         // as long as it is remembered
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the bubble's clock
 		call("fl_good", apierr.ReasonCredentialUnverified)
 		call("", apierr.ReasonCredentialUnverified)
 		b.fail = nil
 		call("fl_good", "")
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the bubble's clock
 		b.expire = time.Now().Add(time.Second)
 		call("fl_good", "")
 		b.revoked = true
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 		call("fl_good", apierr.ReasonCredentialInvalid)
 		if strings.Contains(log.String(), "fl_") {
 			t.Errorf("the log has a key:\n%s", log)

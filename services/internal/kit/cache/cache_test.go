@@ -15,7 +15,7 @@ func TestAValueExpires(t *testing.T) {
 		if v, ok := c.Get("a"); !ok || v != 1 {
 			t.Errorf("got %d, %v", v, ok)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 		if v, ok := c.Get("a"); ok {
 			t.Errorf("an expired value is %d", v)
 		}
@@ -29,7 +29,7 @@ func TestAFullCacheForgetsExpiredValuesFirst(t *testing.T) {
 			c.Put(i, i, time.Now().Add(time.Second))
 		}
 		c.Put(3, 3, time.Now().Add(time.Hour))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
 		c.Put(4, 4, time.Now().Add(time.Hour))
 		for _, k := range []int{3, 4} {
 			if _, ok := c.Get(k); !ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -46,7 +47,11 @@ func (s Service) Run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tel.Shutdown(ctx)) }()
-	p := &Parts{Log: tel.Log, Keys: keys, service: s}
+	files, err := certificate.Open(s.Server.TLS)
+	if err != nil {
+		return &config.Error{Name: s.Name, Faults: []string{"tls." + err.Error()}}
+	}
+	p := &Parts{Log: tel.Log, Keys: keys, files: files, service: s}
 	defer func() { err = errors.Join(err, p.close()) }()
 	component, err := s.New(ctx, p)
 	if err != nil {
@@ -61,6 +66,7 @@ type Parts struct {
 	Keys *internaltoken.Keys // of the calls to other services
 
 	service Service
+	files   *certificate.Files
 	closers []io.Closer
 }
 
@@ -76,7 +82,7 @@ func (p *Parts) Authenticate(keys auth.Keys) (*auth.Authenticator, error) {
 
 // Connect returns a connection to a service's peer listener, which the caller closes.
 func (p *Parts) Connect(address string) (*grpc.ClientConn, error) {
-	return rpc.Dial(address, rpc.WithKeys(p.Keys))
+	return rpc.Dial(address, rpc.WithKeys(p.Keys), rpc.WithTLS(p.files))
 }
 
 // Dial is Connect for a connection that is closed after the component.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -22,6 +23,7 @@ const DefaultTimeout = time.Minute
 
 type dialConfig struct {
 	keys     *internaltoken.Keys
+	files    *certificate.Files
 	fallback *principal.Principal
 	extra    []grpc.DialOption
 }
@@ -31,6 +33,9 @@ type DialOption func(*dialConfig)
 
 // WithKeys sends an internal token for the principal of each call: the connection is to a peer listener.
 func WithKeys(k *internaltoken.Keys) DialOption { return func(c *dialConfig) { c.keys = k } }
+
+// WithTLS makes calls over TLS, if the files have authorities for that.
+func WithTLS(f *certificate.Files) DialOption { return func(c *dialConfig) { c.files = f } }
 
 // WithFallback makes calls without a principal as p, instead of sending no token.
 func WithFallback(p principal.Principal) DialOption { return func(c *dialConfig) { c.fallback = &p } }
@@ -76,8 +81,12 @@ func dial(target string, opts ...DialOption) (*grpc.ClientConn, error) {
 	if c.keys != nil {
 		unary, streams = append(unary, c.keys.UnaryClient(c.fallback), passClientUnary), append(streams, c.keys.StreamClient(c.fallback), passClientStream)
 	}
+	transport := insecure.NewCredentials()
+	if c.files.Dials() {
+		transport = c.files.Credentials(false)
+	}
 	return grpc.NewClient(target, append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(traced)),
 		grpc.WithChainUnaryInterceptor(unary...),
 		grpc.WithChainStreamInterceptor(streams...),

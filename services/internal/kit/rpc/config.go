@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/auth/internaltoken"
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 )
 
 // Config configures a program's listeners. An empty address means no such listener; port 0 means any free
@@ -22,6 +23,8 @@ type Config struct {
 	AllowNonLoopback bool          `key:"allow-non-loopback" help:"allow listeners that other machines can reach; those for clients then need a credential"`
 	AllowedHosts     []string      `key:"allowed-hosts" help:"names by which requests may call the HTTP listeners, besides localhost and any IP address, such as api.example.com or *.example.com; * allows every name"`
 	Grace            time.Duration `key:"grace" help:"how long running requests may take to end when the program stops"`
+
+	TLS certificate.Config `key:"tls"`
 
 	// Auth knows the callers of Public; a program with a public listener needs it.
 	Auth *auth.Authenticator

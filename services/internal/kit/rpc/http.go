@@ -40,24 +40,29 @@ func (s *serving) serveHTTP() {
 	if l := s.listeners["ops"]; l != nil {
 		ops := http.NewServeMux()
 		s.registerOps(ops)
-		s.serveHTTPOn(l, newHostGuard(s.Config, s.Ops, l, nil, ops))
+		s.serveHTTPOn(l, false, newHostGuard(s.Config, s.Ops, l, nil, ops)) // probes have no certificates to check
 	} else {
 		s.registerOps(root)
 	}
 	if l := s.listeners["http"]; l != nil {
-		s.serveHTTPOn(l, newHostGuard(s.Config, s.HTTP, l, origins, root))
+		s.serveHTTPOn(l, s.files.Listens(), newHostGuard(s.Config, s.HTTP, l, origins, root))
 	}
 }
 
-func (s *serving) serveHTTPOn(l net.Listener, h *hostGuard) {
+func (s *serving) serveHTTPOn(l net.Listener, encrypted bool, h *hostGuard) {
 	srv := &http.Server{
 		Handler: h, BaseContext: func(net.Listener) context.Context { return s.requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	serve := srv.Serve
+	if encrypted {
+		srv.TLSConfig = s.files.HTTP()
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
 	s.http = append(s.http, srv)
 	s.servers.Go(func() {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err))
 		}
 	})

@@ -25,5 +25,5 @@ func DialMoving(addr string, opts ...DialOption) (conn *grpc.ClientConn, move fu
 }
 
 func at(addr string) resolver.State {
-	return resolver.State{Addresses: []resolver.Address{{Addr: addr}}}
+	return resolver.State{Addresses: []resolver.Address{{Addr: addr, ServerName: addr}}}
 }

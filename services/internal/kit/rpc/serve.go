@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/fairlead/fairlead/services/internal/kit/certificate"
 	"github.com/fairlead/fairlead/services/internal/kit/telemetry"
 )
 
@@ -65,6 +68,7 @@ type serving struct {
 	grpc      []*grpc.Server
 	http      []*http.Server
 	listeners map[string]net.Listener
+	files     *certificate.Files
 
 	draining   chan struct{} // closed first
 	clients    scope         // parent of the contexts of streaming RPCs on the public face
@@ -86,6 +90,10 @@ func (s *serving) start() error {
 	}
 	if s.Public != "" && s.Auth == nil {
 		return errors.New("the public listener has nothing that knows its callers")
+	}
+	var err error
+	if s.files, err = certificate.Open(s.TLS); err != nil {
+		return fmt.Errorf("tls.%w", err)
 	}
 	if err := s.listen(); err != nil {
 		return err
@@ -151,7 +159,7 @@ func (s *serving) bind(f listenerAddress) (net.Listener, error) {
 
 func (s *serving) serveGRPC() {
 	if l := s.listeners["public"]; l != nil {
-		public := s.newGRPC(publicFace(s.Auth), s.clients)
+		public := s.newGRPC(publicFace(s.Auth), s.clients, s.credentials(false))
 		for _, c := range s.components {
 			c.RegisterPublic(public)
 		}
@@ -164,21 +172,32 @@ func (s *serving) serveGRPC() {
 	if keys == nil {
 		keys = s.local.Keys
 	}
-	peer := s.newGRPC(peerFace(keys), s.peers)
-	for _, c := range s.components {
-		c.RegisterPublic(peer)
-		c.RegisterPeer(peer)
-	}
-	if l := s.listeners["peer"]; l != nil {
+	serve := func(l net.Listener, c credentials.TransportCredentials) {
+		peer := s.newGRPC(peerFace(keys), s.peers, c)
+		for _, c := range s.components {
+			c.RegisterPublic(peer)
+			c.RegisterPeer(peer)
+		}
 		s.serveOn(peer, l)
 	}
+	if l := s.listeners["peer"]; l != nil {
+		serve(l, s.credentials(true))
+	}
 	if s.local != nil {
-		s.serveOn(peer, s.local.listener)
+		serve(s.local.listener, insecure.NewCredentials())
 	}
 }
 
-func (s *serving) newGRPC(f face, streams scope) *grpc.Server {
-	srv := newServer(f, s.log, streams, gateOf(s.components), auditing{auditorOf(s.components), f.name == "peer"})
+// credentials returns those of a gRPC listener. A mutual one asks for the caller's certificate, if that is configured.
+func (s *serving) credentials(mutual bool) credentials.TransportCredentials {
+	if !s.files.Listens() {
+		return insecure.NewCredentials()
+	}
+	return s.files.Credentials(mutual)
+}
+
+func (s *serving) newGRPC(f face, streams scope, c credentials.TransportCredentials) *grpc.Server {
+	srv := newServer(f, s.log, streams, gateOf(s.components), auditing{auditorOf(s.components), f.name == "peer"}, grpc.Creds(c))
 	healthv1.RegisterHealthServer(srv, s.health)
 	reflection.Register(srv)
 	s.grpc = append(s.grpc, srv)

@@ -67,10 +67,10 @@ func gateOf(components []Component) *access.Gate {
 // newServer makes the server of a face. The contexts of its streams end with draining.
 //
 //nolint:revive // draining is not the context of this call
-func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate, audit auditing) *grpc.Server {
+func newServer(f face, log *slog.Logger, draining context.Context, gate *access.Gate, audit auditing, o ...grpc.ServerOption) *grpc.Server {
 	v := newValidator()
 	//nolint:contextcheck // the handlers' contexts are grpc-go's
-	return grpc.NewServer(
+	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.ForceServerCodecV2(FrameCodec{}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 		grpc.StatsHandler(otelgrpc.NewServerHandler(traced)),
@@ -84,9 +84,9 @@ func newServer(f face, log *slog.Logger, draining context.Context, gate *access.
 		grpc.MaxConcurrentStreams(f.streams), grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietTime, Timeout: keepaliveWait}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 3, PermitWithoutStream: true}),
-		grpc.ConnectionTimeout(20*time.Second),
+		grpc.ConnectionTimeout(20 * time.Second),
 		grpc.WaitForHandlers(true), // otherwise Stop returns while handlers still use what Close frees
-	)
+	}, o...)...)
 }
 
 // traced leaves health checks and reflection out of traces and metrics. A client's trace is continued on the

@@ -53,7 +53,7 @@ func several(addresses []string) (string, []grpc.DialOption) {
 	r := manual.NewBuilderWithScheme("replicas")
 	var state resolver.State
 	for _, a := range addresses {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a, ServerName: a}}})
 	}
 	r.InitialState(state)
 	return "replicas:///" + addresses[0], []grpc.DialOption{

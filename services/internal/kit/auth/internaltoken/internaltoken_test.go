@@ -43,19 +43,19 @@ func TestATokenLivesForFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := Random()
 		first := mint(t, k, zoe, "session")
-		time.Sleep(reuse - time.Second)
+		time.Sleep(reuse - time.Second) //nolint:forbidigo // the bubble's clock
 		if mint(t, k, zoe, "session") != first {
 			t.Error("a fresh token was made too early")
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // the bubble's clock
 		if mint(t, k, zoe, "session") == first {
 			t.Error("the token is sent for too long")
 		}
-		time.Sleep(5*time.Minute - reuse - 2*time.Second)
+		time.Sleep(5*time.Minute - reuse - 2*time.Second) //nolint:forbidigo // the bubble's clock
 		if _, err := k.Verify(first, "session"); err != nil {
 			t.Errorf("after five minutes: %v", err)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second)                          //nolint:forbidigo // the bubble's clock
 		for _, verifier := range []*Keys{k, mustVerify(k)} { // with and without a cached answer
 			if _, err := verifier.Verify(first, "session"); err == nil || !strings.Contains(err.Error(), "ended") {
 				t.Errorf("after more than five minutes: %v", err)
