@@ -54,4 +54,27 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 	if got := embedded(t, "admin", "key", "--data", data); got.code != 1 || !strings.Contains(got.err, "Stop it first") {
 		t.Errorf("admin key: %+v", got)
 	}
+	server, env := after(t, lines, "gRPC"), map[string]string{"XDG_CONFIG_HOME": t.TempDir()}
+	command := func(in string, args ...string) result {
+		out, errs, code := fairlead(t.Context(), in, env, append(args, "--server", server)...)
+		return result{code, out, errs}
+	}
+	if got := command(secretIn.FindString(first.out), "login", "--key"); got.code != 0 || !strings.Contains(got.out, "users/root of tenants/default") {
+		t.Fatalf("login: %+v", got)
+	}
+	made := command("", "keys", "create", "--scopes", "sessions.read", "--json")
+	if made.code != 0 || !secretIn.MatchString(made.out) {
+		t.Fatalf("%+v", made)
+	}
+	env[apiKeyVariable] = secretIn.FindString(made.out)
+	if got := command("", "sessions", "list"); got.code != 0 {
+		t.Errorf("with a key that may read sessions: %+v", got)
+	}
+	if got := command("", "users", "create", "ann"); got.code != 1 || !strings.Contains(got.err, "users.write") {
+		t.Errorf("with a key that may only read sessions: %+v", got)
+	}
+	delete(env, apiKeyVariable)
+	if got := command("", "audit", "verify"); got.code != 0 || !strings.Contains(got.out, "is whole") {
+		t.Errorf("%+v", got)
+	}
 }

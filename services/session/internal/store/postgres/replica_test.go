@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/audit"
 	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
@@ -177,5 +179,34 @@ func TestMigrationsGoUpDownUp(t *testing.T) {
 	}
 	if _, err := p.Up(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Replicas append to the audit log of one tenant, and make one chain.
+func TestReplicasContinueOneChainOfAudit(t *testing.T) {
+	url := pgtest.New(t)
+	one, two := open(t, url), open(t, url)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		s := []*postgres.Store{one, two}[i%2]
+		wg.Go(func() {
+			for range 20 {
+				if err := s.AppendAudit(t.Context(), "acme", []audit.Entry{{Time: time.Now(), User: "ann", Code: "OK"}, {Time: time.Now(), User: "bob", Code: "OK"}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all, err := two.ListAudit(t.Context(), store.AuditPage{Tenant: "acme"})
+	if err != nil || len(all) != 320 {
+		t.Fatalf("%d entries, %v", len(all), err)
+	}
+	var chain audit.Chain
+	for _, e := range all {
+		err := chain.Add(audit.Entry{Tenant: e.Tenant, Seq: e.Seq, Time: e.Time.AsTime(), User: strings.TrimPrefix(e.User, "users/"), Code: e.Code, Hash: e.Hash})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
