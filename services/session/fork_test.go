@@ -12,6 +12,8 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
 )
 
@@ -183,6 +185,27 @@ func TestAForkThatCannotBeWrittenLeavesNoFiles(t *testing.T) {
 	defer f.peers.mu.Unlock()
 	if len(f.peers.deleted) != 1 || f.peers.deleted[0] != "sandbox sessions/fork" {
 		t.Errorf("deleted were %q", f.peers.deleted)
+	}
+}
+
+func TestTheIDOfAForkWhoseFilesCameFirstIsItsUsers(t *testing.T) {
+	var db *faulty.Store
+	f := startFaulty(t, hello, func(s *faulty.Store) { db = s })
+	s := f.session(t.Context(), t)
+	f.peers.mu.Lock()
+	f.peers.archives[s] = []byte("files")
+	f.peers.mu.Unlock()
+	db.Fail(faulty.CreateSession, 1, faulty.Before, store.ErrUnavailable) // so the files stay
+	r := &sessionv1.ForkSessionRequest{Name: s, SessionId: "fork"}
+	if _, err := f.ForkSession(t.Context(), r); err == nil {
+		t.Fatal("the fork was made")
+	}
+	bob := as(t.Context(), "bob", principal.RoleUser)
+	if got, err := f.CreateSession(bob, &sessionv1.CreateSessionRequest{SessionId: "fork"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS) {
+		t.Errorf("another user's session over the files: %v, %v", got, err)
+	}
+	if _, err := f.ForkSession(t.Context(), r); err != nil {
+		t.Errorf("the repeated fork: %v", err)
 	}
 }
 

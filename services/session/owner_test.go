@@ -93,4 +93,25 @@ func TestADeletionIsRepeatedByItsUser(t *testing.T) {
 	}
 }
 
+func TestTheIDOfADeletedSessionStaysItsUsers(t *testing.T) {
+	f := start(t, asking)
+	ann, bob := as(t.Context(), "ann", principal.RoleUser), as(t.Context(), "bob", principal.RoleUser)
+	mine := &sessionv1.CreateSessionRequest{SessionId: "pr-1", RequestId: "once"}
+	if _, err := f.CreateSession(ann, mine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.DeleteSession(ann, &sessionv1.DeleteSessionRequest{Name: "sessions/pr-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.CreateSession(bob, &sessionv1.CreateSessionRequest{SessionId: "pr-1"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS) {
+		t.Errorf("another user's session of this id: %v, %v", got, err)
+	}
+	if got, err := f.CreateSession(ann, mine); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
+		t.Errorf("the repeated request: %v, %v", got, err)
+	}
+	if _, err := f.CreateSession(ann, &sessionv1.CreateSessionRequest{SessionId: "pr-1"}); err != nil {
+		t.Errorf("the same user's: %v", err)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }

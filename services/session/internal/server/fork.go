@@ -200,6 +200,9 @@ func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, 
 	case err != nil:
 		return false, apierr.Forward(err)
 	}
+	if err := s.hold(ctx, to); err != nil {
+		return false, err
+	}
 	call := &commonv1.CallRef{Session: to, Epoch: 1, CallId: "fork." + strings.TrimPrefix(to, "sessions/")}
 	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
 		return false, err
@@ -212,6 +215,22 @@ func (s *forks) copyWorkspace(ctx context.Context, from, to string) (made bool, 
 		return false, apierr.Forward(err)
 	}
 	return made, s.Nodes.Made(ctx, s.Store, call)
+}
+
+// hold keeps the id of a session whose files come before it: otherwise another user could make a session of this
+// id, and would see the files.
+func (s *forks) hold(ctx context.Context, session string) error {
+	k := key(ctx, session)
+	if err := s.Store.HoldID(ctx, k, user(ctx)); err != nil {
+		return err
+	}
+	switch _, err := s.Store.SessionOwner(ctx, k); {
+	case err == nil:
+		return store.ErrExists
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	return nil
 }
 
 // dropTimeout bounds the deletion of a workspace without a session.

@@ -28,7 +28,7 @@ import (
 )
 
 // keepRequests is how long request ids are kept that do not belong to a session.
-const keepRequests = 24 * time.Hour
+const keepRequests = store.HoldTime
 
 // Limits hold where an agent and a request set none.
 type Limits struct {

@@ -143,6 +143,9 @@ func (s *imports) unpackFiles(ctx context.Context, upload *os.File, to store.Key
 		return false, err
 	}
 	call := &commonv1.CallRef{Session: "sessions/" + to.Session, Epoch: 1, CallId: "import." + to.Session + "." + hex.EncodeToString(sum[:8])}
+	if err := s.forks.hold(ctx, call.Session); err != nil {
+		return false, err
+	}
 	if err := s.Nodes.Place(ctx, s.Store, call); err != nil {
 		return false, err
 	}

@@ -54,6 +54,11 @@ type Export struct {
 // of it, up to Seq: it may have changes that were undone.
 func (e Export) Void() bool { return e.Seq > 0 && e.Time.IsZero() }
 
+// HoldTime is how long the id of a deleted session is only for the user to whom it
+// belonged: as long as request ids are kept, so that no repeated request, open stream
+// or remembered owner meets a session of another user.
+const HoldTime = 24 * time.Hour
+
 // Places stores the places of workspaces. A session without a place has never
 // needed one, or is older than the support of several nodes. A holder sets the
 // place with Write.Place and reads it with Load.
@@ -64,6 +69,9 @@ type Places interface {
 	// PlaceNew sets the place of a session that is about to be created. It returns
 	// the session's place: the existing one if there is one.
 	PlaceNew(ctx context.Context, k Key, p Place) (Place, error)
+	// HoldID keeps the id of a session that is about to be created for a user: until
+	// HoldTime has passed, no other user can create it. ErrExists if it is another's.
+	HoldID(ctx context.Context, k Key, user string) error
 	// ForgetPlace records that the workspace and its exports were deleted. The
 	// generation stays.
 	ForgetPlace(ctx context.Context, k Key) error

@@ -10,6 +10,7 @@ import (
 const (
 	PlaceOf     Method = "PlaceOf"
 	PlaceNew    Method = "PlaceNew"
+	HoldID      Method = "HoldID"
 	ForgetPlace Method = "ForgetPlace"
 	NoteMade    Method = "NoteMade"
 	NoteExport  Method = "NoteExport"
@@ -34,6 +35,11 @@ func (s places) PlaceOf(ctx context.Context, k store.Key) (store.Place, int64, e
 // PlaceNew implements store.Places.
 func (s places) PlaceNew(ctx context.Context, k store.Key, p store.Place) (store.Place, error) {
 	return do(ctx, s.injector, PlaceNew, func() (store.Place, error) { return s.inner.PlaceNew(ctx, k, p) })
+}
+
+// HoldID implements store.Places.
+func (s places) HoldID(ctx context.Context, k store.Key, user string) error {
+	return just(ctx, s.injector, HoldID, func() error { return s.inner.HoldID(ctx, k, user) })
 }
 
 // ForgetPlace implements store.Places.

@@ -63,6 +63,46 @@ func testDeleting(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("the id of a deleted session stays its user's", func(t *testing.T) {
+		f := newFixture(t, open)
+		anns := newSession(key("s1"))
+		anns.User = "ann"
+		bobs, imported := anns, history(anns.Key)
+		bobs.User, imported.User = "bob", "bob"
+		_, err := f.CreateSession(f.ctx(), anns)
+		f.must(err)
+		_, err = f.DeleteSession(f.ctx(), anns.Key, store.Request{})
+		f.must(err)
+		f.clean(anns.Key)
+		if _, err := f.CreateSession(f.ctx(), bobs); !errors.Is(err, store.ErrExists) {
+			t.Errorf("another user creates it: %v", err)
+		}
+		if _, err := f.ImportSession(f.ctx(), imported); !errors.Is(err, store.ErrExists) {
+			t.Errorf("another user imports it: %v", err)
+		}
+		if err := f.HoldID(f.ctx(), bobs.Key, "bob"); !errors.Is(err, store.ErrExists) {
+			t.Errorf("another user holds it: %v", err)
+		}
+		f.must(f.HoldID(f.ctx(), anns.Key, "ann"))
+		_, err = f.CreateSession(f.ctx(), anns)
+		f.must(err)
+	})
+
+	t.Run("a held id is its user's before there is a session", func(t *testing.T) {
+		f := newFixture(t, open)
+		anns := newSession(key("s1"))
+		anns.User = "ann"
+		bobs := anns
+		bobs.User = "bob"
+		f.must(f.HoldID(f.ctx(), anns.Key, "ann"))
+		f.must(f.HoldID(f.ctx(), anns.Key, "ann"))
+		if _, err := f.CreateSession(f.ctx(), bobs); !errors.Is(err, store.ErrExists) {
+			t.Errorf("another user creates it: %v", err)
+		}
+		_, err := f.CreateSession(f.ctx(), anns)
+		f.must(err)
+	})
+
 	t.Run("the job of a deletion is left to who deletes, for a moment", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))

@@ -98,7 +98,7 @@ func (t sessions) deleteIfIdle(ctx context.Context, k store.Key, idle time.Durat
 // OfSession are the tables whose rows are deleted with their session.
 var OfSession = []string{"sessions", "turns", "events", "messages", "inbox", "pending_calls", "request_ids", "budgets", "reservations", "jobs", "message_index", "schedules", "deliveries", "webhooks", "checkpoints", "session_labels"}
 
-// purge deletes everything of a session except its last epoch, and puts the job
+// purge deletes everything of a session except its last epoch and its user, and puts the job
 // that tells the peers.
 func purge(ctx context.Context, tx Tx, k store.Key, epoch int64, now time.Time, grace time.Duration) error {
 	if err := tx.Unindex(ctx, k); err != nil {
@@ -107,14 +107,15 @@ func purge(ctx context.Context, tx Tx, k store.Key, epoch int64, now time.Time, 
 	if err := settle(ctx, tx, k); err != nil {
 		return err
 	}
-	var all []sqldb.Statement
+	all := []sqldb.Statement{sqldb.S(`
+		insert into tombstones (tenant, session, epoch, delete_time, clean, user_id)
+		select tenant, session, $3, $4, false, user_id from sessions where tenant = $1 and session = $2
+		on conflict (tenant, session) do update
+			set epoch = excluded.epoch, delete_time = excluded.delete_time, clean = false, user_id = excluded.user_id`,
+		k.Tenant, k.Session, epoch, now)}
 	for _, table := range OfSession {
 		all = append(all, sqldb.S("delete from "+table+" where tenant = $1 and session = $2", k.Tenant, k.Session))
 	}
-	all = append(all, sqldb.S(`
-		insert into tombstones (tenant, session, epoch, delete_time, clean) values ($1, $2, $3, $4, false)
-		on conflict (tenant, session) do update set epoch = excluded.epoch, delete_time = excluded.delete_time, clean = false`,
-		k.Tenant, k.Session, epoch, now))
 	if _, err := tx.Send(ctx, all...); err != nil {
 		return err
 	}

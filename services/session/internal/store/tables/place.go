@@ -57,6 +57,25 @@ func (t places) PlaceNew(ctx context.Context, k store.Key, p store.Place) (out s
 	return out, err
 }
 
+// HoldID implements store.Places.
+func (t places) HoldID(ctx context.Context, k store.Key, user string) error {
+	return t.db.Write(ctx, "hold the id of a session", func(tx Tx) ([]store.Wake, error) {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n, err := tx.Exec(ctx, `
+			insert into tombstones as old (tenant, session, user_id, epoch, delete_time, clean) values ($1, $2, $3, 0, $5, true)
+			on conflict (tenant, session) do update set user_id = excluded.user_id, delete_time = excluded.delete_time
+			where not (old.user_id <> '' and old.user_id <> $3 and old.delete_time > clock_timestamp() - $4::interval)`,
+			k.Tenant, k.Session, user, store.HoldTime, now)
+		if err == nil && n == 0 {
+			err = store.ErrExists
+		}
+		return nil, err
+	})
+}
+
 // NoteMade implements store.Places.
 func (t places) NoteMade(ctx context.Context, k store.Key, generation int64) error {
 	n, err := t.db.Exec(ctx, "record that a workspace was made", noteMade, k.Tenant, k.Session, generation)

@@ -110,6 +110,9 @@ func creating(k store.Key, r store.Request) request {
 	return request{r, k.Tenant, owner, k.Session}
 }
 
+// heldID is the condition of an id that the user $3 cannot have, because it was another user's less than $4 ago.
+const heldID = "user_id <> '' and user_id <> $3 and delete_time > clock_timestamp() - $4::interval"
+
 // insertSession inserts the session's own row. The epoch goes on after a deletion for which the insert may have
 // to wait.
 func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
@@ -128,13 +131,16 @@ func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
 		return err
 	}
 	var epoch int64
-	var clean bool
-	err = tx.QueryRow(ctx, "select epoch, clean from tombstones where tenant = $1 and session = $2", n.Tenant, n.Session).Scan(&epoch, &clean)
+	var clean, held bool
+	err = tx.QueryRow(ctx, "select epoch, clean, "+heldID+" from tombstones where tenant = $1 and session = $2",
+		n.Tenant, n.Session, n.User, store.HoldTime).Scan(&epoch, &clean, &held)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return err
+	case held:
+		return store.ErrExists
 	case !clean:
 		return store.ErrDeleting
 	}
