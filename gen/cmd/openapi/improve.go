@@ -108,7 +108,7 @@ var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation",
 	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable",
 	"tenants": "tenant", "keys": "key",
-	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file",
+	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file", "artifacts": "artifact",
 }
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into

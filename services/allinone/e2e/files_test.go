@@ -160,3 +160,36 @@ func TestFilesAreWrittenWhileATurnRuns(t *testing.T) {
 	}
 	wants(t, s.call(t, http.MethodPost, "/v1/"+session+":interrupt", `{}`), http.StatusOK, "turn")
 }
+
+func TestTheArtifactsOfATurnAreTold(t *testing.T) {
+	shapes(t, func(t *testing.T, o options) {
+		s := start(t, o)
+		session := s.session(t, "coder")
+		id := strings.TrimPrefix(session, "sessions/")
+		wants(t, s.call(t, http.MethodGet, "/v1/"+session+"/artifacts", ""), http.StatusOK, "{}")
+		wants(t, s.call(t, http.MethodPut, "/v1/"+session+"/files/artifacts/mine.txt", "mine"), http.StatusCreated, "mine")
+		told := func(frames []frame) (all []string) {
+			last(t, frames, "COMPLETE")
+			for _, f := range frames {
+				if f.event == "artifacts.changed" {
+					all = append(all, f.data)
+				}
+			}
+			return all
+		}
+		first := told(s.turn(t, session, "make a report"))
+		if len(first) != 1 || !strings.Contains(first[0], `"path":"artifacts/old.txt"`) || !strings.Contains(first[0], `"uri":"workspace://`+id+`/artifacts/the%20report.md"`) ||
+			strings.Contains(first[0], "mine.txt") || strings.Contains(first[0], "beside") {
+			t.Errorf("the first turn tells %v", first)
+		}
+		if quiet := told(s.turn(t, session, "what is there")); len(quiet) != 0 {
+			t.Errorf("a turn that makes none tells %v", quiet)
+		}
+		all := s.call(t, http.MethodGet, "/v1/"+session+"/artifacts", "").body
+		for _, want := range []string{"artifacts/mine.txt", "artifacts/old.txt", "artifacts/the report.md", `"mediaType":"text/plain; charset=utf-8"`} {
+			if !strings.Contains(all, want) {
+				t.Errorf("the list lacks %s: %s", want, all)
+			}
+		}
+	})
+}

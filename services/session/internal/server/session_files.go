@@ -13,6 +13,7 @@ import (
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/artifact"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -76,6 +77,24 @@ func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.
 		resp.Files = append(resp.Files, sessionFile(f))
 	}
 	return resp, nil
+}
+
+func (s *sessionFileService) ListSessionArtifacts(ctx context.Context, r *sessionv1.ListSessionArtifactsRequest) (*sessionv1.ListSessionArtifactsResponse, error) {
+	place, err := s.find(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+		Path: artifact.Folder, Recursive: true, PageSize: r.PageSize, PageToken: r.PageToken,
+	})
+	none := errors.Is(err, remote.ErrNoWorkspace) && !place.Made || apierr.As[sandboxv1.ErrorReason](err) == sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND
+	if none {
+		return &sessionv1.ListSessionArtifactsResponse{}, nil
+	}
+	if err != nil {
+		return nil, unread(err, place, r.Parent, artifact.Folder)
+	}
+	return &sessionv1.ListSessionArtifactsResponse{Artifacts: artifact.Of(r.Parent, page.GetFiles()), NextPageToken: page.GetNextPageToken()}, nil
 }
 
 func (s *sessionFileService) GetSessionFile(ctx context.Context, r *sessionv1.GetSessionFileRequest) (*sessionv1.GetSessionFileResponse, error) {

@@ -245,6 +245,7 @@ type Event struct {
 	//	*Event_WorkspaceMoved
 	//	*Event_RepositoryPushed
 	//	*Event_RepositoryPushFailed
+	//	*Event_ArtifactsChanged
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -650,6 +651,15 @@ func (x *Event) GetRepositoryPushFailed() *RepositoryPushFailed {
 	return nil
 }
 
+func (x *Event) GetArtifactsChanged() *ArtifactsChanged {
+	if x != nil {
+		if x, ok := x.Body.(*Event_ArtifactsChanged); ok {
+			return x.ArtifactsChanged
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -870,6 +880,11 @@ type Event_RepositoryPushFailed struct {
 	RepositoryPushFailed *RepositoryPushFailed `protobuf:"bytes,118,opt,name=repository_push_failed,json=repositoryPushFailed,proto3,oneof"`
 }
 
+type Event_ArtifactsChanged struct {
+	// Files below `artifacts/` were made or changed by a turn that is about to end.
+	ArtifactsChanged *ArtifactsChanged `protobuf:"bytes,129,opt,name=artifacts_changed,json=artifactsChanged,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -961,6 +976,8 @@ func (*Event_WorkspaceMoved) isEvent_Body() {}
 func (*Event_RepositoryPushed) isEvent_Body() {}
 
 func (*Event_RepositoryPushFailed) isEvent_Body() {}
+
+func (*Event_ArtifactsChanged) isEvent_Body() {}
 
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
@@ -3684,6 +3701,145 @@ func (x *WorkspaceMoved) GetMessage() string {
 	return ""
 }
 
+// ArtifactsChanged has the files below `artifacts/` that a turn made or changed, as
+// they are at its end. It precedes `turn.finished`. There is none where the files
+// cannot be listed then, or there are more than 500; ListSessionArtifacts has them.
+type ArtifactsChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The files, by path.
+	Artifacts     []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArtifactsChanged) Reset() {
+	*x = ArtifactsChanged{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArtifactsChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArtifactsChanged) ProtoMessage() {}
+
+func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
+func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+// Artifact is a regular file below the folder `artifacts` of a workspace.
+type Artifact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The path, relative to the workspace.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// The size, in bytes.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// The media type, by the file's name.
+	MediaType string `protobuf:"bytes,3,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// Changes whenever the content changes.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// The file, as `workspace://{session}/{path}`, for messages.
+	Uri string `protobuf:"bytes,5,opt,name=uri,proto3" json:"uri,omitempty"`
+	// When it was last changed.
+	ModifyTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=modify_time,json=modifyTime,proto3" json:"modify_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Artifact) Reset() {
+	*x = Artifact{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Artifact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Artifact) ProtoMessage() {}
+
+func (x *Artifact) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
+func (*Artifact) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Artifact) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Artifact) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Artifact) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Artifact) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *Artifact) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Artifact) GetModifyTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ModifyTime
+	}
+	return nil
+}
+
 // Warning says that something is not as it should be.
 type Warning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3697,7 +3853,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3865,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3878,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Warning) GetReason() string {
@@ -3752,7 +3908,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +3920,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +3933,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -3818,7 +3974,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93!\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\"\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -3864,7 +4020,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11tool_call_network\x18w \x01(\v2$.fairlead.session.v1.ToolCallNetworkB\x15\xf2\xd4\x18\x11tool_call.networkH\x00R\x0ftoolCallNetwork\x12c\n" +
 	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12k\n" +
 	"\x11repository_pushed\x18u \x01(\v2%.fairlead.session.v1.RepositoryPushedB\x15\xf2\xd4\x18\x11repository.pushedH\x00R\x10repositoryPushed\x12}\n" +
-	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12y\n" +
+	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12l\n" +
+	"\x11artifacts_changed\x18\x81\x01 \x01(\v2%.fairlead.session.v1.ArtifactsChangedB\x15\xf2\xd4\x18\x11artifacts.changedH\x00R\x10artifactsChanged\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
@@ -4072,7 +4229,18 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\frestored_seq\x18\x06 \x01(\x03R\vrestoredSeq\x12?\n" +
 	"\rrestored_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\frestoredTime\x12\x14\n" +
 	"\x05empty\x18\b \x01(\bR\x05empty\x12\x18\n" +
-	"\amessage\x18\t \x01(\tR\amessage\";\n" +
+	"\amessage\x18\t \x01(\tR\amessage\"O\n" +
+	"\x10ArtifactsChanged\x12;\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x1d.fairlead.session.v1.ArtifactR\tartifacts\"\xb4\x01\n" +
+	"\bArtifact\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x03 \x01(\tR\tmediaType\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\x12\x10\n" +
+	"\x03uri\x18\x05 \x01(\tR\x03uri\x12;\n" +
+	"\vmodify_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"modifyTime\";\n" +
 	"\aWarning\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"A\n" +
@@ -4108,7 +4276,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -4153,20 +4321,22 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*RepositoryPushed)(nil),          // 40: fairlead.session.v1.RepositoryPushed
 	(*RepositoryPushFailed)(nil),      // 41: fairlead.session.v1.RepositoryPushFailed
 	(*WorkspaceMoved)(nil),            // 42: fairlead.session.v1.WorkspaceMoved
-	(*Warning)(nil),                   // 43: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 44: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 45: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 46: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 47: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 48: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 49: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 50: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 51: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 52: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 53: google.protobuf.FieldOptions
+	(*ArtifactsChanged)(nil),          // 43: fairlead.session.v1.ArtifactsChanged
+	(*Artifact)(nil),                  // 44: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 45: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 46: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 47: google.protobuf.Timestamp
+	(*v1.Content)(nil),                // 48: fairlead.common.v1.Content
+	(*TurnLimits)(nil),                // 49: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 50: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 51: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 52: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 53: fairlead.session.v1.Usage
+	(ToolOutcome)(0),                  // 54: fairlead.session.v1.ToolOutcome
+	(*descriptorpb.FieldOptions)(nil), // 55: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	45, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	47, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	4,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	5,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	7,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -4203,31 +4373,34 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	42, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
 	40, // 35: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
 	41, // 36: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	6,  // 37: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	36, // 38: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	43, // 39: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	44, // 40: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	46, // 41: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	47, // 42: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	48, // 43: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	49, // 44: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	50, // 45: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	51, // 46: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	51, // 47: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 48: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	45, // 49: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	52, // 50: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	46, // 51: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 52: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	34, // 53: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 54: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	45, // 55: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	53, // 56: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	56, // [56:57] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	43, // 37: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	6,  // 38: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	36, // 39: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	45, // 40: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	46, // 41: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	48, // 42: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	49, // 43: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	50, // 44: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	51, // 45: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	52, // 46: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	53, // 47: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	53, // 48: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 49: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	47, // 50: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	54, // 51: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	48, // 52: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 53: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	34, // 54: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 55: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	47, // 56: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	44, // 57: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	47, // 58: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	55, // 59: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	59, // [59:60] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -4275,6 +4448,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_WorkspaceMoved)(nil),
 		(*Event_RepositoryPushed)(nil),
 		(*Event_RepositoryPushFailed)(nil),
+		(*Event_ArtifactsChanged)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -4286,7 +4460,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -40,6 +40,7 @@ var EventNames = []string{
 	"workspace.moved",
 	"repository.pushed",
 	"repository.push_failed",
+	"artifacts.changed",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -122,6 +123,8 @@ func EventName(e *Event) string {
 		return "repository.pushed"
 	case *Event_RepositoryPushFailed:
 		return "repository.push_failed"
+	case *Event_ArtifactsChanged:
+		return "artifacts.changed"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

@@ -382,6 +382,127 @@ func (x *ListSessionFilesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ListSessionArtifactsRequest names a session.
+type ListSessionArtifactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The most files to look at for a page: 0 means 1000; above 10000 means 10000. A page
+	// may have fewer artifacts, because it has no directories; the last one is the one
+	// without next_page_token.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionArtifactsRequest) Reset() {
+	*x = ListSessionArtifactsRequest{}
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionArtifactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionArtifactsRequest) ProtoMessage() {}
+
+func (x *ListSessionArtifactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionArtifactsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionArtifactsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListSessionArtifactsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListSessionArtifactsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionArtifactsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListSessionArtifactsResponse is a page of artifacts.
+type ListSessionArtifactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The artifacts.
+	Artifacts []*Artifact `protobuf:"bytes,1,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// Where the next page begins; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionArtifactsResponse) Reset() {
+	*x = ListSessionArtifactsResponse{}
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionArtifactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionArtifactsResponse) ProtoMessage() {}
+
+func (x *ListSessionArtifactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionArtifactsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionArtifactsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListSessionArtifactsResponse) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+func (x *ListSessionArtifactsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // GetSessionFileRequest names a file.
 type GetSessionFileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -395,7 +516,7 @@ type GetSessionFileRequest struct {
 
 func (x *GetSessionFileRequest) Reset() {
 	*x = GetSessionFileRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +528,7 @@ func (x *GetSessionFileRequest) String() string {
 func (*GetSessionFileRequest) ProtoMessage() {}
 
 func (x *GetSessionFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +541,7 @@ func (x *GetSessionFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionFileRequest.ProtoReflect.Descriptor instead.
 func (*GetSessionFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetSessionFileRequest) GetParent() string {
@@ -448,7 +569,7 @@ type GetSessionFileResponse struct {
 
 func (x *GetSessionFileResponse) Reset() {
 	*x = GetSessionFileResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +581,7 @@ func (x *GetSessionFileResponse) String() string {
 func (*GetSessionFileResponse) ProtoMessage() {}
 
 func (x *GetSessionFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +594,7 @@ func (x *GetSessionFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionFileResponse.ProtoReflect.Descriptor instead.
 func (*GetSessionFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetSessionFileResponse) GetFile() *SessionFile {
@@ -500,7 +621,7 @@ type ReadSessionFileRequest struct {
 
 func (x *ReadSessionFileRequest) Reset() {
 	*x = ReadSessionFileRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +633,7 @@ func (x *ReadSessionFileRequest) String() string {
 func (*ReadSessionFileRequest) ProtoMessage() {}
 
 func (x *ReadSessionFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +646,7 @@ func (x *ReadSessionFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionFileRequest.ProtoReflect.Descriptor instead.
 func (*ReadSessionFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReadSessionFileRequest) GetParent() string {
@@ -572,7 +693,7 @@ type ReadSessionFileResponse struct {
 
 func (x *ReadSessionFileResponse) Reset() {
 	*x = ReadSessionFileResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +705,7 @@ func (x *ReadSessionFileResponse) String() string {
 func (*ReadSessionFileResponse) ProtoMessage() {}
 
 func (x *ReadSessionFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +718,7 @@ func (x *ReadSessionFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionFileResponse.ProtoReflect.Descriptor instead.
 func (*ReadSessionFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReadSessionFileResponse) GetKind() isReadSessionFileResponse_Kind {
@@ -659,7 +780,7 @@ type WriteSessionFileRequest struct {
 
 func (x *WriteSessionFileRequest) Reset() {
 	*x = WriteSessionFileRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +792,7 @@ func (x *WriteSessionFileRequest) String() string {
 func (*WriteSessionFileRequest) ProtoMessage() {}
 
 func (x *WriteSessionFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +805,7 @@ func (x *WriteSessionFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteSessionFileRequest.ProtoReflect.Descriptor instead.
 func (*WriteSessionFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WriteSessionFileRequest) GetKind() isWriteSessionFileRequest_Kind {
@@ -753,7 +874,7 @@ type WriteSessionFileStart struct {
 
 func (x *WriteSessionFileStart) Reset() {
 	*x = WriteSessionFileStart{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +886,7 @@ func (x *WriteSessionFileStart) String() string {
 func (*WriteSessionFileStart) ProtoMessage() {}
 
 func (x *WriteSessionFileStart) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +899,7 @@ func (x *WriteSessionFileStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteSessionFileStart.ProtoReflect.Descriptor instead.
 func (*WriteSessionFileStart) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WriteSessionFileStart) GetParent() string {
@@ -836,7 +957,7 @@ type WriteSessionFileResponse struct {
 
 func (x *WriteSessionFileResponse) Reset() {
 	*x = WriteSessionFileResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +969,7 @@ func (x *WriteSessionFileResponse) String() string {
 func (*WriteSessionFileResponse) ProtoMessage() {}
 
 func (x *WriteSessionFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +982,7 @@ func (x *WriteSessionFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteSessionFileResponse.ProtoReflect.Descriptor instead.
 func (*WriteSessionFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WriteSessionFileResponse) GetFile() *SessionFile {
@@ -898,7 +1019,7 @@ type MoveSessionFileRequest struct {
 
 func (x *MoveSessionFileRequest) Reset() {
 	*x = MoveSessionFileRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1031,7 @@ func (x *MoveSessionFileRequest) String() string {
 func (*MoveSessionFileRequest) ProtoMessage() {}
 
 func (x *MoveSessionFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1044,7 @@ func (x *MoveSessionFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSessionFileRequest.ProtoReflect.Descriptor instead.
 func (*MoveSessionFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MoveSessionFileRequest) GetParent() string {
@@ -972,7 +1093,7 @@ type MoveSessionFileResponse struct {
 
 func (x *MoveSessionFileResponse) Reset() {
 	*x = MoveSessionFileResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1105,7 @@ func (x *MoveSessionFileResponse) String() string {
 func (*MoveSessionFileResponse) ProtoMessage() {}
 
 func (x *MoveSessionFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1118,7 @@ func (x *MoveSessionFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSessionFileResponse.ProtoReflect.Descriptor instead.
 func (*MoveSessionFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MoveSessionFileResponse) GetFile() *SessionFile {
@@ -1024,7 +1145,7 @@ type DeleteSessionFileRequest struct {
 
 func (x *DeleteSessionFileRequest) Reset() {
 	*x = DeleteSessionFileRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1157,7 @@ func (x *DeleteSessionFileRequest) String() string {
 func (*DeleteSessionFileRequest) ProtoMessage() {}
 
 func (x *DeleteSessionFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1170,7 @@ func (x *DeleteSessionFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionFileRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionFileRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteSessionFileRequest) GetParent() string {
@@ -1089,7 +1210,7 @@ type DeleteSessionFileResponse struct {
 
 func (x *DeleteSessionFileResponse) Reset() {
 	*x = DeleteSessionFileResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1222,7 @@ func (x *DeleteSessionFileResponse) String() string {
 func (*DeleteSessionFileResponse) ProtoMessage() {}
 
 func (x *DeleteSessionFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1235,7 @@ func (x *DeleteSessionFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionFileResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionFileResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{15}
 }
 
 // ExportSessionFilesRequest names a directory.
@@ -1132,7 +1253,7 @@ type ExportSessionFilesRequest struct {
 
 func (x *ExportSessionFilesRequest) Reset() {
 	*x = ExportSessionFilesRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1265,7 @@ func (x *ExportSessionFilesRequest) String() string {
 func (*ExportSessionFilesRequest) ProtoMessage() {}
 
 func (x *ExportSessionFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1278,7 @@ func (x *ExportSessionFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionFilesRequest.ProtoReflect.Descriptor instead.
 func (*ExportSessionFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExportSessionFilesRequest) GetParent() string {
@@ -1192,7 +1313,7 @@ type ExportSessionFilesResponse struct {
 
 func (x *ExportSessionFilesResponse) Reset() {
 	*x = ExportSessionFilesResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1325,7 @@ func (x *ExportSessionFilesResponse) String() string {
 func (*ExportSessionFilesResponse) ProtoMessage() {}
 
 func (x *ExportSessionFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1338,7 @@ func (x *ExportSessionFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionFilesResponse.ProtoReflect.Descriptor instead.
 func (*ExportSessionFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExportSessionFilesResponse) GetData() []byte {
@@ -1243,7 +1364,7 @@ type ImportSessionFilesRequest struct {
 
 func (x *ImportSessionFilesRequest) Reset() {
 	*x = ImportSessionFilesRequest{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1376,7 @@ func (x *ImportSessionFilesRequest) String() string {
 func (*ImportSessionFilesRequest) ProtoMessage() {}
 
 func (x *ImportSessionFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1389,7 @@ func (x *ImportSessionFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionFilesRequest.ProtoReflect.Descriptor instead.
 func (*ImportSessionFilesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ImportSessionFilesRequest) GetKind() isImportSessionFilesRequest_Kind {
@@ -1332,7 +1453,7 @@ type ImportSessionFilesStart struct {
 
 func (x *ImportSessionFilesStart) Reset() {
 	*x = ImportSessionFilesStart{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1465,7 @@ func (x *ImportSessionFilesStart) String() string {
 func (*ImportSessionFilesStart) ProtoMessage() {}
 
 func (x *ImportSessionFilesStart) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1478,7 @@ func (x *ImportSessionFilesStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionFilesStart.ProtoReflect.Descriptor instead.
 func (*ImportSessionFilesStart) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ImportSessionFilesStart) GetParent() string {
@@ -1399,7 +1520,7 @@ type ImportSessionFilesResponse struct {
 
 func (x *ImportSessionFilesResponse) Reset() {
 	*x = ImportSessionFilesResponse{}
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1532,7 @@ func (x *ImportSessionFilesResponse) String() string {
 func (*ImportSessionFilesResponse) ProtoMessage() {}
 
 func (x *ImportSessionFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_session_file_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1545,7 @@ func (x *ImportSessionFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionFilesResponse.ProtoReflect.Descriptor instead.
 func (*ImportSessionFilesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_session_file_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ImportSessionFilesResponse) GetFile() *SessionFile {
@@ -1438,7 +1559,7 @@ var File_fairlead_session_v1_session_file_service_proto protoreflect.FileDescrip
 
 const file_fairlead_session_v1_session_file_service_proto_rawDesc = "" +
 	"\n" +
-	".fairlead/session/v1/session_file_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x01\n" +
+	".fairlead/session/v1/session_file_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1ffairlead/session/v1/event.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x01\n" +
 	"\vSessionFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x128\n" +
 	"\x04type\x18\x02 \x01(\x0e2$.fairlead.session.v1.SessionFileTypeR\x04type\x12\x12\n" +
@@ -1458,6 +1579,14 @@ const file_fairlead_session_v1_session_file_service_proto_rawDesc = "" +
 	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\"z\n" +
 	"\x18ListSessionFilesResponse\x126\n" +
 	"\x05files\x18\x01 \x03(\v2 .fairlead.session.v1.SessionFileR\x05files\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xaf\x01\n" +
+	"\x1bListSessionArtifactsRequest\x12A\n" +
+	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12$\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\tpageToken\"\x83\x01\n" +
+	"\x1cListSessionArtifactsResponse\x12;\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x1d.fairlead.session.v1.ArtifactR\tartifacts\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
 	"\x15GetSessionFileRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12\x1c\n" +
@@ -1539,10 +1668,10 @@ const file_fairlead_session_v1_session_file_service_proto_rawDesc = "" +
 	"\"SESSION_ARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aSESSION_ARCHIVE_FORMAT_TAR\x10\x01\x12\x1e\n" +
 	"\x1aSESSION_ARCHIVE_FORMAT_ZIP\x10\x02\x12#\n" +
-	"\x1fSESSION_ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xbf\n" +
-	"\n" +
+	"\x1fSESSION_ARCHIVE_FORMAT_TAR_GZIP\x10\x032\x85\f\n" +
 	"\x12SessionFileService\x12\xb3\x01\n" +
-	"\x10ListSessionFiles\x12,.fairlead.session.v1.ListSessionFilesRequest\x1a-.fairlead.session.v1.ListSessionFilesResponse\"B\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/files\x12\xb8\x01\n" +
+	"\x10ListSessionFiles\x12,.fairlead.session.v1.ListSessionFilesRequest\x1a-.fairlead.session.v1.ListSessionFilesResponse\"B\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/files\x12\xc3\x01\n" +
+	"\x14ListSessionArtifacts\x120.fairlead.session.v1.ListSessionArtifactsRequest\x1a1.fairlead.session.v1.ListSessionArtifactsResponse\"F\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/artifacts\x12\xb8\x01\n" +
 	"\x0eGetSessionFile\x12*.fairlead.session.v1.GetSessionFileRequest\x1a+.fairlead.session.v1.GetSessionFileResponse\"M\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02*b\x04file\x12\"/v1/{parent=sessions/*}/files:stat\x12\x8d\x01\n" +
 	"\x0fReadSessionFile\x12+.fairlead.session.v1.ReadSessionFileRequest\x1a,.fairlead.session.v1.ReadSessionFileResponse\"\x1d\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent0\x01\x12\x97\x01\n" +
 	"\x10WriteSessionFile\x12,.fairlead.session.v1.WriteSessionFileRequest\x1a-.fairlead.session.v1.WriteSessionFileResponse\"$\xc2\xd5\x18 \b\x02\x12\x0esessions.write\x1a\fstart.parent(\x01\x12\xbf\x01\n" +
@@ -1564,65 +1693,71 @@ func file_fairlead_session_v1_session_file_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_file_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_session_v1_session_file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_fairlead_session_v1_session_file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_session_v1_session_file_service_proto_goTypes = []any{
-	(SessionFileType)(0),               // 0: fairlead.session.v1.SessionFileType
-	(SessionArchiveFormat)(0),          // 1: fairlead.session.v1.SessionArchiveFormat
-	(*SessionFile)(nil),                // 2: fairlead.session.v1.SessionFile
-	(*ListSessionFilesRequest)(nil),    // 3: fairlead.session.v1.ListSessionFilesRequest
-	(*ListSessionFilesResponse)(nil),   // 4: fairlead.session.v1.ListSessionFilesResponse
-	(*GetSessionFileRequest)(nil),      // 5: fairlead.session.v1.GetSessionFileRequest
-	(*GetSessionFileResponse)(nil),     // 6: fairlead.session.v1.GetSessionFileResponse
-	(*ReadSessionFileRequest)(nil),     // 7: fairlead.session.v1.ReadSessionFileRequest
-	(*ReadSessionFileResponse)(nil),    // 8: fairlead.session.v1.ReadSessionFileResponse
-	(*WriteSessionFileRequest)(nil),    // 9: fairlead.session.v1.WriteSessionFileRequest
-	(*WriteSessionFileStart)(nil),      // 10: fairlead.session.v1.WriteSessionFileStart
-	(*WriteSessionFileResponse)(nil),   // 11: fairlead.session.v1.WriteSessionFileResponse
-	(*MoveSessionFileRequest)(nil),     // 12: fairlead.session.v1.MoveSessionFileRequest
-	(*MoveSessionFileResponse)(nil),    // 13: fairlead.session.v1.MoveSessionFileResponse
-	(*DeleteSessionFileRequest)(nil),   // 14: fairlead.session.v1.DeleteSessionFileRequest
-	(*DeleteSessionFileResponse)(nil),  // 15: fairlead.session.v1.DeleteSessionFileResponse
-	(*ExportSessionFilesRequest)(nil),  // 16: fairlead.session.v1.ExportSessionFilesRequest
-	(*ExportSessionFilesResponse)(nil), // 17: fairlead.session.v1.ExportSessionFilesResponse
-	(*ImportSessionFilesRequest)(nil),  // 18: fairlead.session.v1.ImportSessionFilesRequest
-	(*ImportSessionFilesStart)(nil),    // 19: fairlead.session.v1.ImportSessionFilesStart
-	(*ImportSessionFilesResponse)(nil), // 20: fairlead.session.v1.ImportSessionFilesResponse
-	(*timestamppb.Timestamp)(nil),      // 21: google.protobuf.Timestamp
+	(SessionFileType)(0),                 // 0: fairlead.session.v1.SessionFileType
+	(SessionArchiveFormat)(0),            // 1: fairlead.session.v1.SessionArchiveFormat
+	(*SessionFile)(nil),                  // 2: fairlead.session.v1.SessionFile
+	(*ListSessionFilesRequest)(nil),      // 3: fairlead.session.v1.ListSessionFilesRequest
+	(*ListSessionFilesResponse)(nil),     // 4: fairlead.session.v1.ListSessionFilesResponse
+	(*ListSessionArtifactsRequest)(nil),  // 5: fairlead.session.v1.ListSessionArtifactsRequest
+	(*ListSessionArtifactsResponse)(nil), // 6: fairlead.session.v1.ListSessionArtifactsResponse
+	(*GetSessionFileRequest)(nil),        // 7: fairlead.session.v1.GetSessionFileRequest
+	(*GetSessionFileResponse)(nil),       // 8: fairlead.session.v1.GetSessionFileResponse
+	(*ReadSessionFileRequest)(nil),       // 9: fairlead.session.v1.ReadSessionFileRequest
+	(*ReadSessionFileResponse)(nil),      // 10: fairlead.session.v1.ReadSessionFileResponse
+	(*WriteSessionFileRequest)(nil),      // 11: fairlead.session.v1.WriteSessionFileRequest
+	(*WriteSessionFileStart)(nil),        // 12: fairlead.session.v1.WriteSessionFileStart
+	(*WriteSessionFileResponse)(nil),     // 13: fairlead.session.v1.WriteSessionFileResponse
+	(*MoveSessionFileRequest)(nil),       // 14: fairlead.session.v1.MoveSessionFileRequest
+	(*MoveSessionFileResponse)(nil),      // 15: fairlead.session.v1.MoveSessionFileResponse
+	(*DeleteSessionFileRequest)(nil),     // 16: fairlead.session.v1.DeleteSessionFileRequest
+	(*DeleteSessionFileResponse)(nil),    // 17: fairlead.session.v1.DeleteSessionFileResponse
+	(*ExportSessionFilesRequest)(nil),    // 18: fairlead.session.v1.ExportSessionFilesRequest
+	(*ExportSessionFilesResponse)(nil),   // 19: fairlead.session.v1.ExportSessionFilesResponse
+	(*ImportSessionFilesRequest)(nil),    // 20: fairlead.session.v1.ImportSessionFilesRequest
+	(*ImportSessionFilesStart)(nil),      // 21: fairlead.session.v1.ImportSessionFilesStart
+	(*ImportSessionFilesResponse)(nil),   // 22: fairlead.session.v1.ImportSessionFilesResponse
+	(*timestamppb.Timestamp)(nil),        // 23: google.protobuf.Timestamp
+	(*Artifact)(nil),                     // 24: fairlead.session.v1.Artifact
 }
 var file_fairlead_session_v1_session_file_service_proto_depIdxs = []int32{
 	0,  // 0: fairlead.session.v1.SessionFile.type:type_name -> fairlead.session.v1.SessionFileType
-	21, // 1: fairlead.session.v1.SessionFile.modify_time:type_name -> google.protobuf.Timestamp
+	23, // 1: fairlead.session.v1.SessionFile.modify_time:type_name -> google.protobuf.Timestamp
 	2,  // 2: fairlead.session.v1.ListSessionFilesResponse.files:type_name -> fairlead.session.v1.SessionFile
-	2,  // 3: fairlead.session.v1.GetSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
-	2,  // 4: fairlead.session.v1.ReadSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
-	10, // 5: fairlead.session.v1.WriteSessionFileRequest.start:type_name -> fairlead.session.v1.WriteSessionFileStart
-	2,  // 6: fairlead.session.v1.WriteSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
-	2,  // 7: fairlead.session.v1.MoveSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
-	1,  // 8: fairlead.session.v1.ExportSessionFilesRequest.format:type_name -> fairlead.session.v1.SessionArchiveFormat
-	19, // 9: fairlead.session.v1.ImportSessionFilesRequest.start:type_name -> fairlead.session.v1.ImportSessionFilesStart
-	1,  // 10: fairlead.session.v1.ImportSessionFilesStart.format:type_name -> fairlead.session.v1.SessionArchiveFormat
-	2,  // 11: fairlead.session.v1.ImportSessionFilesResponse.file:type_name -> fairlead.session.v1.SessionFile
-	3,  // 12: fairlead.session.v1.SessionFileService.ListSessionFiles:input_type -> fairlead.session.v1.ListSessionFilesRequest
-	5,  // 13: fairlead.session.v1.SessionFileService.GetSessionFile:input_type -> fairlead.session.v1.GetSessionFileRequest
-	7,  // 14: fairlead.session.v1.SessionFileService.ReadSessionFile:input_type -> fairlead.session.v1.ReadSessionFileRequest
-	9,  // 15: fairlead.session.v1.SessionFileService.WriteSessionFile:input_type -> fairlead.session.v1.WriteSessionFileRequest
-	12, // 16: fairlead.session.v1.SessionFileService.MoveSessionFile:input_type -> fairlead.session.v1.MoveSessionFileRequest
-	14, // 17: fairlead.session.v1.SessionFileService.DeleteSessionFile:input_type -> fairlead.session.v1.DeleteSessionFileRequest
-	16, // 18: fairlead.session.v1.SessionFileService.ExportSessionFiles:input_type -> fairlead.session.v1.ExportSessionFilesRequest
-	18, // 19: fairlead.session.v1.SessionFileService.ImportSessionFiles:input_type -> fairlead.session.v1.ImportSessionFilesRequest
-	4,  // 20: fairlead.session.v1.SessionFileService.ListSessionFiles:output_type -> fairlead.session.v1.ListSessionFilesResponse
-	6,  // 21: fairlead.session.v1.SessionFileService.GetSessionFile:output_type -> fairlead.session.v1.GetSessionFileResponse
-	8,  // 22: fairlead.session.v1.SessionFileService.ReadSessionFile:output_type -> fairlead.session.v1.ReadSessionFileResponse
-	11, // 23: fairlead.session.v1.SessionFileService.WriteSessionFile:output_type -> fairlead.session.v1.WriteSessionFileResponse
-	13, // 24: fairlead.session.v1.SessionFileService.MoveSessionFile:output_type -> fairlead.session.v1.MoveSessionFileResponse
-	15, // 25: fairlead.session.v1.SessionFileService.DeleteSessionFile:output_type -> fairlead.session.v1.DeleteSessionFileResponse
-	17, // 26: fairlead.session.v1.SessionFileService.ExportSessionFiles:output_type -> fairlead.session.v1.ExportSessionFilesResponse
-	20, // 27: fairlead.session.v1.SessionFileService.ImportSessionFiles:output_type -> fairlead.session.v1.ImportSessionFilesResponse
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	24, // 3: fairlead.session.v1.ListSessionArtifactsResponse.artifacts:type_name -> fairlead.session.v1.Artifact
+	2,  // 4: fairlead.session.v1.GetSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
+	2,  // 5: fairlead.session.v1.ReadSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
+	12, // 6: fairlead.session.v1.WriteSessionFileRequest.start:type_name -> fairlead.session.v1.WriteSessionFileStart
+	2,  // 7: fairlead.session.v1.WriteSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
+	2,  // 8: fairlead.session.v1.MoveSessionFileResponse.file:type_name -> fairlead.session.v1.SessionFile
+	1,  // 9: fairlead.session.v1.ExportSessionFilesRequest.format:type_name -> fairlead.session.v1.SessionArchiveFormat
+	21, // 10: fairlead.session.v1.ImportSessionFilesRequest.start:type_name -> fairlead.session.v1.ImportSessionFilesStart
+	1,  // 11: fairlead.session.v1.ImportSessionFilesStart.format:type_name -> fairlead.session.v1.SessionArchiveFormat
+	2,  // 12: fairlead.session.v1.ImportSessionFilesResponse.file:type_name -> fairlead.session.v1.SessionFile
+	3,  // 13: fairlead.session.v1.SessionFileService.ListSessionFiles:input_type -> fairlead.session.v1.ListSessionFilesRequest
+	5,  // 14: fairlead.session.v1.SessionFileService.ListSessionArtifacts:input_type -> fairlead.session.v1.ListSessionArtifactsRequest
+	7,  // 15: fairlead.session.v1.SessionFileService.GetSessionFile:input_type -> fairlead.session.v1.GetSessionFileRequest
+	9,  // 16: fairlead.session.v1.SessionFileService.ReadSessionFile:input_type -> fairlead.session.v1.ReadSessionFileRequest
+	11, // 17: fairlead.session.v1.SessionFileService.WriteSessionFile:input_type -> fairlead.session.v1.WriteSessionFileRequest
+	14, // 18: fairlead.session.v1.SessionFileService.MoveSessionFile:input_type -> fairlead.session.v1.MoveSessionFileRequest
+	16, // 19: fairlead.session.v1.SessionFileService.DeleteSessionFile:input_type -> fairlead.session.v1.DeleteSessionFileRequest
+	18, // 20: fairlead.session.v1.SessionFileService.ExportSessionFiles:input_type -> fairlead.session.v1.ExportSessionFilesRequest
+	20, // 21: fairlead.session.v1.SessionFileService.ImportSessionFiles:input_type -> fairlead.session.v1.ImportSessionFilesRequest
+	4,  // 22: fairlead.session.v1.SessionFileService.ListSessionFiles:output_type -> fairlead.session.v1.ListSessionFilesResponse
+	6,  // 23: fairlead.session.v1.SessionFileService.ListSessionArtifacts:output_type -> fairlead.session.v1.ListSessionArtifactsResponse
+	8,  // 24: fairlead.session.v1.SessionFileService.GetSessionFile:output_type -> fairlead.session.v1.GetSessionFileResponse
+	10, // 25: fairlead.session.v1.SessionFileService.ReadSessionFile:output_type -> fairlead.session.v1.ReadSessionFileResponse
+	13, // 26: fairlead.session.v1.SessionFileService.WriteSessionFile:output_type -> fairlead.session.v1.WriteSessionFileResponse
+	15, // 27: fairlead.session.v1.SessionFileService.MoveSessionFile:output_type -> fairlead.session.v1.MoveSessionFileResponse
+	17, // 28: fairlead.session.v1.SessionFileService.DeleteSessionFile:output_type -> fairlead.session.v1.DeleteSessionFileResponse
+	19, // 29: fairlead.session.v1.SessionFileService.ExportSessionFiles:output_type -> fairlead.session.v1.ExportSessionFilesResponse
+	22, // 30: fairlead.session.v1.SessionFileService.ImportSessionFiles:output_type -> fairlead.session.v1.ImportSessionFilesResponse
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_file_service_proto_init() }
@@ -1630,15 +1765,16 @@ func file_fairlead_session_v1_session_file_service_proto_init() {
 	if File_fairlead_session_v1_session_file_service_proto != nil {
 		return
 	}
-	file_fairlead_session_v1_session_file_service_proto_msgTypes[6].OneofWrappers = []any{
+	file_fairlead_session_v1_event_proto_init()
+	file_fairlead_session_v1_session_file_service_proto_msgTypes[8].OneofWrappers = []any{
 		(*ReadSessionFileResponse_File)(nil),
 		(*ReadSessionFileResponse_Data)(nil),
 	}
-	file_fairlead_session_v1_session_file_service_proto_msgTypes[7].OneofWrappers = []any{
+	file_fairlead_session_v1_session_file_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*WriteSessionFileRequest_Start)(nil),
 		(*WriteSessionFileRequest_Data)(nil),
 	}
-	file_fairlead_session_v1_session_file_service_proto_msgTypes[16].OneofWrappers = []any{
+	file_fairlead_session_v1_session_file_service_proto_msgTypes[18].OneofWrappers = []any{
 		(*ImportSessionFilesRequest_Start)(nil),
 		(*ImportSessionFilesRequest_Data)(nil),
 	}
@@ -1648,7 +1784,7 @@ func file_fairlead_session_v1_session_file_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_file_service_proto_rawDesc), len(file_fairlead_session_v1_session_file_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

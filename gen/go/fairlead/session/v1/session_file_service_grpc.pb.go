@@ -19,14 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SessionFileService_ListSessionFiles_FullMethodName   = "/fairlead.session.v1.SessionFileService/ListSessionFiles"
-	SessionFileService_GetSessionFile_FullMethodName     = "/fairlead.session.v1.SessionFileService/GetSessionFile"
-	SessionFileService_ReadSessionFile_FullMethodName    = "/fairlead.session.v1.SessionFileService/ReadSessionFile"
-	SessionFileService_WriteSessionFile_FullMethodName   = "/fairlead.session.v1.SessionFileService/WriteSessionFile"
-	SessionFileService_MoveSessionFile_FullMethodName    = "/fairlead.session.v1.SessionFileService/MoveSessionFile"
-	SessionFileService_DeleteSessionFile_FullMethodName  = "/fairlead.session.v1.SessionFileService/DeleteSessionFile"
-	SessionFileService_ExportSessionFiles_FullMethodName = "/fairlead.session.v1.SessionFileService/ExportSessionFiles"
-	SessionFileService_ImportSessionFiles_FullMethodName = "/fairlead.session.v1.SessionFileService/ImportSessionFiles"
+	SessionFileService_ListSessionFiles_FullMethodName     = "/fairlead.session.v1.SessionFileService/ListSessionFiles"
+	SessionFileService_ListSessionArtifacts_FullMethodName = "/fairlead.session.v1.SessionFileService/ListSessionArtifacts"
+	SessionFileService_GetSessionFile_FullMethodName       = "/fairlead.session.v1.SessionFileService/GetSessionFile"
+	SessionFileService_ReadSessionFile_FullMethodName      = "/fairlead.session.v1.SessionFileService/ReadSessionFile"
+	SessionFileService_WriteSessionFile_FullMethodName     = "/fairlead.session.v1.SessionFileService/WriteSessionFile"
+	SessionFileService_MoveSessionFile_FullMethodName      = "/fairlead.session.v1.SessionFileService/MoveSessionFile"
+	SessionFileService_DeleteSessionFile_FullMethodName    = "/fairlead.session.v1.SessionFileService/DeleteSessionFile"
+	SessionFileService_ExportSessionFiles_FullMethodName   = "/fairlead.session.v1.SessionFileService/ExportSessionFiles"
+	SessionFileService_ImportSessionFiles_FullMethodName   = "/fairlead.session.v1.SessionFileService/ImportSessionFiles"
 )
 
 // SessionFileServiceClient is the client API for SessionFileService service.
@@ -46,6 +47,9 @@ const (
 type SessionFileServiceClient interface {
 	// ListSessionFiles lists a directory by name, or everything below it.
 	ListSessionFiles(ctx context.Context, in *ListSessionFilesRequest, opts ...grpc.CallOption) (*ListSessionFilesResponse, error)
+	// ListSessionArtifacts lists the regular files below the folder `artifacts`, the
+	// results of the agent's work, by path.
+	ListSessionArtifacts(ctx context.Context, in *ListSessionArtifactsRequest, opts ...grpc.CallOption) (*ListSessionArtifactsResponse, error)
 	// GetSessionFile describes a file, without following a symbolic link at its end.
 	GetSessionFile(ctx context.Context, in *GetSessionFileRequest, opts ...grpc.CallOption) (*GetSessionFileResponse, error)
 	// ReadSessionFile streams a regular file, or a part of it: first its description, then
@@ -85,6 +89,16 @@ func (c *sessionFileServiceClient) ListSessionFiles(ctx context.Context, in *Lis
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionFilesResponse)
 	err := c.cc.Invoke(ctx, SessionFileService_ListSessionFiles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionFileServiceClient) ListSessionArtifacts(ctx context.Context, in *ListSessionArtifactsRequest, opts ...grpc.CallOption) (*ListSessionArtifactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionArtifactsResponse)
+	err := c.cc.Invoke(ctx, SessionFileService_ListSessionArtifacts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +216,9 @@ type SessionFileService_ImportSessionFilesClient = grpc.ClientStreamingClient[Im
 type SessionFileServiceServer interface {
 	// ListSessionFiles lists a directory by name, or everything below it.
 	ListSessionFiles(context.Context, *ListSessionFilesRequest) (*ListSessionFilesResponse, error)
+	// ListSessionArtifacts lists the regular files below the folder `artifacts`, the
+	// results of the agent's work, by path.
+	ListSessionArtifacts(context.Context, *ListSessionArtifactsRequest) (*ListSessionArtifactsResponse, error)
 	// GetSessionFile describes a file, without following a symbolic link at its end.
 	GetSessionFile(context.Context, *GetSessionFileRequest) (*GetSessionFileResponse, error)
 	// ReadSessionFile streams a regular file, or a part of it: first its description, then
@@ -239,6 +256,9 @@ type UnimplementedSessionFileServiceServer struct{}
 
 func (UnimplementedSessionFileServiceServer) ListSessionFiles(context.Context, *ListSessionFilesRequest) (*ListSessionFilesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessionFiles not implemented")
+}
+func (UnimplementedSessionFileServiceServer) ListSessionArtifacts(context.Context, *ListSessionArtifactsRequest) (*ListSessionArtifactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessionArtifacts not implemented")
 }
 func (UnimplementedSessionFileServiceServer) GetSessionFile(context.Context, *GetSessionFileRequest) (*GetSessionFileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetSessionFile not implemented")
@@ -296,6 +316,24 @@ func _SessionFileService_ListSessionFiles_Handler(srv interface{}, ctx context.C
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SessionFileServiceServer).ListSessionFiles(ctx, req.(*ListSessionFilesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionFileService_ListSessionArtifacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionArtifactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionFileServiceServer).ListSessionArtifacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionFileService_ListSessionArtifacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionFileServiceServer).ListSessionArtifacts(ctx, req.(*ListSessionArtifactsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -400,6 +438,10 @@ var SessionFileService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSessionFiles",
 			Handler:    _SessionFileService_ListSessionFiles_Handler,
+		},
+		{
+			MethodName: "ListSessionArtifacts",
+			Handler:    _SessionFileService_ListSessionArtifacts_Handler,
 		},
 		{
 			MethodName: "GetSessionFile",

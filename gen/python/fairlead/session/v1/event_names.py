@@ -38,6 +38,7 @@ EVENT_NAMES = {
     "workspace_moved": "workspace.moved",
     "repository_pushed": "repository.pushed",
     "repository_push_failed": "repository.push_failed",
+    "artifacts_changed": "artifacts.changed",
     "session_rewind_failed": "session.rewind_failed",
     "checkpoint_failed": "checkpoint.failed",
     "warning": "warning",

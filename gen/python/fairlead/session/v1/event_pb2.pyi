@@ -47,7 +47,7 @@ EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "session_rewind_failed", "checkpoint_failed", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "session_rewind_failed", "checkpoint_failed", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,7 @@ class Event(_message.Message):
     WORKSPACE_MOVED_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_PUSHED_FIELD_NUMBER: _ClassVar[int]
     REPOSITORY_PUSH_FAILED_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACTS_CHANGED_FIELD_NUMBER: _ClassVar[int]
     SESSION_REWIND_FAILED_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FAILED_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
@@ -134,11 +135,12 @@ class Event(_message.Message):
     workspace_moved: WorkspaceMoved
     repository_pushed: RepositoryPushed
     repository_push_failed: RepositoryPushFailed
+    artifacts_changed: ArtifactsChanged
     session_rewind_failed: SessionRewindFailed
     checkpoint_failed: CheckpointFailed
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class SessionCreated(_message.Message):
     __slots__ = ("agent", "greeting", "forked_from", "imported")
@@ -571,6 +573,28 @@ class WorkspaceMoved(_message.Message):
     empty: bool
     message: str
     def __init__(self, from_node: _Optional[str] = ..., to_node: _Optional[str] = ..., generation: _Optional[int] = ..., cause: _Optional[_Union[WorkspaceMoveCause, str]] = ..., restored_turn: _Optional[str] = ..., restored_seq: _Optional[int] = ..., restored_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., empty: _Optional[bool] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ArtifactsChanged(_message.Message):
+    __slots__ = ("artifacts",)
+    ARTIFACTS_FIELD_NUMBER: _ClassVar[int]
+    artifacts: _containers.RepeatedCompositeFieldContainer[Artifact]
+    def __init__(self, artifacts: _Optional[_Iterable[_Union[Artifact, _Mapping]]] = ...) -> None: ...
+
+class Artifact(_message.Message):
+    __slots__ = ("path", "size", "media_type", "etag", "uri", "modify_time")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
+    MODIFY_TIME_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    size: int
+    media_type: str
+    etag: str
+    uri: str
+    modify_time: _timestamp_pb2.Timestamp
+    def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., media_type: _Optional[str] = ..., etag: _Optional[str] = ..., uri: _Optional[str] = ..., modify_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Warning(_message.Message):
     __slots__ = ("reason", "message")

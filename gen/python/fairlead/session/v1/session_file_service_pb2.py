@@ -24,11 +24,12 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
+from fairlead.session.v1 import event_pb2 as fairlead_dot_session_dot_v1_dot_event__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.fairlead/session/v1/session_file_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x01\n\x0bSessionFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x32\n\x04type\x18\x02 \x01(\x0e\x32$.fairlead.session.v1.SessionFileType\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x0c\n\x04mode\x18\x04 \x01(\r\x12/\n\x0bmodify_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blink_target\x18\x06 \x01(\t\x12\x0c\n\x04\x65tag\x18\x07 \x01(\t\"\xb9\x01\n\x17ListSessionFilesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x11\n\trecursive\x18\x03 \x01(\x08\x12\x1a\n\tpage_size\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"d\n\x18ListSessionFilesResponse\x12/\n\x05\x66iles\x18\x01 \x03(\x0b\x32 .fairlead.session.v1.SessionFile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x15GetSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"H\n\x16GetSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\"\x9e\x01\n\x16ReadSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x16\n\x05limit\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"c\n\x17ReadSessionFileResponse\x12\x30\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04kind\"\x80\x01\n\x17WriteSessionFileRequest\x12;\n\x05start\x18\x01 \x01(\x0b\x32*.fairlead.session.v1.WriteSessionFileStartH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xdf\x01\n\x15WriteSessionFileStart\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x16\n\x04mode\x18\x03 \x01(\rB\x08\xbaH\x05*\x03\x18\xff\x03\x12\x19\n\x07if_etag\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x13\n\x0b\x63reate_only\x18\x05 \x01(\x08\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"[\n\x18WriteSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xc9\x01\n\x16MoveSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x1c\n\x08new_path\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x11\n\toverwrite\x18\x04 \x01(\x08\x12)\n\nrequest_id\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"I\n\x17MoveSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\"\xad\x01\n\x18\x44\x65leteSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x11\n\trecursive\x18\x03 \x01(\x08\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1b\n\x19\x44\x65leteSessionFileResponse\"\xb3\x01\n\x19\x45xportSessionFilesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x43\n\x06\x66ormat\x18\x03 \x01(\x0e\x32).fairlead.session.v1.SessionArchiveFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\"*\n\x1a\x45xportSessionFilesResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x84\x01\n\x19ImportSessionFilesRequest\x12=\n\x05start\x18\x01 \x01(\x0b\x32,.fairlead.session.v1.ImportSessionFilesStartH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xde\x01\n\x17ImportSessionFilesStart\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x43\n\x06\x66ormat\x18\x03 \x01(\x0e\x32).fairlead.session.v1.SessionArchiveFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"L\n\x1aImportSessionFilesResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile*\xb0\x01\n\x0fSessionFileType\x12!\n\x1dSESSION_FILE_TYPE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SESSION_FILE_TYPE_REGULAR\x10\x01\x12\x1f\n\x1bSESSION_FILE_TYPE_DIRECTORY\x10\x02\x12\x1d\n\x19SESSION_FILE_TYPE_SYMLINK\x10\x03\x12\x1b\n\x17SESSION_FILE_TYPE_OTHER\x10\x04*\xa3\x01\n\x14SessionArchiveFormat\x12&\n\"SESSION_ARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSESSION_ARCHIVE_FORMAT_TAR\x10\x01\x12\x1e\n\x1aSESSION_ARCHIVE_FORMAT_ZIP\x10\x02\x12#\n\x1fSESSION_ARCHIVE_FORMAT_TAR_GZIP\x10\x03\x32\xbf\n\n\x12SessionFileService\x12\xb3\x01\n\x10ListSessionFiles\x12,.fairlead.session.v1.ListSessionFilesRequest\x1a-.fairlead.session.v1.ListSessionFilesResponse\"B\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/files\x12\xb8\x01\n\x0eGetSessionFile\x12*.fairlead.session.v1.GetSessionFileRequest\x1a+.fairlead.session.v1.GetSessionFileResponse\"M\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02*\x12\"/v1/{parent=sessions/*}/files:statb\x04\x66ile\x12\x8d\x01\n\x0fReadSessionFile\x12+.fairlead.session.v1.ReadSessionFileRequest\x1a,.fairlead.session.v1.ReadSessionFileResponse\"\x1d\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent0\x01\x12\x97\x01\n\x10WriteSessionFile\x12,.fairlead.session.v1.WriteSessionFileRequest\x1a-.fairlead.session.v1.WriteSessionFileResponse\"$\xc2\xd5\x18 \x08\x02\x12\x0esessions.write\x1a\x0cstart.parent(\x01\x12\xbf\x01\n\x0fMoveSessionFile\x12+.fairlead.session.v1.MoveSessionFileRequest\x1a,.fairlead.session.v1.MoveSessionFileResponse\"Q\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02-\"\"/v1/{parent=sessions/*}/files:move:\x01*b\x04\x66ile\x12\x92\x01\n\x11\x44\x65leteSessionFile\x12-.fairlead.session.v1.DeleteSessionFileRequest\x1a..fairlead.session.v1.DeleteSessionFileResponse\"\x1e\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x12\x96\x01\n\x12\x45xportSessionFiles\x12..fairlead.session.v1.ExportSessionFilesRequest\x1a/.fairlead.session.v1.ExportSessionFilesResponse\"\x1d\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent0\x01\x12\x9d\x01\n\x12ImportSessionFiles\x12..fairlead.session.v1.ImportSessionFilesRequest\x1a/.fairlead.session.v1.ImportSessionFilesResponse\"$\xc2\xd5\x18 \x08\x02\x12\x0esessions.write\x1a\x0cstart.parent(\x01\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.fairlead/session/v1/session_file_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/event.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x01\n\x0bSessionFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x32\n\x04type\x18\x02 \x01(\x0e\x32$.fairlead.session.v1.SessionFileType\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x0c\n\x04mode\x18\x04 \x01(\r\x12/\n\x0bmodify_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0blink_target\x18\x06 \x01(\t\x12\x0c\n\x04\x65tag\x18\x07 \x01(\t\"\xb9\x01\n\x17ListSessionFilesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x11\n\trecursive\x18\x03 \x01(\x08\x12\x1a\n\tpage_size\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"d\n\x18ListSessionFilesResponse\x12/\n\x05\x66iles\x18\x01 \x03(\x0b\x32 .fairlead.session.v1.SessionFile\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x1bListSessionArtifactsRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80@\"i\n\x1cListSessionArtifactsResponse\x12\x30\n\tartifacts\x18\x01 \x03(\x0b\x32\x1d.fairlead.session.v1.Artifact\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x15GetSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"H\n\x16GetSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\"\x9e\x01\n\x16ReadSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x16\n\x05limit\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"c\n\x17ReadSessionFileResponse\x12\x30\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04kind\"\x80\x01\n\x17WriteSessionFileRequest\x12;\n\x05start\x18\x01 \x01(\x0b\x32*.fairlead.session.v1.WriteSessionFileStartH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xdf\x01\n\x15WriteSessionFileStart\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x16\n\x04mode\x18\x03 \x01(\rB\x08\xbaH\x05*\x03\x18\xff\x03\x12\x19\n\x07if_etag\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x13\n\x0b\x63reate_only\x18\x05 \x01(\x08\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"[\n\x18WriteSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\xc9\x01\n\x16MoveSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x1c\n\x08new_path\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x11\n\toverwrite\x18\x04 \x01(\x08\x12)\n\nrequest_id\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"I\n\x17MoveSessionFileResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile\"\xad\x01\n\x18\x44\x65leteSessionFileRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x11\n\trecursive\x18\x03 \x01(\x08\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1b\n\x19\x44\x65leteSessionFileResponse\"\xb3\x01\n\x19\x45xportSessionFilesRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x04path\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x43\n\x06\x66ormat\x18\x03 \x01(\x0e\x32).fairlead.session.v1.SessionArchiveFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\"*\n\x1a\x45xportSessionFilesResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x84\x01\n\x19ImportSessionFilesRequest\x12=\n\x05start\x18\x01 \x01(\x0b\x32,.fairlead.session.v1.ImportSessionFilesStartH\x00\x12\x19\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"\xde\x01\n\x17ImportSessionFilesStart\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x18\n\x04path\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x43\n\x06\x66ormat\x18\x03 \x01(\x0e\x32).fairlead.session.v1.SessionArchiveFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"L\n\x1aImportSessionFilesResponse\x12.\n\x04\x66ile\x18\x01 \x01(\x0b\x32 .fairlead.session.v1.SessionFile*\xb0\x01\n\x0fSessionFileType\x12!\n\x1dSESSION_FILE_TYPE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SESSION_FILE_TYPE_REGULAR\x10\x01\x12\x1f\n\x1bSESSION_FILE_TYPE_DIRECTORY\x10\x02\x12\x1d\n\x19SESSION_FILE_TYPE_SYMLINK\x10\x03\x12\x1b\n\x17SESSION_FILE_TYPE_OTHER\x10\x04*\xa3\x01\n\x14SessionArchiveFormat\x12&\n\"SESSION_ARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSESSION_ARCHIVE_FORMAT_TAR\x10\x01\x12\x1e\n\x1aSESSION_ARCHIVE_FORMAT_ZIP\x10\x02\x12#\n\x1fSESSION_ARCHIVE_FORMAT_TAR_GZIP\x10\x03\x32\x85\x0c\n\x12SessionFileService\x12\xb3\x01\n\x10ListSessionFiles\x12,.fairlead.session.v1.ListSessionFilesRequest\x1a-.fairlead.session.v1.ListSessionFilesResponse\"B\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/files\x12\xc3\x01\n\x14ListSessionArtifacts\x12\x30.fairlead.session.v1.ListSessionArtifactsRequest\x1a\x31.fairlead.session.v1.ListSessionArtifactsResponse\"F\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02#\x12!/v1/{parent=sessions/*}/artifacts\x12\xb8\x01\n\x0eGetSessionFile\x12*.fairlead.session.v1.GetSessionFileRequest\x1a+.fairlead.session.v1.GetSessionFileResponse\"M\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02*\x12\"/v1/{parent=sessions/*}/files:statb\x04\x66ile\x12\x8d\x01\n\x0fReadSessionFile\x12+.fairlead.session.v1.ReadSessionFileRequest\x1a,.fairlead.session.v1.ReadSessionFileResponse\"\x1d\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent0\x01\x12\x97\x01\n\x10WriteSessionFile\x12,.fairlead.session.v1.WriteSessionFileRequest\x1a-.fairlead.session.v1.WriteSessionFileResponse\"$\xc2\xd5\x18 \x08\x02\x12\x0esessions.write\x1a\x0cstart.parent(\x01\x12\xbf\x01\n\x0fMoveSessionFile\x12+.fairlead.session.v1.MoveSessionFileRequest\x1a,.fairlead.session.v1.MoveSessionFileResponse\"Q\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02-\"\"/v1/{parent=sessions/*}/files:move:\x01*b\x04\x66ile\x12\x92\x01\n\x11\x44\x65leteSessionFile\x12-.fairlead.session.v1.DeleteSessionFileRequest\x1a..fairlead.session.v1.DeleteSessionFileResponse\"\x1e\xc2\xd5\x18\x1a\x08\x02\x12\x0esessions.write\x1a\x06parent\x12\x96\x01\n\x12\x45xportSessionFiles\x12..fairlead.session.v1.ExportSessionFilesRequest\x1a/.fairlead.session.v1.ExportSessionFilesResponse\"\x1d\xc2\xd5\x18\x19\x08\x01\x12\rsessions.read\x1a\x06parent0\x01\x12\x9d\x01\n\x12ImportSessionFiles\x12..fairlead.session.v1.ImportSessionFilesRequest\x1a/.fairlead.session.v1.ImportSessionFilesResponse\"$\xc2\xd5\x18 \x08\x02\x12\x0esessions.write\x1a\x0cstart.parent(\x01\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,6 +45,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTSESSIONFILESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
   _globals['_LISTSESSIONFILESREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTSESSIONFILESREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200@'
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['parent']._loaded_options = None
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['parent']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSESSIONARTIFACTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200@'
   _globals['_GETSESSIONFILEREQUEST'].fields_by_name['parent']._loaded_options = None
   _globals['_GETSESSIONFILEREQUEST'].fields_by_name['parent']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_GETSESSIONFILEREQUEST'].fields_by_name['path']._loaded_options = None
@@ -104,6 +111,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTSESSIONFILESSTART'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_SESSIONFILESERVICE'].methods_by_name['ListSessionFiles']._loaded_options = None
   _globals['_SESSIONFILESERVICE'].methods_by_name['ListSessionFiles']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002\037\022\035/v1/{parent=sessions/*}/files'
+  _globals['_SESSIONFILESERVICE'].methods_by_name['ListSessionArtifacts']._loaded_options = None
+  _globals['_SESSIONFILESERVICE'].methods_by_name['ListSessionArtifacts']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002#\022!/v1/{parent=sessions/*}/artifacts'
   _globals['_SESSIONFILESERVICE'].methods_by_name['GetSessionFile']._loaded_options = None
   _globals['_SESSIONFILESERVICE'].methods_by_name['GetSessionFile']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent\202\323\344\223\002*\022\"/v1/{parent=sessions/*}/files:statb\004file'
   _globals['_SESSIONFILESERVICE'].methods_by_name['ReadSessionFile']._loaded_options = None
@@ -118,48 +127,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSIONFILESERVICE'].methods_by_name['ExportSessionFiles']._serialized_options = b'\302\325\030\031\010\001\022\rsessions.read\032\006parent'
   _globals['_SESSIONFILESERVICE'].methods_by_name['ImportSessionFiles']._loaded_options = None
   _globals['_SESSIONFILESERVICE'].methods_by_name['ImportSessionFiles']._serialized_options = b'\302\325\030 \010\002\022\016sessions.write\032\014start.parent'
-  _globals['_SESSIONFILETYPE']._serialized_start=2723
-  _globals['_SESSIONFILETYPE']._serialized_end=2899
-  _globals['_SESSIONARCHIVEFORMAT']._serialized_start=2902
-  _globals['_SESSIONARCHIVEFORMAT']._serialized_end=3065
-  _globals['_SESSIONFILE']._serialized_start=197
-  _globals['_SESSIONFILE']._serialized_end=388
-  _globals['_LISTSESSIONFILESREQUEST']._serialized_start=391
-  _globals['_LISTSESSIONFILESREQUEST']._serialized_end=576
-  _globals['_LISTSESSIONFILESRESPONSE']._serialized_start=578
-  _globals['_LISTSESSIONFILESRESPONSE']._serialized_end=678
-  _globals['_GETSESSIONFILEREQUEST']._serialized_start=680
-  _globals['_GETSESSIONFILEREQUEST']._serialized_end=786
-  _globals['_GETSESSIONFILERESPONSE']._serialized_start=788
-  _globals['_GETSESSIONFILERESPONSE']._serialized_end=860
-  _globals['_READSESSIONFILEREQUEST']._serialized_start=863
-  _globals['_READSESSIONFILEREQUEST']._serialized_end=1021
-  _globals['_READSESSIONFILERESPONSE']._serialized_start=1023
-  _globals['_READSESSIONFILERESPONSE']._serialized_end=1122
-  _globals['_WRITESESSIONFILEREQUEST']._serialized_start=1125
-  _globals['_WRITESESSIONFILEREQUEST']._serialized_end=1253
-  _globals['_WRITESESSIONFILESTART']._serialized_start=1256
-  _globals['_WRITESESSIONFILESTART']._serialized_end=1479
-  _globals['_WRITESESSIONFILERESPONSE']._serialized_start=1481
-  _globals['_WRITESESSIONFILERESPONSE']._serialized_end=1572
-  _globals['_MOVESESSIONFILEREQUEST']._serialized_start=1575
-  _globals['_MOVESESSIONFILEREQUEST']._serialized_end=1776
-  _globals['_MOVESESSIONFILERESPONSE']._serialized_start=1778
-  _globals['_MOVESESSIONFILERESPONSE']._serialized_end=1851
-  _globals['_DELETESESSIONFILEREQUEST']._serialized_start=1854
-  _globals['_DELETESESSIONFILEREQUEST']._serialized_end=2027
-  _globals['_DELETESESSIONFILERESPONSE']._serialized_start=2029
-  _globals['_DELETESESSIONFILERESPONSE']._serialized_end=2056
-  _globals['_EXPORTSESSIONFILESREQUEST']._serialized_start=2059
-  _globals['_EXPORTSESSIONFILESREQUEST']._serialized_end=2238
-  _globals['_EXPORTSESSIONFILESRESPONSE']._serialized_start=2240
-  _globals['_EXPORTSESSIONFILESRESPONSE']._serialized_end=2282
-  _globals['_IMPORTSESSIONFILESREQUEST']._serialized_start=2285
-  _globals['_IMPORTSESSIONFILESREQUEST']._serialized_end=2417
-  _globals['_IMPORTSESSIONFILESSTART']._serialized_start=2420
-  _globals['_IMPORTSESSIONFILESSTART']._serialized_end=2642
-  _globals['_IMPORTSESSIONFILESRESPONSE']._serialized_start=2644
-  _globals['_IMPORTSESSIONFILESRESPONSE']._serialized_end=2720
-  _globals['_SESSIONFILESERVICE']._serialized_start=3068
-  _globals['_SESSIONFILESERVICE']._serialized_end=4411
+  _globals['_SESSIONFILETYPE']._serialized_start=3012
+  _globals['_SESSIONFILETYPE']._serialized_end=3188
+  _globals['_SESSIONARCHIVEFORMAT']._serialized_start=3191
+  _globals['_SESSIONARCHIVEFORMAT']._serialized_end=3354
+  _globals['_SESSIONFILE']._serialized_start=230
+  _globals['_SESSIONFILE']._serialized_end=421
+  _globals['_LISTSESSIONFILESREQUEST']._serialized_start=424
+  _globals['_LISTSESSIONFILESREQUEST']._serialized_end=609
+  _globals['_LISTSESSIONFILESRESPONSE']._serialized_start=611
+  _globals['_LISTSESSIONFILESRESPONSE']._serialized_end=711
+  _globals['_LISTSESSIONARTIFACTSREQUEST']._serialized_start=714
+  _globals['_LISTSESSIONARTIFACTSREQUEST']._serialized_end=860
+  _globals['_LISTSESSIONARTIFACTSRESPONSE']._serialized_start=862
+  _globals['_LISTSESSIONARTIFACTSRESPONSE']._serialized_end=967
+  _globals['_GETSESSIONFILEREQUEST']._serialized_start=969
+  _globals['_GETSESSIONFILEREQUEST']._serialized_end=1075
+  _globals['_GETSESSIONFILERESPONSE']._serialized_start=1077
+  _globals['_GETSESSIONFILERESPONSE']._serialized_end=1149
+  _globals['_READSESSIONFILEREQUEST']._serialized_start=1152
+  _globals['_READSESSIONFILEREQUEST']._serialized_end=1310
+  _globals['_READSESSIONFILERESPONSE']._serialized_start=1312
+  _globals['_READSESSIONFILERESPONSE']._serialized_end=1411
+  _globals['_WRITESESSIONFILEREQUEST']._serialized_start=1414
+  _globals['_WRITESESSIONFILEREQUEST']._serialized_end=1542
+  _globals['_WRITESESSIONFILESTART']._serialized_start=1545
+  _globals['_WRITESESSIONFILESTART']._serialized_end=1768
+  _globals['_WRITESESSIONFILERESPONSE']._serialized_start=1770
+  _globals['_WRITESESSIONFILERESPONSE']._serialized_end=1861
+  _globals['_MOVESESSIONFILEREQUEST']._serialized_start=1864
+  _globals['_MOVESESSIONFILEREQUEST']._serialized_end=2065
+  _globals['_MOVESESSIONFILERESPONSE']._serialized_start=2067
+  _globals['_MOVESESSIONFILERESPONSE']._serialized_end=2140
+  _globals['_DELETESESSIONFILEREQUEST']._serialized_start=2143
+  _globals['_DELETESESSIONFILEREQUEST']._serialized_end=2316
+  _globals['_DELETESESSIONFILERESPONSE']._serialized_start=2318
+  _globals['_DELETESESSIONFILERESPONSE']._serialized_end=2345
+  _globals['_EXPORTSESSIONFILESREQUEST']._serialized_start=2348
+  _globals['_EXPORTSESSIONFILESREQUEST']._serialized_end=2527
+  _globals['_EXPORTSESSIONFILESRESPONSE']._serialized_start=2529
+  _globals['_EXPORTSESSIONFILESRESPONSE']._serialized_end=2571
+  _globals['_IMPORTSESSIONFILESREQUEST']._serialized_start=2574
+  _globals['_IMPORTSESSIONFILESREQUEST']._serialized_end=2706
+  _globals['_IMPORTSESSIONFILESSTART']._serialized_start=2709
+  _globals['_IMPORTSESSIONFILESSTART']._serialized_end=2931
+  _globals['_IMPORTSESSIONFILESRESPONSE']._serialized_start=2933
+  _globals['_IMPORTSESSIONFILESRESPONSE']._serialized_end=3009
+  _globals['_SESSIONFILESERVICE']._serialized_start=3357
+  _globals['_SESSIONFILESERVICE']._serialized_end=4898
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@ import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
+from fairlead.session.v1 import event_pb2 as _event_pb2
 from google.api import annotations_pb2 as _annotations_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -76,6 +77,24 @@ class ListSessionFilesResponse(_message.Message):
     files: _containers.RepeatedCompositeFieldContainer[SessionFile]
     next_page_token: str
     def __init__(self, files: _Optional[_Iterable[_Union[SessionFile, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionArtifactsRequest(_message.Message):
+    __slots__ = ("parent", "page_size", "page_token")
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    parent: str
+    page_size: int
+    page_token: str
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionArtifactsResponse(_message.Message):
+    __slots__ = ("artifacts", "next_page_token")
+    ARTIFACTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    artifacts: _containers.RepeatedCompositeFieldContainer[_event_pb2.Artifact]
+    next_page_token: str
+    def __init__(self, artifacts: _Optional[_Iterable[_Union[_event_pb2.Artifact, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GetSessionFileRequest(_message.Message):
     __slots__ = ("parent", "path")

@@ -49,6 +49,11 @@ class SessionFileServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesResponse.FromString,
                 _registered_method=True)
+        self.ListSessionArtifacts = channel.unary_unary(
+                '/fairlead.session.v1.SessionFileService/ListSessionArtifacts',
+                request_serializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsResponse.FromString,
+                _registered_method=True)
         self.GetSessionFile = channel.unary_unary(
                 '/fairlead.session.v1.SessionFileService/GetSessionFile',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.GetSessionFileRequest.SerializeToString,
@@ -101,6 +106,14 @@ class SessionFileServiceServicer:
 
     def ListSessionFiles(self, request, context):
         """ListSessionFiles lists a directory by name, or everything below it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSessionArtifacts(self, request, context):
+        """ListSessionArtifacts lists the regular files below the folder `artifacts`, the
+        results of the agent's work, by path.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,6 +186,11 @@ def add_SessionFileServiceServicer_to_server(servicer, server):
                     servicer.ListSessionFiles,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesResponse.SerializeToString,
+            ),
+            'ListSessionArtifacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessionArtifacts,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsResponse.SerializeToString,
             ),
             'GetSessionFile': grpc.unary_unary_rpc_method_handler(
                     servicer.GetSessionFile,
@@ -247,6 +265,33 @@ class SessionFileService:
             '/fairlead.session.v1.SessionFileService/ListSessionFiles',
             fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionFilesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessionArtifacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionFileService/ListSessionArtifacts',
+            fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_session__file__service__pb2.ListSessionArtifactsResponse.FromString,
             options,
             channel_credentials,
             insecure,

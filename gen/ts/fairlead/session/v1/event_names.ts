@@ -38,6 +38,7 @@ export const eventNames = {
   workspaceMoved: "workspace.moved",
   repositoryPushed: "repository.pushed",
   repositoryPushFailed: "repository.push_failed",
+  artifactsChanged: "artifacts.changed",
   sessionRewindFailed: "session.rewind_failed",
   checkpointFailed: "checkpoint.failed",
   warning: "warning",

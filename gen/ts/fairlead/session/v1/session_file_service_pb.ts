@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_fairlead_common_v1_access } from "../../common/v1/access_pb.js";
+import type { Artifact } from "./event_pb.js";
+import { file_fairlead_session_v1_event } from "./event_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session_file_service.proto.
  */
 export const file_fairlead_session_v1_session_file_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci5mYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb25fZmlsZV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIr8BCgtTZXNzaW9uRmlsZRIMCgRwYXRoGAEgASgJEjIKBHR5cGUYAiABKA4yJC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlVHlwZRIMCgRzaXplGAMgASgDEgwKBG1vZGUYBCABKA0SLwoLbW9kaWZ5X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2xpbmtfdGFyZ2V0GAYgASgJEgwKBGV0YWcYByABKAkiuQEKF0xpc3RTZXNzaW9uRmlsZXNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASEQoJcmVjdXJzaXZlGAMgASgIEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAQCJkChhMaXN0U2Vzc2lvbkZpbGVzUmVzcG9uc2USLwoFZmlsZXMYASADKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJqChVHZXRTZXNzaW9uRmlsZVJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAICJIChZHZXRTZXNzaW9uRmlsZVJlc3BvbnNlEi4KBGZpbGUYASABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlIp4BChZSZWFkU2Vzc2lvbkZpbGVSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIXCgZvZmZzZXQYAyABKANCB7pIBCICKAASFgoFbGltaXQYBCABKANCB7pIBCICKAAiYwoXUmVhZFNlc3Npb25GaWxlUmVzcG9uc2USMAoEZmlsZRgBIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbkZpbGVIABIOCgRkYXRhGAIgASgMSABCBgoEa2luZCKAAQoXV3JpdGVTZXNzaW9uRmlsZVJlcXVlc3QSOwoFc3RhcnQYASABKAsyKi5mYWlybGVhZC5zZXNzaW9uLnYxLldyaXRlU2Vzc2lvbkZpbGVTdGFydEgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIt8BChVXcml0ZVNlc3Npb25GaWxlU3RhcnQSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhYKBG1vZGUYAyABKA1CCLpIBSoDGP8DEhkKB2lmX2V0YWcYBCABKAlCCLpIBXIDGIABEhMKC2NyZWF0ZV9vbmx5GAUgASgIEikKCnJlcXVlc3RfaWQYBiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJbChhXcml0ZVNlc3Npb25GaWxlUmVzcG9uc2USLgoEZmlsZRgBIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbkZpbGUSDwoHY3JlYXRlZBgCIAEoCCLJAQoWTW92ZVNlc3Npb25GaWxlUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASHAoIbmV3X3BhdGgYAyABKAlCCrpIB3IFEAEogCASEQoJb3ZlcndyaXRlGAQgASgIEikKCnJlcXVlc3RfaWQYBSABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJJChdNb3ZlU2Vzc2lvbkZpbGVSZXNwb25zZRIuCgRmaWxlGAEgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uRmlsZSKtAQoYRGVsZXRlU2Vzc2lvbkZpbGVSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIRCglyZWN1cnNpdmUYAyABKAgSKQoKcmVxdWVzdF9pZBgEIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIhsKGURlbGV0ZVNlc3Npb25GaWxlUmVzcG9uc2UiswEKGUV4cG9ydFNlc3Npb25GaWxlc1JlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCgRwYXRoGAIgASgJQgi6SAVyAyiAIBJDCgZmb3JtYXQYAyABKA4yKS5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQASIqChpFeHBvcnRTZXNzaW9uRmlsZXNSZXNwb25zZRIMCgRkYXRhGAEgASgMIoQBChlJbXBvcnRTZXNzaW9uRmlsZXNSZXF1ZXN0Ej0KBXN0YXJ0GAEgASgLMiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5JbXBvcnRTZXNzaW9uRmlsZXNTdGFydEgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIt4BChdJbXBvcnRTZXNzaW9uRmlsZXNTdGFydBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASQwoGZm9ybWF0GAMgASgOMikuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQXJjaGl2ZUZvcm1hdEIIukgFggECEAESKQoKcmVxdWVzdF9pZBgEIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIkwKGkltcG9ydFNlc3Npb25GaWxlc1Jlc3BvbnNlEi4KBGZpbGUYASABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlKrABCg9TZXNzaW9uRmlsZVR5cGUSIQodU0VTU0lPTl9GSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIdChlTRVNTSU9OX0ZJTEVfVFlQRV9SRUdVTEFSEAESHwobU0VTU0lPTl9GSUxFX1RZUEVfRElSRUNUT1JZEAISHQoZU0VTU0lPTl9GSUxFX1RZUEVfU1lNTElOSxADEhsKF1NFU1NJT05fRklMRV9UWVBFX09USEVSEAQqowEKFFNlc3Npb25BcmNoaXZlRm9ybWF0EiYKIlNFU1NJT05fQVJDSElWRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIeChpTRVNTSU9OX0FSQ0hJVkVfRk9STUFUX1RBUhABEh4KGlNFU1NJT05fQVJDSElWRV9GT1JNQVRfWklQEAISIwofU0VTU0lPTl9BUkNISVZFX0ZPUk1BVF9UQVJfR1pJUBADMr8KChJTZXNzaW9uRmlsZVNlcnZpY2USswEKEExpc3RTZXNzaW9uRmlsZXMSLC5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RTZXNzaW9uRmlsZXNSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0U2Vzc2lvbkZpbGVzUmVzcG9uc2UiQsLVGBkIARINc2Vzc2lvbnMucmVhZBoGcGFyZW50gtPkkwIfEh0vdjEve3BhcmVudD1zZXNzaW9ucy8qfS9maWxlcxK4AQoOR2V0U2Vzc2lvbkZpbGUSKi5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFNlc3Npb25GaWxlUmVxdWVzdBorLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0U2Vzc2lvbkZpbGVSZXNwb25zZSJNwtUYGQgBEg1zZXNzaW9ucy5yZWFkGgZwYXJlbnSC0+STAipiBGZpbGUSIi92MS97cGFyZW50PXNlc3Npb25zLyp9L2ZpbGVzOnN0YXQSjQEKD1JlYWRTZXNzaW9uRmlsZRIrLmZhaXJsZWFkLnNlc3Npb24udjEuUmVhZFNlc3Npb25GaWxlUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuUmVhZFNlc3Npb25GaWxlUmVzcG9uc2UiHcLVGBkIARINc2Vzc2lvbnMucmVhZBoGcGFyZW50MAESlwEKEFdyaXRlU2Vzc2lvbkZpbGUSLC5mYWlybGVhZC5zZXNzaW9uLnYxLldyaXRlU2Vzc2lvbkZpbGVSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5Xcml0ZVNlc3Npb25GaWxlUmVzcG9uc2UiJMLVGCAIAhIOc2Vzc2lvbnMud3JpdGUaDHN0YXJ0LnBhcmVudCgBEr8BCg9Nb3ZlU2Vzc2lvbkZpbGUSKy5mYWlybGVhZC5zZXNzaW9uLnYxLk1vdmVTZXNzaW9uRmlsZVJlcXVlc3QaLC5mYWlybGVhZC5zZXNzaW9uLnYxLk1vdmVTZXNzaW9uRmlsZVJlc3BvbnNlIlHC1RgaCAISDnNlc3Npb25zLndyaXRlGgZwYXJlbnSC0+STAi06ASpiBGZpbGUiIi92MS97cGFyZW50PXNlc3Npb25zLyp9L2ZpbGVzOm1vdmUSkgEKEURlbGV0ZVNlc3Npb25GaWxlEi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVTZXNzaW9uRmlsZVJlcXVlc3QaLi5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVNlc3Npb25GaWxlUmVzcG9uc2UiHsLVGBoIAhIOc2Vzc2lvbnMud3JpdGUaBnBhcmVudBKWAQoSRXhwb3J0U2Vzc2lvbkZpbGVzEi4uZmFpcmxlYWQuc2Vzc2lvbi52MS5FeHBvcnRTZXNzaW9uRmlsZXNSZXF1ZXN0Gi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5FeHBvcnRTZXNzaW9uRmlsZXNSZXNwb25zZSIdwtUYGQgBEg1zZXNzaW9ucy5yZWFkGgZwYXJlbnQwARKdAQoSSW1wb3J0U2Vzc2lvbkZpbGVzEi4uZmFpcmxlYWQuc2Vzc2lvbi52MS5JbXBvcnRTZXNzaW9uRmlsZXNSZXF1ZXN0Gi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5JbXBvcnRTZXNzaW9uRmlsZXNSZXNwb25zZSIkwtUYIAgCEg5zZXNzaW9ucy53cml0ZRoMc3RhcnQucGFyZW50KAFCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("Ci5mYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb25fZmlsZV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIr8BCgtTZXNzaW9uRmlsZRIMCgRwYXRoGAEgASgJEjIKBHR5cGUYAiABKA4yJC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlVHlwZRIMCgRzaXplGAMgASgDEgwKBG1vZGUYBCABKA0SLwoLbW9kaWZ5X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2xpbmtfdGFyZ2V0GAYgASgJEgwKBGV0YWcYByABKAkiuQEKF0xpc3RTZXNzaW9uRmlsZXNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASEQoJcmVjdXJzaXZlGAMgASgIEhoKCXBhZ2Vfc2l6ZRgEIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiAQCJkChhMaXN0U2Vzc2lvbkZpbGVzUmVzcG9uc2USLwoFZmlsZXMYASADKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKSAQobTGlzdFNlc3Npb25BcnRpZmFjdHNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIBAImkKHExpc3RTZXNzaW9uQXJ0aWZhY3RzUmVzcG9uc2USMAoJYXJ0aWZhY3RzGAEgAygLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5BcnRpZmFjdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiagoVR2V0U2Vzc2lvbkZpbGVSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCAiSAoWR2V0U2Vzc2lvbkZpbGVSZXNwb25zZRIuCgRmaWxlGAEgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uRmlsZSKeAQoWUmVhZFNlc3Npb25GaWxlUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASFwoGb2Zmc2V0GAMgASgDQge6SAQiAigAEhYKBWxpbWl0GAQgASgDQge6SAQiAigAImMKF1JlYWRTZXNzaW9uRmlsZVJlc3BvbnNlEjAKBGZpbGUYASABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlSAASDgoEZGF0YRgCIAEoDEgAQgYKBGtpbmQigAEKF1dyaXRlU2Vzc2lvbkZpbGVSZXF1ZXN0EjsKBXN0YXJ0GAEgASgLMiouZmFpcmxlYWQuc2Vzc2lvbi52MS5Xcml0ZVNlc3Npb25GaWxlU3RhcnRIABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASLfAQoVV3JpdGVTZXNzaW9uRmlsZVN0YXJ0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGAoEcGF0aBgCIAEoCUIKukgHcgUQASiAIBIWCgRtb2RlGAMgASgNQgi6SAUqAxj/AxIZCgdpZl9ldGFnGAQgASgJQgi6SAVyAxiAARITCgtjcmVhdGVfb25seRgFIAEoCBIpCgpyZXF1ZXN0X2lkGAYgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiWwoYV3JpdGVTZXNzaW9uRmlsZVJlc3BvbnNlEi4KBGZpbGUYASABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25GaWxlEg8KB2NyZWF0ZWQYAiABKAgiyQEKFk1vdmVTZXNzaW9uRmlsZVJlcXVlc3QSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEhwKCG5ld19wYXRoGAMgASgJQgq6SAdyBRABKIAgEhEKCW92ZXJ3cml0ZRgEIAEoCBIpCgpyZXF1ZXN0X2lkGAUgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQiSQoXTW92ZVNlc3Npb25GaWxlUmVzcG9uc2USLgoEZmlsZRgBIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbkZpbGUirQEKGERlbGV0ZVNlc3Npb25GaWxlUmVxdWVzdBI5CgZwYXJlbnQYASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhgKBHBhdGgYAiABKAlCCrpIB3IFEAEogCASEQoJcmVjdXJzaXZlGAMgASgIEikKCnJlcXVlc3RfaWQYBCABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIbChlEZWxldGVTZXNzaW9uRmlsZVJlc3BvbnNlIrMBChlFeHBvcnRTZXNzaW9uRmlsZXNSZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSFgoEcGF0aBgCIAEoCUIIukgFcgMogCASQwoGZm9ybWF0GAMgASgOMikuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQXJjaGl2ZUZvcm1hdEIIukgFggECEAEiKgoaRXhwb3J0U2Vzc2lvbkZpbGVzUmVzcG9uc2USDAoEZGF0YRgBIAEoDCKEAQoZSW1wb3J0U2Vzc2lvbkZpbGVzUmVxdWVzdBI9CgVzdGFydBgBIAEoCzIsLmZhaXJsZWFkLnNlc3Npb24udjEuSW1wb3J0U2Vzc2lvbkZpbGVzU3RhcnRIABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASLeAQoXSW1wb3J0U2Vzc2lvbkZpbGVzU3RhcnQSOQoGcGFyZW50GAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIYCgRwYXRoGAIgASgJQgq6SAdyBRABKIAgEkMKBmZvcm1hdBgDIAEoDjIpLmZhaXJsZWFkLnNlc3Npb24udjEuU2Vzc2lvbkFyY2hpdmVGb3JtYXRCCLpIBYIBAhABEikKCnJlcXVlc3RfaWQYBCABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJMChpJbXBvcnRTZXNzaW9uRmlsZXNSZXNwb25zZRIuCgRmaWxlGAEgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uRmlsZSqwAQoPU2Vzc2lvbkZpbGVUeXBlEiEKHVNFU1NJT05fRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASHQoZU0VTU0lPTl9GSUxFX1RZUEVfUkVHVUxBUhABEh8KG1NFU1NJT05fRklMRV9UWVBFX0RJUkVDVE9SWRACEh0KGVNFU1NJT05fRklMRV9UWVBFX1NZTUxJTksQAxIbChdTRVNTSU9OX0ZJTEVfVFlQRV9PVEhFUhAEKqMBChRTZXNzaW9uQXJjaGl2ZUZvcm1hdBImCiJTRVNTSU9OX0FSQ0hJVkVfRk9STUFUX1VOU1BFQ0lGSUVEEAASHgoaU0VTU0lPTl9BUkNISVZFX0ZPUk1BVF9UQVIQARIeChpTRVNTSU9OX0FSQ0hJVkVfRk9STUFUX1pJUBACEiMKH1NFU1NJT05fQVJDSElWRV9GT1JNQVRfVEFSX0daSVAQAzKFDAoSU2Vzc2lvbkZpbGVTZXJ2aWNlErMBChBMaXN0U2Vzc2lvbkZpbGVzEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0U2Vzc2lvbkZpbGVzUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFNlc3Npb25GaWxlc1Jlc3BvbnNlIkLC1RgZCAESDXNlc3Npb25zLnJlYWQaBnBhcmVudILT5JMCHxIdL3YxL3twYXJlbnQ9c2Vzc2lvbnMvKn0vZmlsZXMSwwEKFExpc3RTZXNzaW9uQXJ0aWZhY3RzEjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0U2Vzc2lvbkFydGlmYWN0c1JlcXVlc3QaMS5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RTZXNzaW9uQXJ0aWZhY3RzUmVzcG9uc2UiRsLVGBkIARINc2Vzc2lvbnMucmVhZBoGcGFyZW50gtPkkwIjEiEvdjEve3BhcmVudD1zZXNzaW9ucy8qfS9hcnRpZmFjdHMSuAEKDkdldFNlc3Npb25GaWxlEiouZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRTZXNzaW9uRmlsZVJlcXVlc3QaKy5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFNlc3Npb25GaWxlUmVzcG9uc2UiTcLVGBkIARINc2Vzc2lvbnMucmVhZBoGcGFyZW50gtPkkwIqYgRmaWxlEiIvdjEve3BhcmVudD1zZXNzaW9ucy8qfS9maWxlczpzdGF0Eo0BCg9SZWFkU2Vzc2lvbkZpbGUSKy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlYWRTZXNzaW9uRmlsZVJlcXVlc3QaLC5mYWlybGVhZC5zZXNzaW9uLnYxLlJlYWRTZXNzaW9uRmlsZVJlc3BvbnNlIh3C1RgZCAESDXNlc3Npb25zLnJlYWQaBnBhcmVudDABEpcBChBXcml0ZVNlc3Npb25GaWxlEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Xcml0ZVNlc3Npb25GaWxlUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuV3JpdGVTZXNzaW9uRmlsZVJlc3BvbnNlIiTC1RggCAISDnNlc3Npb25zLndyaXRlGgxzdGFydC5wYXJlbnQoARK/AQoPTW92ZVNlc3Npb25GaWxlEisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Nb3ZlU2Vzc2lvbkZpbGVSZXF1ZXN0GiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Nb3ZlU2Vzc2lvbkZpbGVSZXNwb25zZSJRwtUYGggCEg5zZXNzaW9ucy53cml0ZRoGcGFyZW50gtPkkwItOgEqYgRmaWxlIiIvdjEve3BhcmVudD1zZXNzaW9ucy8qfS9maWxlczptb3ZlEpIBChFEZWxldGVTZXNzaW9uRmlsZRItLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlU2Vzc2lvbkZpbGVSZXF1ZXN0Gi4uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVTZXNzaW9uRmlsZVJlc3BvbnNlIh7C1RgaCAISDnNlc3Npb25zLndyaXRlGgZwYXJlbnQSlgEKEkV4cG9ydFNlc3Npb25GaWxlcxIuLmZhaXJsZWFkLnNlc3Npb24udjEuRXhwb3J0U2Vzc2lvbkZpbGVzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuRXhwb3J0U2Vzc2lvbkZpbGVzUmVzcG9uc2UiHcLVGBkIARINc2Vzc2lvbnMucmVhZBoGcGFyZW50MAESnQEKEkltcG9ydFNlc3Npb25GaWxlcxIuLmZhaXJsZWFkLnNlc3Npb24udjEuSW1wb3J0U2Vzc2lvbkZpbGVzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuSW1wb3J0U2Vzc2lvbkZpbGVzUmVzcG9uc2UiJMLVGCAIAhIOc2Vzc2lvbnMud3JpdGUaDHN0YXJ0LnBhcmVudCgBQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_session_v1_event, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * SessionFile describes a file of a workspace.
@@ -160,6 +162,71 @@ export const ListSessionFilesResponseSchema: GenMessage<ListSessionFilesResponse
   messageDesc(file_fairlead_session_v1_session_file_service, 2);
 
 /**
+ * ListSessionArtifactsRequest names a session.
+ *
+ * @generated from message fairlead.session.v1.ListSessionArtifactsRequest
+ */
+export type ListSessionArtifactsRequest = Message<"fairlead.session.v1.ListSessionArtifactsRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * The most files to look at for a page: 0 means 1000; above 10000 means 10000. A page
+   * may have fewer artifacts, because it has no directories; the last one is the one
+   * without next_page_token.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListSessionArtifactsRequest.
+ * Use `create(ListSessionArtifactsRequestSchema)` to create a new message.
+ */
+export const ListSessionArtifactsRequestSchema: GenMessage<ListSessionArtifactsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_file_service, 3);
+
+/**
+ * ListSessionArtifactsResponse is a page of artifacts.
+ *
+ * @generated from message fairlead.session.v1.ListSessionArtifactsResponse
+ */
+export type ListSessionArtifactsResponse = Message<"fairlead.session.v1.ListSessionArtifactsResponse"> & {
+  /**
+   * The artifacts.
+   *
+   * @generated from field: repeated fairlead.session.v1.Artifact artifacts = 1;
+   */
+  artifacts: Artifact[];
+
+  /**
+   * Where the next page begins; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ListSessionArtifactsResponse.
+ * Use `create(ListSessionArtifactsResponseSchema)` to create a new message.
+ */
+export const ListSessionArtifactsResponseSchema: GenMessage<ListSessionArtifactsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session_file_service, 4);
+
+/**
  * GetSessionFileRequest names a file.
  *
  * @generated from message fairlead.session.v1.GetSessionFileRequest
@@ -185,7 +252,7 @@ export type GetSessionFileRequest = Message<"fairlead.session.v1.GetSessionFileR
  * Use `create(GetSessionFileRequestSchema)` to create a new message.
  */
 export const GetSessionFileRequestSchema: GenMessage<GetSessionFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 3);
+  messageDesc(file_fairlead_session_v1_session_file_service, 5);
 
 /**
  * GetSessionFileResponse describes the file.
@@ -206,7 +273,7 @@ export type GetSessionFileResponse = Message<"fairlead.session.v1.GetSessionFile
  * Use `create(GetSessionFileResponseSchema)` to create a new message.
  */
 export const GetSessionFileResponseSchema: GenMessage<GetSessionFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 4);
+  messageDesc(file_fairlead_session_v1_session_file_service, 6);
 
 /**
  * ReadSessionFileRequest names a file, or a part of it.
@@ -248,7 +315,7 @@ export type ReadSessionFileRequest = Message<"fairlead.session.v1.ReadSessionFil
  * Use `create(ReadSessionFileRequestSchema)` to create a new message.
  */
 export const ReadSessionFileRequestSchema: GenMessage<ReadSessionFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 5);
+  messageDesc(file_fairlead_session_v1_session_file_service, 7);
 
 /**
  * ReadSessionFileResponse is one piece of a file.
@@ -285,7 +352,7 @@ export type ReadSessionFileResponse = Message<"fairlead.session.v1.ReadSessionFi
  * Use `create(ReadSessionFileResponseSchema)` to create a new message.
  */
 export const ReadSessionFileResponseSchema: GenMessage<ReadSessionFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 6);
+  messageDesc(file_fairlead_session_v1_session_file_service, 8);
 
 /**
  * WriteSessionFileRequest is one piece of a file to write.
@@ -322,7 +389,7 @@ export type WriteSessionFileRequest = Message<"fairlead.session.v1.WriteSessionF
  * Use `create(WriteSessionFileRequestSchema)` to create a new message.
  */
 export const WriteSessionFileRequestSchema: GenMessage<WriteSessionFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 7);
+  messageDesc(file_fairlead_session_v1_session_file_service, 9);
 
 /**
  * WriteSessionFileStart says which file to write.
@@ -380,7 +447,7 @@ export type WriteSessionFileStart = Message<"fairlead.session.v1.WriteSessionFil
  * Use `create(WriteSessionFileStartSchema)` to create a new message.
  */
 export const WriteSessionFileStartSchema: GenMessage<WriteSessionFileStart> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 8);
+  messageDesc(file_fairlead_session_v1_session_file_service, 10);
 
 /**
  * WriteSessionFileResponse says what was written.
@@ -408,7 +475,7 @@ export type WriteSessionFileResponse = Message<"fairlead.session.v1.WriteSession
  * Use `create(WriteSessionFileResponseSchema)` to create a new message.
  */
 export const WriteSessionFileResponseSchema: GenMessage<WriteSessionFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 9);
+  messageDesc(file_fairlead_session_v1_session_file_service, 11);
 
 /**
  * MoveSessionFileRequest names a file and where it goes.
@@ -458,7 +525,7 @@ export type MoveSessionFileRequest = Message<"fairlead.session.v1.MoveSessionFil
  * Use `create(MoveSessionFileRequestSchema)` to create a new message.
  */
 export const MoveSessionFileRequestSchema: GenMessage<MoveSessionFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 10);
+  messageDesc(file_fairlead_session_v1_session_file_service, 12);
 
 /**
  * MoveSessionFileResponse describes the file under its new name.
@@ -479,7 +546,7 @@ export type MoveSessionFileResponse = Message<"fairlead.session.v1.MoveSessionFi
  * Use `create(MoveSessionFileResponseSchema)` to create a new message.
  */
 export const MoveSessionFileResponseSchema: GenMessage<MoveSessionFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 11);
+  messageDesc(file_fairlead_session_v1_session_file_service, 13);
 
 /**
  * DeleteSessionFileRequest names a file to remove.
@@ -521,7 +588,7 @@ export type DeleteSessionFileRequest = Message<"fairlead.session.v1.DeleteSessio
  * Use `create(DeleteSessionFileRequestSchema)` to create a new message.
  */
 export const DeleteSessionFileRequestSchema: GenMessage<DeleteSessionFileRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 12);
+  messageDesc(file_fairlead_session_v1_session_file_service, 14);
 
 /**
  * DeleteSessionFileResponse says that the file is gone.
@@ -536,7 +603,7 @@ export type DeleteSessionFileResponse = Message<"fairlead.session.v1.DeleteSessi
  * Use `create(DeleteSessionFileResponseSchema)` to create a new message.
  */
 export const DeleteSessionFileResponseSchema: GenMessage<DeleteSessionFileResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 13);
+  messageDesc(file_fairlead_session_v1_session_file_service, 15);
 
 /**
  * ExportSessionFilesRequest names a directory.
@@ -571,7 +638,7 @@ export type ExportSessionFilesRequest = Message<"fairlead.session.v1.ExportSessi
  * Use `create(ExportSessionFilesRequestSchema)` to create a new message.
  */
 export const ExportSessionFilesRequestSchema: GenMessage<ExportSessionFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 14);
+  messageDesc(file_fairlead_session_v1_session_file_service, 16);
 
 /**
  * ExportSessionFilesResponse is one piece of the archive.
@@ -592,7 +659,7 @@ export type ExportSessionFilesResponse = Message<"fairlead.session.v1.ExportSess
  * Use `create(ExportSessionFilesResponseSchema)` to create a new message.
  */
 export const ExportSessionFilesResponseSchema: GenMessage<ExportSessionFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 15);
+  messageDesc(file_fairlead_session_v1_session_file_service, 17);
 
 /**
  * ImportSessionFilesRequest is one piece of an archive.
@@ -629,7 +696,7 @@ export type ImportSessionFilesRequest = Message<"fairlead.session.v1.ImportSessi
  * Use `create(ImportSessionFilesRequestSchema)` to create a new message.
  */
 export const ImportSessionFilesRequestSchema: GenMessage<ImportSessionFilesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 16);
+  messageDesc(file_fairlead_session_v1_session_file_service, 18);
 
 /**
  * ImportSessionFilesStart says where to unpack an archive.
@@ -672,7 +739,7 @@ export type ImportSessionFilesStart = Message<"fairlead.session.v1.ImportSession
  * Use `create(ImportSessionFilesStartSchema)` to create a new message.
  */
 export const ImportSessionFilesStartSchema: GenMessage<ImportSessionFilesStart> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 17);
+  messageDesc(file_fairlead_session_v1_session_file_service, 19);
 
 /**
  * ImportSessionFilesResponse says what was made.
@@ -693,7 +760,7 @@ export type ImportSessionFilesResponse = Message<"fairlead.session.v1.ImportSess
  * Use `create(ImportSessionFilesResponseSchema)` to create a new message.
  */
 export const ImportSessionFilesResponseSchema: GenMessage<ImportSessionFilesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session_file_service, 18);
+  messageDesc(file_fairlead_session_v1_session_file_service, 20);
 
 /**
  * SessionFileType says what a file is.
@@ -808,6 +875,17 @@ export const SessionFileService: GenService<{
     methodKind: "unary";
     input: typeof ListSessionFilesRequestSchema;
     output: typeof ListSessionFilesResponseSchema;
+  },
+  /**
+   * ListSessionArtifacts lists the regular files below the folder `artifacts`, the
+   * results of the agent's work, by path.
+   *
+   * @generated from rpc fairlead.session.v1.SessionFileService.ListSessionArtifacts
+   */
+  listSessionArtifacts: {
+    methodKind: "unary";
+    input: typeof ListSessionArtifactsRequestSchema;
+    output: typeof ListSessionArtifactsResponseSchema;
   },
   /**
    * GetSessionFile describes a file, without following a symbolic link at its end.

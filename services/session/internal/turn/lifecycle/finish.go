@@ -15,6 +15,7 @@ import (
 func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState, why *sessionv1.TurnError) error {
 	t := sc.Active
 	restored := t.Undo && l.Workspace.Checkpoints.RestoreTurn(sc, t) // before the numbers of events are used: it may append a warning
+	artifacts := l.Workspace.Checkpoints.ChangedArtifacts(sc, t)
 	if t.Undo {
 		s, why = sessionv1.TurnState_TURN_STATE_INTERRUPTED, rolledBack()
 	}
@@ -24,6 +25,9 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	t.Proto.FinalText, t.Proto.Head = finalText(sc), sc.Proto.Head
 	queue, urgent := t.TakeQueue()
 	t.ClearStep()
+	if artifacts != nil {
+		write.Events = append(write.Events, sc.Event(0, artifacts))
+	}
 	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: FinishedBody(t.Proto)}))
 	if !t.Undo {
 		l.Workspace.Place.ExportAfter(sc, &write, t)

@@ -37,8 +37,11 @@ type Run struct {
 	Budget Budget `json:"budget,omitzero"`
 	CallState
 	QueueState
-	Files   *Files `json:"files,omitempty"` // nil before the turn's first change
-	Began   int64  `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
+	Files *Files `json:"files,omitempty"` // nil before the turn's first change
+	// Artifacts are the etags of the artifacts before the turn's first change, by path; nil: not known.
+	Artifacts map[string]string `json:"artifacts,omitempty"`
+
+	Began   int64 `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
 	unknown unknown
 }
 

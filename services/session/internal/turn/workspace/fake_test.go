@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -51,6 +52,11 @@ func (f *fakeSandbox) methods() []string {
 		all = append(all, method)
 	}
 	return all
+}
+
+// ListFiles answers as a node that is away: without a list there is no event of artifacts.
+func (*fakeSandbox) ListFiles(context.Context, remote.Place, *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error) {
+	return nil, errors.New("away")
 }
 
 func (f *fakeSandbox) EnsureWorkspace(_ context.Context, r *sandboxv1.EnsureWorkspaceRequest) error {

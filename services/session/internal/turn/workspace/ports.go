@@ -23,6 +23,8 @@ type Sandbox interface {
 	ExportSnapshots(ctx context.Context, call *commonv1.CallRef) error
 	ImportSnapshots(ctx context.Context, call *commonv1.CallRef, id string) (*sandboxv1.Snapshot, error)
 
+	ListFiles(ctx context.Context, p remote.Place, r *sandboxv1.ListFilesRequest) (*sandboxv1.ListFilesResponse, error)
+
 	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error)
 	ListRepositories(ctx context.Context, p remote.Place) ([]*sandboxv1.Repository, error)
 	CreateBranch(ctx context.Context, call *commonv1.CallRef, directory, branch string) error

@@ -22,6 +22,7 @@ import (
 // call id and gets the same snapshot, even if the calls have begun meanwhile. The returned
 // errors end the worker.
 func (k *Checkpoints) BeforeCalls(sc state.Scope, m *sessionv1.Message, uses []*sessionv1.ToolUse, inherited bool) error {
+	k.noteArtifacts(sc, uses, inherited)
 	t, n := sc.Active, sc.Active.Step()
 	files := t.Run.Files
 	if files != nil && (files.Step == n || files.Step == 0 && inherited) {
