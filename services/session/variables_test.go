@@ -29,6 +29,23 @@ func (p *peers) lastWanted() *sandboxv1.EnsureWorkspaceRequest {
 	return p.wanted[len(p.wanted)-1]
 }
 
+func TestMeIsTheCaller(t *testing.T) {
+	f := start(t, asking)
+	users := sessionv1.NewUserServiceClient(f.conn)
+	for _, user := range []string{"ann", "bob"} {
+		ctx := as(t.Context(), user, principal.RoleUser)
+		if _, err := users.SetUserVariable(ctx, &sessionv1.SetUserVariableRequest{Name: "users/me/variables/OF_" + strings.ToUpper(user), Value: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"users/me", "users/" + user} {
+			all, err := users.ListUserVariables(ctx, &sessionv1.ListUserVariablesRequest{Parent: name})
+			if err != nil || len(all.Variables) != 1 || all.Variables[0].Name != "users/"+user+"/variables/OF_"+strings.ToUpper(user) {
+				t.Errorf("%s as %s has %v, %v", name, user, all, err)
+			}
+		}
+	}
+}
+
 func TestCommandsGetTheVariablesOfWhoeverActs(t *testing.T) {
 	f := start(t, hello)
 	users := sessionv1.NewUserServiceClient(f.conn)

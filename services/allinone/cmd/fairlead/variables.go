@@ -20,7 +20,7 @@ type variablesCommand struct {
 
 // owner is the user of the variables.
 type owner struct {
-	User string `default:"default" help:"Your user name."`
+	User string `default:"me" help:"Your user name; me is the caller."`
 }
 
 func (o owner) parent() string { return "users/" + strings.TrimPrefix(o.User, "users/") }

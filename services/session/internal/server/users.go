@@ -24,7 +24,7 @@ func (s *Server) UserService() *UserServer { return &UserServer{s: s} }
 // the store has it: nodes that can be reached delete the files now, the others as soon
 // as they can.
 func (x *UserServer) DeleteUserStorage(ctx context.Context, r *sessionv1.DeleteUserStorageRequest) (*sessionv1.DeleteUserStorageResponse, error) {
-	if own := "users/" + user(ctx) + "/storage"; r.Name != own {
+	if own := "users/" + user(ctx) + "/storage"; r.Name != own && r.Name != "users/me/storage" {
 		return nil, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may delete only your own storage, which is "+own+".", apierr.Resource("fairlead.dev/UserStorage", r.Name, "another user's"))
 	}

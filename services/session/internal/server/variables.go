@@ -28,7 +28,7 @@ func variableOf(ctx context.Context, resource string) (store.Owner, string, erro
 // ownVariables refuses a user who is not the caller.
 func ownVariables(ctx context.Context, parent string) (store.Owner, error) {
 	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
-	if own := "users/" + o.User; parent != own {
+	if own := "users/" + o.User; parent != own && parent != "users/me" {
 		return o, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
 			"You may see and set only your own variables, which are "+own+"/variables.", apierr.Resource("fairlead.dev/UserVariable", parent, "another user's"))
 	}
