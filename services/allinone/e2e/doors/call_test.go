@@ -242,7 +242,7 @@ func trailer(t *testing.T, text string) (a answer) {
 			if err != nil {
 				t.Fatalf("the trailer %q: %v", text, err)
 			}
-			a.code = codes.Code(n) //nolint:gosec // it is a code
+			a.code = codes.Code(n)
 		case "grpc-status-details-bin":
 			b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
 			if err == nil {

@@ -22,23 +22,23 @@ func TestMain(m *testing.M) {
 func TestNoDoorOpensForAnyoneElse(t *testing.T) {
 	w := build(t)
 	all := doors(t)
+	current(t, all)
 	w.share(t)
 	emptyRival, emptyBob := w.view(t, all, "rival"), w.view(t, all, "bob")
 	w.furnish(t)
 	differ(t, "what rival sees changes with what acme has", emptyRival, w.view(t, all, "rival"))
 	differ(t, "what bob sees changes with what ann has", emptyBob, w.view(t, all, "bob"))
 
-	w.check(t, all)
-
 	a := &attack{t: t, world: w, doors: all, routes: routes(t, all), refusals: map[string]string{}}
-	before, audited := w.view(t, all, "acme"), w.audit(t, all)
+	before, hers, audited := w.view(t, all, "acme"), w.view(t, all, "ann"), w.audit(t, all)
+	w.check(t, before, hers)
 	callers := w.callers()
 	inside := slices.IndexFunc(callers, func(c credential) bool { return c.may == own })
 	a.run(w.bad)
 	a.run(callers[:inside])
 	differ(t, "acme changed", before, w.view(t, all, "acme"))
 	refused := w.audit(t, all)[len(audited):]
-	if len(audited) < 10 || len(refused) < 100 {
+	if len(audited) < 10 || len(refused) < 20 {
 		t.Errorf("the audit log had %d entries, and has %d of the attacks", len(audited), len(refused))
 	}
 	for _, e := range refused {
@@ -46,7 +46,6 @@ func TestNoDoorOpensForAnyoneElse(t *testing.T) {
 			t.Errorf("the audit log has %+v", e)
 		}
 	}
-	hers := w.view(t, all, "ann")
 	a.run(callers[inside:])
 	differ(t, "what is ann's changed", hers, w.view(t, all, "ann"))
 	t.Logf("%d RPCs over gRPC and %d REST paths × %d credentials: %d attacks", len(all), len(a.routes), len(w.bad)+len(callers), a.n)
@@ -73,8 +72,8 @@ type attack struct {
 func (a *attack) run(credentials []credential) {
 	for i, c := range credentials {
 		n := c.sampled()
-		for _, d := range some(a.doors, i, n) {
-			a.callRPC(c, d)
+		for j, d := range some(a.doors, i, n) {
+			a.callRPC(c, d, !testing.Short() || (i+j)%8 == 0)
 		}
 		for _, r := range some(a.routes, i, n) {
 			a.callRoute(c, r)
@@ -94,14 +93,15 @@ func some[E any](all []E, from, n int) []E {
 func (c credential) sampled() int {
 	switch {
 	case c.may == nothing:
-		return 8
+		return 24
 	case c.name == "rival", c.name == "bob" && c.may == own:
 		return 1
 	}
-	return 4
+	return 8
 }
 
-func (a *attack) callRPC(c credential, d door) {
+// callRPC calls an RPC over gRPC, and if wanted over gRPC-Web.
+func (a *attack) callRPC(c credential, d door, web bool) {
 	call := func(w writer) answer { return a.overGRPC(a.t, d, w.request(), c) }
 	if d.internal() {
 		if got := call(a.writer(a.t, d)); got.code != codes.Unimplemented {
@@ -114,7 +114,7 @@ func (a *attack) callRPC(c credential, d door) {
 		return
 	}
 	a.judge(c, d, d.kind(), "gRPC "+d.short(), call)
-	if !d.rpc.IsStreamingClient() {
+	if web && !d.rpc.IsStreamingClient() {
 		a.judge(c, d, d.kind(), "gRPC-Web "+d.short(), func(w writer) answer { return a.overWeb(a.t, d, w.request(), c) })
 	}
 }
@@ -194,7 +194,8 @@ func (a *attack) leaks(c credential, what string, got answer) {
 	}
 	text := strings.ToLower(a.general(got.text + got.raw)) // a name that the request had is no news
 	for _, word := range words {
-		if strings.Contains(text, word) && !(c.name == "root" && word == a.shared[0]) { // it knows the tenants
+		known := c.name == "root" && word == a.shared[0] // it knows the tenants
+		if strings.Contains(text, word) && !known {
 			a.t.Errorf("%s: the answer has %q: %s", what, word, got)
 		}
 	}

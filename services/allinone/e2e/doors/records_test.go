@@ -17,12 +17,12 @@ func (w *world) checkRecords(t *testing.T) {
 		n++
 		spans.WriteString(s.Name + " " + s.Status.Description)
 		for _, a := range s.Attributes {
-			spans.WriteString(" " + string(a.Key) + "=" + a.Value.Emit())
+			spans.WriteString(" " + string(a.Key) + "=" + a.Value.String())
 		}
 		for _, e := range s.Events {
 			spans.WriteString(" " + e.Name)
 			for _, a := range e.Attributes {
-				spans.WriteString(" " + string(a.Key) + "=" + a.Value.Emit())
+				spans.WriteString(" " + string(a.Key) + "=" + a.Value.String())
 			}
 		}
 	}

@@ -119,7 +119,7 @@ const form = "multipart/form-data"
 // request returns a request that names the resources, made from one over gRPC.
 func (r route) request(w writer) request {
 	w.t.Helper()
-	req := request{method: r.method, headers: r.headers, follows: r.rpc.IsStreamingServer() && (!r.reads() || r.door.follows())}
+	req := request{method: r.method, headers: r.headers, follows: r.rpc.IsStreamingServer() && (!r.reads() || r.follows())}
 	m := w.request()
 	query := url.Values{}
 	for i := range r.rpc.Input().Fields().Len() {
