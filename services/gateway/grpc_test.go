@@ -27,6 +27,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway"
+	reasons "github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
@@ -120,7 +121,7 @@ func TestAnErrorIsForwardedWithItsDetails(t *testing.T) {
 	}
 	for shape, err := range map[string]error{"unary": unary, "stream": err} {
 		resource, _ := apierr.Detail[*errdetails.ResourceInfo](err)
-		if apierr.Code(err) != codes.NotFound || apierr.Reason(err) != "SESSION_NOT_FOUND" || resource.GetResourceName() != "sessions/s9" {
+		if apierr.Code(err) != codes.NotFound || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) || resource.GetResourceName() != "sessions/s9" {
 			t.Errorf("%s: %v", shape, err)
 		}
 	}
@@ -196,7 +197,7 @@ func TestTheEndOfACallReachesTheService(t *testing.T) {
 	st := open(t.Context())
 	<-began
 	stop()
-	if _, err := st.Recv(); apierr.Reason(err) != "DRAINING" {
+	if _, err := st.Recv(); apierr.Reason(err) != apierr.ReasonDraining {
 		t.Errorf("a stream of a stopped gateway: %v", err)
 	}
 	<-ended
@@ -284,7 +285,7 @@ func TestStreamsOfAnAddressAreLimitedOverGRPC(t *testing.T) {
 	if err == nil {
 		_, err = second.Recv()
 	}
-	if apierr.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "TOO_MANY_STREAMS" {
+	if apierr.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != reasons.ReasonTooManyStreams {
 		t.Errorf("the second stream: %v", err)
 	}
 }

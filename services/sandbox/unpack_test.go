@@ -146,7 +146,7 @@ func TestAnArchiveThatIsRefusedLeavesNothing(t *testing.T) {
 		"a text":                     []byte("hello"),
 	} {
 		_, err := c.unpack(t, c.call(), "d", archive, sandboxv1.ArchiveFormat_ARCHIVE_FORMAT_TAR, 0)
-		if apierr.Reason(err) != "BAD_ARCHIVE" {
+		if !apierr.Is(err, sandboxv1.ErrorReason_ERROR_REASON_BAD_ARCHIVE) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -41,7 +41,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		// the whole body set a new deadline; for the next request the server does.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.cfg.BodyTimeout))
 	}
+	outer := r
 	r = r.WithContext(rpc.WithClient(r.Context(), r.RemoteAddr))
+	defer func() { outer.Pattern = r.Pattern }() // the outer middleware names the span after it
 	if err := a.rate.Allow(limit.Client(r)); err != nil {
 		a.refuse(w, r, err)
 		return
@@ -56,9 +58,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 			a.refuse(w, r, err)
 			return
 		}
-		outer := r
 		r = r.WithContext(principal.With(r.Context(), p))
-		defer func() { outer.Pattern = r.Pattern }() // the outer middleware names the span after it
 	}
 	if grpcweb.Is(r) {
 		a.serveWeb(w, r)
