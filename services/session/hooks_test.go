@@ -15,8 +15,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/faulty"
@@ -145,6 +147,31 @@ func TestATimeIsLeftOutAndSaysWhy(t *testing.T) {
 				t.Errorf("turns %s", states)
 			}
 		})
+	}
+}
+
+func TestTheScheduleOfADeletedUserSendsNothing(t *testing.T) {
+	var db *faulty.Store
+	f, schedules := startLate(t, talk, func(s *faulty.Store) { db = s })
+	ann := store.Owner{Tenant: "default", User: "ann"}
+	if _, err := db.CreateUser(t.Context(), store.NewUser{Owner: ann, Role: commonv1.Role_ROLE_USER}); err != nil {
+		t.Fatal(err)
+	}
+	ctx := as(deadline(t), "ann", principal.RoleUser)
+	parent := f.session(ctx, t)
+	if _, err := db.DisableUser(t.Context(), ann, store.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := schedules.CreateSchedule(ctx, &sessionv1.CreateScheduleRequest{Parent: parent, Schedule: &sessionv1.Schedule{Cron: "@hourly", Text: "look"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := until(ctx, t, func() (*sessionv1.Schedule, error) {
+		resp, err := schedules.GetSchedule(ctx, &sessionv1.GetScheduleRequest{Name: made.Schedule.Name})
+		return resp.GetSchedule(), err
+	}, func(s *sessionv1.Schedule) bool { return s.LastError != "" || s.LastTurn != "" })
+	if !strings.Contains(got.LastError, "was deleted") || got.LastTurn != "" || f.states(ctx, t, parent) != "" {
+		t.Errorf("schedule %v, turns %q", got, f.states(ctx, t, parent))
 	}
 }
 

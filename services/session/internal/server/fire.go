@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -39,13 +40,43 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
 	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User, Role: principal.RoleUser})
-	if fired.Turn, fired.Error, err = x.fire(ctx, k, row); err != nil {
+	if fired.Error, err = x.gone(ctx, k, row); err != nil {
+		return nil, err
+	}
+	if fired.Error == "" {
+		fired.Turn, fired.Error, err = x.fire(ctx, k, row)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := x.s.Store.ScheduleFired(ctx, fired); err != nil || fired.Next.IsZero() {
 		return nil, err
 	}
 	return &store.Job{Due: fired.Next}, nil
+}
+
+// gone returns why the schedule's user may not send the message any more, or "". A user of an issuer has no row, and
+// may.
+func (x *ScheduleServer) gone(ctx context.Context, k store.Key, row *store.ScheduleRow) (string, error) {
+	u, err := x.s.Store.GetUser(ctx, store.Owner{Tenant: k.Tenant, User: row.User})
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	owner, err := x.s.Store.SessionOwner(ctx, k)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", nil // the turn will say it
+	case err != nil:
+		return "", err
+	case u.Disabled:
+		return fmt.Sprintf("This time was skipped, because the schedule's user %s was deleted.", u.Name), nil
+	case u.Role < commonv1.Role_ROLE_USER, owner != row.User && u.Role < commonv1.Role_ROLE_OPERATOR:
+		return fmt.Sprintf("This time was skipped, because the role of the schedule's user %s does not allow turns in this session any more.", u.Name), nil
+	}
+	return "", nil
 }
 
 // fire sends the message of a due time. It returns the turn's name, or why
