@@ -83,6 +83,8 @@ func New(c Config, keys Keys, reachable bool, log *slog.Logger) (*Authenticator,
 var (
 	errMissing = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMissing,
 		"This server needs a credential. Send an API key (fl_…) or a token as `Authorization: Bearer`.")
+	errForwarded = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMissing,
+		"A proxy passed this call on, and calls through a proxy need a credential. Make a key with `fairlead admin init`, and send it as `Authorization: Bearer`.")
 	errMalformed = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialMalformed,
 		"The credential is not an API key (fl_…) or a signed token, or there are several. Send one as `Authorization: Bearer`.")
 	errInvalid = apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonCredentialInvalid,

@@ -195,6 +195,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		"without a user":                         {p.sign(drop("sub")), invalid},
 		"whose user has a slash":                 {p.sign(set("sub", "ann/variables")), invalid},
 		"without a tenant":                       {p.sign(drop("org")), invalid},
+		"whose tenant manages tenants":           {p.sign(set("org", "default")), invalid},
 		"whose tenant climbs":                    {p.sign(set("org", "../x")), invalid},
 		"signed by another key":                  {token(t, other, jose.ES256, "first", p.claims(nil)), invalid},
 		"signed by a key of no one":              {token(t, other, jose.ES256, "unknown", p.claims(nil)), invalid},
@@ -468,6 +469,8 @@ func TestHeadersOfRequests(t *testing.T) {
 		"a scheme without a value": {http.Header{"Authorization": {"Bearer"}}, apierr.ReasonCredentialMalformed},
 		"an empty header":          {http.Header{"Authorization": {""}}, apierr.ReasonCredentialMalformed},
 		"a wrong key":              {http.Header{"Authorization": {"Bearer fl_bad"}}, apierr.ReasonCredentialInvalid},
+		"none, through a proxy":    {http.Header{"X-Forwarded-For": {"192.0.2.7"}}, apierr.ReasonCredentialMissing},
+		"a key, through a proxy":   {http.Header{"Forwarded": {"for=192.0.2.7"}, "X-Api-Key": {"fl_good"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)

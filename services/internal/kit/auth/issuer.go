@@ -106,7 +106,9 @@ func (i *issuer) verify(ctx context.Context, token string) (r Resolved, err erro
 func (i *issuer) principal(claims map[string]any) (p principal.Principal, err error) {
 	p.Tenant = i.Tenant
 	if i.TenantClaim != "" {
-		p.Tenant, _ = claimAt(claims, i.TenantClaim).(string)
+		if p.Tenant, _ = claimAt(claims, i.TenantClaim).(string); p.Tenant == principal.Default().Tenant {
+			return p, errors.New("its tenant is the one that manages tenants, which no claim can name; an issuer with `tenant` can")
+		}
 	}
 	p.User, _ = claimAt(claims, i.UserClaim).(string)
 	if strings.Contains(p.User, "/") {

@@ -45,7 +45,20 @@ func (a *Authenticator) HTTP(r *http.Request) (principal.Principal, error) {
 	if err != nil {
 		return principal.Principal{}, err
 	}
+	if c == "" && a.mode == Auto && forwarded(r.Header) {
+		return principal.Principal{}, errForwarded
+	}
 	return a.Authenticate(r.Context(), c)
+}
+
+// forwarded reports whether a proxy passed on a request. A listener on loopback is not only this machine's then.
+func forwarded(h http.Header) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if len(h.Values(name)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // rpc returns the context of an RPC with its principal. Health checks and reflection need none.
