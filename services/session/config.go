@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
+	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -70,8 +71,10 @@ type IdentityConfig struct {
 	Open bool `key:"open" help:"whether calls without a credential act as the admin users/default of the tenant default, until the first key exists (fairlead admin init)"`
 }
 
-// LimitsConfig bounds turns.
+// LimitsConfig bounds turns, and what tenants, users and keys use.
 type LimitsConfig struct {
+	Use limits.Config `key:"limits"`
+
 	MaxSteps            int           `key:"max-steps" help:"the most model calls of a turn, unless the agent or the request sets another limit"`
 	MaxWallTime         time.Duration `key:"max-wall-time" help:"the most time of a turn, without its time in QUEUED and WAITING"`
 	MaxOutputTokens     int64         `key:"max-output-tokens" help:"the most output tokens of a turn, in all steps together"`
@@ -177,6 +180,9 @@ func (c Config) Validate() error {
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
 	if err := c.Files.Validate(); err != nil {
 		faults = append(faults, err)
+	}
+	if err := c.Use.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("limits: %w", err))
 	}
 	if _, err := guardrail.New(c.Guardrails); err != nil {
 		faults = append(faults, err)

@@ -33,6 +33,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/jobs"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
+	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/modelview"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
@@ -74,6 +75,7 @@ type Service struct {
 	jobs       *jobs.Runner
 	webhooks   *webhook.Deliverer
 	server     *server.Server
+	limiter    *limits.Limiter
 	models     *catalog.Catalog
 	stopGrace  time.Duration
 	guardrails guardrail.Profiles
@@ -162,7 +164,7 @@ var openStore = open
 func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.Metrics) {
 	followers := hub.New(int(c.FollowerBuffer))
 	s.committer = eventlog.New(s.store, followers.Publish, c.LeaseTTL)
-	limits := server.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
+	defaults := server.Limits{MaxSteps: c.MaxSteps, MaxWallTime: c.MaxWallTime, MaxOutputTokens: c.MaxOutputTokens}
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
@@ -180,18 +182,27 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Compaction: compact.Config{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
 		MaxClaims:  c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 	}, followers, d.Log)
+	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		ModelFaults:      func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
 		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
-		Limits:     limits, IdleProgress: c.StreamProgressInterval,
+		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		Files: s.blobs, FileTTL: c.Files.TTL,
-		Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
+		Use: c.Use, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
+}
+
+// bank returns where replicas lease the tokens of limits: with SQLite there is one replica.
+func bank(c Config, st store.Store) limits.Bank {
+	if c.DatabaseURL.Reveal() == "" {
+		return &limits.Memory{}
+	}
+	return st
 }
 
 // resolve finds a model; "" means the default one.
@@ -314,6 +325,7 @@ func open(ctx context.Context, c Config, log *slog.Logger) (store.Store, error) 
 
 // RegisterPublic registers the services for clients.
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
+	r = s.limiter.Registrar(r)
 	sessionv1.RegisterSessionServiceServer(r, s.server)
 	sessionv1.RegisterAgentServiceServer(r, s.server.AgentService())
 	sessionv1.RegisterBudgetServiceServer(r, s.server.BudgetService())

@@ -11,6 +11,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -31,6 +32,7 @@ type subject struct {
 // error is INTERNAL.
 func storeError(err error, s subject) error {
 	var taken *store.KeyTakenError
+	var capped *store.CapError
 	switch {
 	case err == nil:
 		return nil
@@ -72,6 +74,8 @@ func storeError(err error, s subject) error {
 		return fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_QUEUE_FULL,
 			fmt.Sprintf("%d turns wait in session %s already. Wait until one has ended.", store.MaxQueuedTurns, s.session),
 			apierr.Quota(s.session, "queued turns"), apierr.RetryAfter(10*time.Second))
+	case errors.As(err, &capped):
+		return limits.Reached(whose(capped), fmt.Sprintf("session.limits.%s: %d", capKey(capped), capped.Most), capWait)
 	case errors.Is(err, store.ErrStaleEpoch):
 		return fail(codes.Aborted, sessionv1.ErrorReason_ERROR_REASON_STALE_EPOCH,
 			fmt.Sprintf("Another replica holds session %s now. Try again.", s.session))
@@ -85,6 +89,24 @@ func storeError(err error, s subject) error {
 	default:
 		return err
 	}
+}
+
+// capWait is the wait that a caller over a cap is told: turns and sessions end at any time.
+const capWait = 5 * time.Second
+
+func whose(c *store.CapError) string {
+	if c.User == "" {
+		return "tenants/" + c.Tenant
+	}
+	return "users/" + c.User
+}
+
+// capKey returns the key of a cap below session.limits.
+func capKey(c *store.CapError) string {
+	if c.User == "" {
+		return "tenant." + c.What
+	}
+	return "user." + c.What
 }
 
 func sessionNotFound(session string) error {

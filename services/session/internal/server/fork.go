@@ -38,7 +38,7 @@ func (s *forks) ForkSession(ctx context.Context, r *sessionv1.ForkSessionRequest
 	}
 	about := subject{session: "sessions/" + to.Session, requestID: r.RequestId}
 	n := store.NewSession{
-		Key: to, User: user(ctx), Request: keepForADay(request("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
+		Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(request("ForkSession", r.Name+ownScope(ctx), r.RequestId, r)),
 		Event: &sessionv1.Event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{ForkedFrom: r.Name}}},
 	}
 	_, err := s.Store.GetSession(ctx, to)

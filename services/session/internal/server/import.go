@@ -108,7 +108,7 @@ func (s *imports) importFile(ctx context.Context, open *sessionv1.ImportOpen, up
 		to.Session = derivedID(store.Key{Tenant: to.Tenant, Session: "\x00import" + ownScope(ctx)}, open.RequestId)
 	}
 	about := subject{session: "sessions/" + to.Session, requestID: open.RequestId}
-	in := store.Import{Key: to, User: user(ctx), Request: keepForADay(importRequest(ctx, open, sum)), Batches: deleted}
+	in := store.Import{Key: to, User: user(ctx), Caps: s.Use.Sessions(to.Tenant, user(ctx)), Request: keepForADay(importRequest(ctx, open, sum)), Batches: deleted}
 	_, err := s.Store.GetSession(ctx, to)
 	switch {
 	case err == nil:

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
+	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -70,6 +71,8 @@ type Config struct {
 	ModelNames
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
+	// Use bounds the turns and sessions of tenants and users.
+	Use limits.Config
 	// Defaults of limits, and their ceilings.
 	Limits, Ceilings Limits
 	// Budgets are the operator's.

@@ -37,7 +37,7 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 		return nil, err
 	}
 	n := newSession(k, a, r)
-	n.User = user(ctx)
+	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
 	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
 	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage())
 	if err != nil {

@@ -27,6 +27,7 @@ type Import struct {
 	// stops the import.
 	Batches iter.Seq2[ImportBatch, error]
 	Request Request
+	Caps    []Cap // as of a NewSession
 }
 
 // ImportBatch is a part of an imported session, with names of that session.

@@ -117,6 +117,7 @@ type NewSession struct {
 	// Event is session.created; it gets sequence number 1.
 	Event   *sessionv1.Event
 	Request Request
+	Caps    []Cap // bound the sessions, this one included; otherwise a CapError
 }
 
 // SessionPage selects a page of sessions, the newest first.
@@ -281,6 +282,9 @@ type Store interface {
 	// then ErrCallNotWaiting. A CommandExpire changes nothing unless the call waits without an answer. A
 	// rewind is ErrTurnActive when a turn is active or queued.
 	Submit(ctx context.Context, s Submit) (Answer, error)
+
+	// LeaseTokens takes tokens out of a bucket that all replicas share. A new bucket is full.
+	LeaseTokens(ctx context.Context, l TokenLease) (granted int64, err error)
 	// GetTurn reads a turn, or ErrNotFound.
 	GetTurn(ctx context.Context, k Key, id string) (*sessionv1.Turn, error)
 	// ListTurns lists turns behind the one with the id after, in the order of

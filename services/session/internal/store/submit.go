@@ -55,6 +55,8 @@ type Submit struct {
 	Request Request
 	// Turn is the turn to create, QUEUED, for CommandTurn.
 	Turn *TurnRow
+	// Caps bound the unfinished turns, this one included; otherwise a CapError.
+	Caps []Cap
 	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
 	RejectIfActive bool
 	// InterruptActive also stops the active turn: an interrupt of it, without a

@@ -92,6 +92,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_FILE_REFUSED: _ClassVar[ErrorReason]
     ERROR_REASON_FILES_UNAVAILABLE: _ClassVar[ErrorReason]
     ERROR_REASON_NO_FILE_STORE: _ClassVar[ErrorReason]
+    ERROR_REASON_LIMIT_REACHED: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
 ERROR_REASON_TURN_NOT_FOUND: ErrorReason
@@ -178,3 +179,4 @@ ERROR_REASON_FILE_STATE: ErrorReason
 ERROR_REASON_FILE_REFUSED: ErrorReason
 ERROR_REASON_FILES_UNAVAILABLE: ErrorReason
 ERROR_REASON_NO_FILE_STORE: ErrorReason
+ERROR_REASON_LIMIT_REACHED: ErrorReason

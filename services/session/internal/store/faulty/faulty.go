@@ -23,6 +23,7 @@ const (
 	ListSessions   Method = "ListSessions"
 	DeleteSession  Method = "DeleteSession"
 	Submit         Method = "Submit"
+	LeaseTokens    Method = "LeaseTokens"
 	GetTurn        Method = "GetTurn"
 	ListTurns      Method = "ListTurns"
 	ListEvents     Method = "ListEvents"

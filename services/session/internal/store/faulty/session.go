@@ -38,6 +38,11 @@ func (s *Store) Submit(ctx context.Context, n store.Submit) (store.Answer, error
 	return do(ctx, s.injector, Submit, func() (store.Answer, error) { return s.inner.Submit(ctx, n) })
 }
 
+// LeaseTokens implements store.Store.
+func (s *Store) LeaseTokens(ctx context.Context, l store.TokenLease) (int64, error) {
+	return do(ctx, s.injector, LeaseTokens, func() (int64, error) { return s.inner.LeaseTokens(ctx, l) })
+}
+
 // GetTurn implements store.Store.
 func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.Turn, error) {
 	return do(ctx, s.injector, GetTurn, func() (*sessionv1.Turn, error) { return s.inner.GetTurn(ctx, k, id) })

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"ids of deleted sessions", testDeleting},
 		{"idle sessions", testIdle},
 		{"jobs", testJobs},
+		{"caps and buckets", testCapsAndBuckets},
 		{"claims of jobs", testJobClaims},
 		{"jobs of a commit", testCommittedJobs},
 		{"checkpoints", testCheckpoints},

@@ -39,6 +39,9 @@ func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.W
 		return store.Answer{}, nil, err
 	}
 	submission, err := plan.ForSubmit(n, st)
+	if err == nil {
+		err = capped(ctx, tx, n.Tenant, "turns", countTurns, n.Caps)
+	}
 	if err != nil {
 		return store.Answer{}, nil, err
 	}

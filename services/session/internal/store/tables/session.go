@@ -89,6 +89,9 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err != nil {
 			return nil, err
 		}
+		if err := capped(ctx, tx, n.Tenant, "sessions", countSessions, n.Caps); err != nil {
+			return nil, err
+		}
 		if err := insertSession(ctx, tx, rows.Session); err != nil {
 			return nil, err
 		}
@@ -157,6 +160,9 @@ func (t sessions) ImportSession(ctx context.Context, i store.Import) (store.Answ
 		}
 		importing, err := plan.ForImport(i, now)
 		if err != nil {
+			return nil, err
+		}
+		if err := capped(ctx, tx, i.Tenant, "sessions", countSessions, i.Caps); err != nil {
 			return nil, err
 		}
 		if err := insertSession(ctx, tx, importing.Session); err != nil {

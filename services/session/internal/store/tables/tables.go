@@ -54,6 +54,7 @@ type Tables struct {
 	inbox
 	jobs
 	leases
+	limits
 	logs
 	places
 	schedules
@@ -66,7 +67,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, logs{db}, places{db},
+		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }

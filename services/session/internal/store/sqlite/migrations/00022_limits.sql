@@ -1,0 +1,17 @@
+-- +goose Up
+
+-- The tokens of limits that replicas share: each leases some and spends them itself.
+create table token_buckets (
+    tenant      text not null,
+    bucket      text not null,
+    tokens      real             not null,
+    refill_time integer          not null,
+    primary key (tenant, bucket)
+);
+
+-- Unfinished turns are counted for limits.
+create index turns_unfinished on turns (tenant, session) where state in (1, 2, 3);
+
+-- +goose Down
+drop index turns_unfinished;
+drop table token_buckets;
