@@ -157,6 +157,7 @@ var (
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
 		{regexp.MustCompile(`"[0-9a-f]+-[0-9a-f]+-[0-9a-f-]*"`), `"<etag>"`},
 		{regexp.MustCompile(`\b[0-9a-f]{16,}\b`), "<hex>"},
+		{regexp.MustCompile(`"hash":(\s*)"[^"]+"`), `"hash":$1"<hash>"`},
 		{regexp.MustCompile(`"nextPageToken":(\s*)"[^"]+"`), `"nextPageToken":$1"<token>"`},
 		{regexp.MustCompile(`"((?:d|\w+D)uration)":(\s*)"[0-9.]+s"`), `"$1":$2"<duration>"`},
 		{regexp.MustCompile(`"(durationMs|waitedMs)":(\s*)"\d+"`), `"$1":$2"<ms>"`},
