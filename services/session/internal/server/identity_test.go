@@ -161,6 +161,19 @@ func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
 	}
 }
 
+func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
+	p := newPeople(t, true)
+	p.acme()
+	end := time.Now().Add(time.Hour)
+	ends := p.key(p.as("ann", principal.RoleUser), &sessionv1.Key{ExpireTime: timestamppb.New(end)})
+	holder := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: ends.Key.Name})
+	for name, k := range map[string]*sessionv1.Key{"without an end": {}, "with a later one": {ExpireTime: timestamppb.New(end.Add(time.Minute))}} {
+		_, err := p.CreateKey(holder, &sessionv1.CreateKeyRequest{Key: k})
+		wantReason(t, name, err, codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE)
+	}
+	p.key(holder, &sessionv1.Key{ExpireTime: timestamppb.New(end.Add(-time.Minute))})
+}
+
 func TestKeysAreSeenByTheirUserAndAdmins(t *testing.T) {
 	p := newPeople(t, true)
 	p.acme()

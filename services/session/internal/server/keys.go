@@ -40,6 +40,9 @@ func (x *IdentityServer) CreateKey(ctx context.Context, r *sessionv1.CreateKeyRe
 	if err := checkKey(p, n); err != nil {
 		return nil, err
 	}
+	if err := x.checkEnd(ctx, p, n); err != nil {
+		return nil, err
+	}
 	if err := x.checkFirst(ctx, n); err != nil {
 		return nil, err
 	}
@@ -83,6 +86,24 @@ func checkKey(p principal.Principal, n store.NewKey) error {
 		}
 	}
 	return nil
+}
+
+// checkEnd refuses a key that works longer than the key that makes it.
+func (x *IdentityServer) checkEnd(ctx context.Context, p principal.Principal, n store.NewKey) error {
+	own, isKey := strings.CutPrefix(p.Credential, "keys/")
+	if !isKey {
+		return nil
+	}
+	k, err := x.s.Store.GetKey(ctx, p.Tenant, own)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return storeError(err, subject{})
+	case k.ExpireTime == nil, !n.Expire.IsZero() && !n.Expire.After(k.ExpireTime.AsTime()):
+		return nil
+	}
+	return beyondRole(fmt.Sprintf("The caller's key ends at %s, and the keys that it makes cannot end later.", k.ExpireTime.AsTime().Format(time.RFC3339)), "key.expire_time")
 }
 
 func beyondRole(message, field string) error {
