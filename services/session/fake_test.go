@@ -26,6 +26,7 @@ type peers struct {
 	toolsv1.UnimplementedOperationServiceServer
 	sandboxv1.UnimplementedWorkspaceServiceServer
 	sandboxv1.UnimplementedSnapshotServiceServer
+	sandboxv1.UnimplementedFileServiceServer
 	remote // of repositories
 
 	mu              sync.Mutex
@@ -61,13 +62,15 @@ type peers struct {
 	emptied         []string                     // whose storage was deleted, as tenant/user
 	environment     map[string]string            // that commands have: who sets none leaves it
 	given           map[string]map[string]string // the environment of each call, by its id
+	paths           map[string]bool              // of files in workspaces, as session/path
+	fileCalls       map[string]string            // what changed files, by call id
 }
 
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
 		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
-		given: map[string]map[string]string{},
+		given: map[string]map[string]string{}, paths: map[string]bool{}, fileCalls: map[string]string{},
 	}
 }
 
@@ -77,6 +80,7 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterOperationServiceServer(r, p)
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
 	sandboxv1.RegisterSnapshotServiceServer(r, p)
+	sandboxv1.RegisterFileServiceServer(r, p)
 	sandboxv1.RegisterRepositoryServiceServer(r, &p.remote)
 }
 

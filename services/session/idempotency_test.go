@@ -2,8 +2,8 @@ package session_test
 
 import (
 	"context"
-	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -12,12 +12,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// reads are the methods that change nothing.
-var reads = regexp.MustCompile(`^(Get|List|Search|Stream|Export)`)
+// withoutKey are the mutations that need no request_id, with the reason.
+var withoutKey = map[string]string{
+	"FileService.AppendFile": "it adds bytes at an offset, which is another one afterwards",
+}
 
 // repeated gives for a mutation a request and another one under the same id. s
 // is a session whose turn waits for a person.
@@ -104,6 +107,27 @@ var mutations = map[string]repeated{
 	},
 	"RepositoryService.PushRepository": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
 		return &sessionv1.PushRepositoryRequest{Name: s + "/repositories/app", Url: "https://git.example.com/org/app", RequestId: "r"}, nil // doing it twice is harmless
+	},
+	"FileService.CreateFile": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateFileRequest{File: &sessionv1.File{Filename: "a"}, RequestId: "r"},
+			&sessionv1.CreateFileRequest{File: &sessionv1.File{Filename: "b"}, RequestId: "r"}
+	},
+	"FileService.DeleteFile": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		made, err := sessionv1.NewFileServiceClient(f.conn).CreateFile(ctx, &sessionv1.CreateFileRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.DeleteFileRequest{Name: made.File.Name, RequestId: "r"}, nil
+	},
+	"SessionFileService.MoveSessionFile": func(_ context.Context, _ *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		f.peers.putFile(s, "a")
+		return &sessionv1.MoveSessionFileRequest{Parent: s, Path: "a", NewPath: "b", RequestId: "r"},
+			&sessionv1.MoveSessionFileRequest{Parent: s, Path: "a", NewPath: "c", RequestId: "r"}
+	},
+	"SessionFileService.DeleteSessionFile": func(_ context.Context, _ *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		f.peers.putFile(s, "a")
+		return &sessionv1.DeleteSessionFileRequest{Parent: s, Path: "a", RequestId: "r"},
+			&sessionv1.DeleteSessionFileRequest{Parent: s, Path: "b", RequestId: "r"}
 	},
 	"UserService.DeleteUserStorage": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.DeleteUserStorageRequest{Name: "users/default/storage", RequestId: "r"}, nil
@@ -238,14 +262,15 @@ func unaryMutations(t *testing.T) map[string]protoreflect.MethodDescriptor {
 			}
 			for j := range service.Methods().Len() {
 				m := service.Methods().Get(j)
-				if reads.MatchString(string(m.Name())) {
-					continue
+				if access, ok := proto.GetExtension(m.Options(), commonv1.E_Access).(*commonv1.Access); ok && strings.HasSuffix(access.GetScope(), ".read") {
+					continue // it changes nothing
 				}
-				if !hasKey(m.Input(), 2) {
-					t.Errorf("%s has no request_id", m.FullName())
+				name := string(service.Name()) + "." + string(m.Name())
+				if reason := withoutKey[name]; hasKey(m.Input(), 2) == (reason != "") {
+					t.Errorf("%s must have a request_id or a reason to have none; its reason is %q", name, reason)
 				}
 				if !m.IsStreamingClient() && !m.IsStreamingServer() {
-					all[string(service.Name())+"."+string(m.Name())] = m
+					all[name] = m
 				}
 			}
 		}
@@ -316,6 +341,10 @@ func nameOf(m proto.Message) string {
 	switch r := m.(type) {
 	case *sessionv1.CreateSessionResponse:
 		return r.Session.Name
+	case *sessionv1.CreateFileResponse:
+		return r.File.Name
+	case *sessionv1.MoveSessionFileResponse:
+		return r.File.Path
 	case *sessionv1.CreateCheckpointResponse:
 		return r.Checkpoint.Name
 	case *sessionv1.CreateTurnResponse:
