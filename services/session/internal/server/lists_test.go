@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -202,6 +203,15 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})
 	},
+	"FileService.ListFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.FileService().ListFiles(ctx, &sessionv1.ListFilesRequest{PageSize: size, PageToken: token})
+	},
+	"SessionFileService.ListSessionFiles": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SessionFileService().ListSessionFiles(ctx, &sessionv1.ListSessionFilesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"SessionFileService.ListSessionArtifacts": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SessionFileService().ListSessionArtifacts(ctx, &sessionv1.ListSessionArtifactsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
 	"AuditService.ListAuditEntries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.AuditService().ListAuditEntries(ctx, &sessionv1.ListAuditEntriesRequest{PageSize: size, PageToken: token})
 	},
@@ -260,7 +270,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 		}
 		t.Run(string(name), func(t *testing.T) {
 			h := &heavy{}
-			s := New(Config{Store: h, Agents: heavyAgents(t)})
+			s := New(Config{Store: h, Agents: heavyAgents(t), Files: &blob.Blobs{}, Peers: Peers{Sandbox: heavySandbox{h: h}}})
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {
 				answer, err := read(ctx, s, 1000, token)

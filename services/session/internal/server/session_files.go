@@ -8,11 +8,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/session/internal/artifact"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -63,7 +65,7 @@ func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+	files, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
 		Path: r.Path, Recursive: r.Recursive, PageSize: r.PageSize, PageToken: r.PageToken,
 	})
 	if errors.Is(err, remote.ErrNoWorkspace) && !place.Made && isRoot(r.Path) {
@@ -72,8 +74,8 @@ func (s *sessionFileService) ListSessionFiles(ctx context.Context, r *sessionv1.
 	if err != nil {
 		return nil, unread(err, place, r.Parent, r.Path)
 	}
-	resp := &sessionv1.ListSessionFilesResponse{NextPageToken: page.GetNextPageToken()}
-	for _, f := range page.GetFiles() {
+	resp := &sessionv1.ListSessionFilesResponse{NextPageToken: files.GetNextPageToken()}
+	for _, f := range files.GetFiles() {
 		resp.Files = append(resp.Files, sessionFile(f))
 	}
 	return resp, nil
@@ -84,9 +86,7 @@ func (s *sessionFileService) ListSessionArtifacts(ctx context.Context, r *sessio
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
-		Path: artifact.Folder, Recursive: true, PageSize: r.PageSize, PageToken: r.PageToken,
-	})
+	resp, err := s.artifacts(ctx, place, r)
 	none := errors.Is(err, remote.ErrNoWorkspace) && !place.Made || apierr.As[sandboxv1.ErrorReason](err) == sandboxv1.ErrorReason_ERROR_REASON_FILE_NOT_FOUND
 	if none {
 		return &sessionv1.ListSessionArtifactsResponse{}, nil
@@ -94,7 +94,25 @@ func (s *sessionFileService) ListSessionArtifacts(ctx context.Context, r *sessio
 	if err != nil {
 		return nil, unread(err, place, r.Parent, artifact.Folder)
 	}
-	return &sessionv1.ListSessionArtifactsResponse{Artifacts: artifact.Of(r.Parent, page.GetFiles()), NextPageToken: page.GetNextPageToken()}, nil
+	return resp, nil
+}
+
+// artifacts reads a page of the folder of artifacts. A page of the sandbox may be too large with the URIs, each up
+// to three times as long as its path; then the page is read again with fewer files.
+func (s *sessionFileService) artifacts(ctx context.Context, place store.Place, r *sessionv1.ListSessionArtifactsRequest) (*sessionv1.ListSessionArtifactsResponse, error) {
+	for size := r.PageSize; ; {
+		files, err := s.Sandbox.ListFiles(ctx, in(place, r.Parent), &sandboxv1.ListFilesRequest{
+			Path: artifact.Folder, Recursive: true, PageSize: size, PageToken: r.PageToken,
+		})
+		if err != nil {
+			return nil, err
+		}
+		resp := &sessionv1.ListSessionArtifactsResponse{Artifacts: artifact.Of(r.Parent, files.GetFiles()), NextPageToken: files.GetNextPageToken()}
+		if len(files.GetFiles()) < 2 || proto.Size(resp) <= page.MaxBytes {
+			return resp, nil
+		}
+		size = int32(len(files.GetFiles()) / 2)
+	}
 }
 
 func (s *sessionFileService) GetSessionFile(ctx context.Context, r *sessionv1.GetSessionFileRequest) (*sessionv1.GetSessionFileResponse, error) {

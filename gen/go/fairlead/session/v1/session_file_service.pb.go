@@ -388,8 +388,8 @@ type ListSessionArtifactsRequest struct {
 	// The session, as `sessions/{session}`.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// The most files to look at for a page: 0 means 1000; above 10000 means 10000. A page
-	// may have fewer artifacts, because it has no directories; the last one is the one
-	// without next_page_token.
+	// may have fewer artifacts, because it has no directories, and also ends at about
+	// 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`

@@ -176,8 +176,8 @@ export type ListSessionArtifactsRequest = Message<"fairlead.session.v1.ListSessi
 
   /**
    * The most files to look at for a page: 0 means 1000; above 10000 means 10000. A page
-   * may have fewer artifacts, because it has no directories; the last one is the one
-   * without next_page_token.
+   * may have fewer artifacts, because it has no directories, and also ends at about
+   * 1 MiB; the last one is the one without next_page_token.
    *
    * @generated from field: int32 page_size = 2;
    */
