@@ -158,7 +158,7 @@ type writeRows struct {
 
 func (p *planner) check(w store.Write) (*writeRows, error) {
 	s := p.facts.Sessions[w.Key]
-	if s == nil || !s.Held || s.Epoch != w.Epoch {
+	if s == nil || !s.Lease.Held || s.Lease.Epoch != w.Epoch {
 		return nil, store.ErrStaleEpoch
 	}
 	rows := &writeRows{}
@@ -339,10 +339,10 @@ func applyHeader(s *Session, w store.Write) {
 		s.Head = *w.Head
 	}
 	if w.ActiveTurn != nil && *w.ActiveTurn != s.ActiveTurn {
-		s.ActiveTurn, s.Claims = *w.ActiveTurn, 0
+		s.ActiveTurn, s.Lease.Claims = *w.ActiveTurn, 0
 	}
 	if w.StepCommitted {
-		s.Claims = 0
+		s.Lease.Claims = 0
 	}
 	s.Usage.Add(w.AddUsage)
 	s.FinishedTurns += int32(w.FinishedTurns)

@@ -27,15 +27,20 @@ type Session struct {
 	Head, ActiveTurn       string // ids
 	Usage                  Usage
 	FinishedTurns          int32
-	Epoch                  int64
-	Held                   bool // the lease was taken and not released; it may have expired
-	Claims                 int
+	Lease                  Lease
 	// NextCommand and NextTurn are the next numbers in the inbox and in the order
 	// of turns.
 	NextCommand, NextTurn int64
 	// Rewinding says that the inbox holds a rewind. It is set only for sessions that
 	// are shown.
 	Rewinding bool
+}
+
+// Lease has what a session's row says of its holder.
+type Lease struct {
+	Epoch  int64
+	Held   bool // the lease was taken and not released; it may have expired
+	Claims int  // since the session last made progress
 }
 
 // Usage has a session's usage as columns.

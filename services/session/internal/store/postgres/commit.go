@@ -255,7 +255,7 @@ func queueSessions(b *pgx.Batch, rows []*plan.Session) {
 		in, out = append(in, s.Usage.Input), append(out, s.Usage.Output)
 		read, write = append(read, s.Usage.CacheRead), append(write, s.Usage.CacheWrite)
 		thinking, cost = append(thinking, s.Usage.Thinking), append(cost, s.Usage.CostNanoUSD)
-		finished, claims = append(finished, s.FinishedTurns), append(claims, int32(s.Claims))
+		finished, claims = append(finished, s.FinishedTurns), append(claims, int32(s.Lease.Claims))
 	}
 	b.Queue(`update sessions s set update_time = n.update_time, last_seq = n.last_seq, head = n.head, active_turn = n.active_turn,
 			input_tokens = n.input, output_tokens = n.output, cache_read_tokens = n.cache_read, cache_write_tokens = n.cache_write,

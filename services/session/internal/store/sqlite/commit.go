@@ -160,7 +160,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
 			return []any{
 				micros(s.UpdateTime), s.LastSeq, s.Head, s.ActiveTurn,
 				s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.Usage.Thinking, s.Usage.CostNanoUSD,
-				s.FinishedTurns, s.Claims, s.ActiveTurn, s.ActiveTurn, sessionv1.TurnState_TURN_STATE_WAITING, s.Tenant, s.Session,
+				s.FinishedTurns, s.Lease.Claims, s.ActiveTurn, s.ActiveTurn, sessionv1.TurnState_TURN_STATE_WAITING, s.Tenant, s.Session,
 			}
 		})
 }

@@ -13,12 +13,15 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
-func (f *fixture) appendAudit(tenant string, entries ...audit.Entry) {
+// journal is a fixture for the audit log.
+type journal struct{ *fixture }
+
+func (f journal) add(tenant string, entries ...audit.Entry) {
 	f.Helper()
 	f.must(f.AppendAudit(f.ctx(), tenant, entries))
 }
 
-func (f *fixture) auditOf(p store.AuditPage) []*sessionv1.AuditEntry {
+func (f journal) entries(p store.AuditPage) []*sessionv1.AuditEntry {
 	f.Helper()
 	all, err := f.ListAudit(f.ctx(), p)
 	f.must(err)
@@ -26,10 +29,10 @@ func (f *fixture) auditOf(p store.AuditPage) []*sessionv1.AuditEntry {
 }
 
 // chained fails the test unless the entries of a tenant are a chain of this length.
-func (f *fixture) chained(tenant string, length int64) {
+func (f journal) chained(tenant string, length int64) {
 	f.Helper()
 	chain := audit.Chain{Tenant: tenant}
-	for _, e := range f.auditOf(store.AuditPage{Tenant: tenant}) {
+	for _, e := range f.entries(store.AuditPage{Tenant: tenant}) {
 		f.must(chain.Add(audit.Entry{
 			Tenant: e.Tenant, Seq: e.Seq, Time: e.Time.AsTime(), User: strings.TrimPrefix(e.User, "users/"), Credential: e.Credential, Client: e.Client,
 			Method: e.Method, Resource: e.Resource, RequestID: e.RequestId, Code: e.Code, Reason: e.Reason, Hash: e.Hash,
@@ -42,15 +45,15 @@ func (f *fixture) chained(tenant string, length int64) {
 
 func testAudit(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("the entries of a tenant are a chain", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := journal{newFixture(t, open)}
 		at := time.Now()
-		f.appendAudit("acme", audit.Entry{Time: at, User: "ann", Credential: "keys/k", Client: "::1", Method: "m", Resource: "r", RequestID: "q", Code: "OK"},
+		f.add("acme", audit.Entry{Time: at, User: "ann", Credential: "keys/k", Client: "::1", Method: "m", Resource: "r", RequestID: "q", Code: "OK"},
 			audit.Entry{Time: at, User: "bob", Method: "m", Code: "NOT_FOUND", Reason: "NONE"})
-		f.appendAudit("globex", audit.Entry{Time: at, User: "ann", Method: "m", Code: "OK"})
-		f.appendAudit("acme", audit.Entry{Time: at, User: "a\x00\xff", Resource: strings.Repeat("x", 1<<16), Method: "two\nlines", Code: "OK"})
+		f.add("globex", audit.Entry{Time: at, User: "ann", Method: "m", Code: "OK"})
+		f.add("acme", audit.Entry{Time: at, User: "a\x00\xff", Resource: strings.Repeat("x", 1<<16), Method: "two\nlines", Code: "OK"})
 		f.chained("acme", 3)
 		f.chained("globex", 1)
-		got := f.auditOf(store.AuditPage{Tenant: "acme", Limit: 1})[0]
+		got := f.entries(store.AuditPage{Tenant: "acme", Limit: 1})[0]
 		want := []string{"acme", "users/ann", "keys/k", "::1", "m", "r", "q", "OK", ""}
 		if d := cmp.Diff(want, []string{got.Tenant, got.User, got.Credential, got.Client, got.Method, got.Resource, got.RequestId, got.Code, got.Reason}); d != "" {
 			t.Error(d)
@@ -61,11 +64,11 @@ func testAudit(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("entries are found by what they say", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := journal{newFixture(t, open)}
 		begin := time.Now().UTC().Truncate(time.Second)
 		for i, e := range []audit.Entry{{User: "ann", Method: "m1", Resource: "r1"}, {User: "bob", Method: "m1", Resource: "r2"}, {User: "ann", Method: "m2", Resource: "r1"}} {
 			e.Time, e.Code = begin.Add(time.Duration(i)*time.Second), "OK"
-			f.appendAudit("acme", e)
+			f.add("acme", e)
 		}
 		for name, c := range map[string]struct {
 			page store.AuditPage
@@ -80,7 +83,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.Store) {
 		} {
 			c.page.Tenant = "acme"
 			var got []int64
-			for _, e := range f.auditOf(c.page) {
+			for _, e := range f.entries(c.page) {
 				got = append(got, e.Seq)
 			}
 			if d := cmp.Diff(c.want, got); d != "" {
@@ -90,7 +93,7 @@ func testAudit(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("those who append at the same time continue one chain", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := journal{newFixture(t, open)}
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {

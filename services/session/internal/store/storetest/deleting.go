@@ -134,7 +134,7 @@ func testDeleting(t *testing.T, open func(t *testing.T) store.Store) {
 
 func testIdle(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("only sessions without use and without waiting work are deleted", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := hooks{newFixture(t, open)}
 		f.create(key("idle"))
 		f.create(store.Key{Tenant: "other", Session: "idle"})
 		f.submitTurn(f.create(key("queued")), "t1")

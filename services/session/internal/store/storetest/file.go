@@ -23,7 +23,10 @@ func newFile(o store.Owner, id string, size int64) store.NewFile {
 	return n
 }
 
-func (f *fixture) file(n store.NewFile) {
+// uploads is a fixture for files.
+type uploads struct{ *fixture }
+
+func (f uploads) file(n store.NewFile) {
 	f.Helper()
 	_, err := f.CreateFile(f.ctx(), n)
 	f.must(err)
@@ -37,7 +40,7 @@ func part(id string, offset, size int64) store.AppendPart {
 }
 
 // filesOf returns the ids of a list.
-func (f *fixture) filesOf(p store.FilePage) string {
+func (f uploads) filesOf(p store.FilePage) string {
 	f.Helper()
 	all, err := f.ListFiles(f.ctx(), p)
 	f.must(err)
@@ -49,13 +52,13 @@ func (f *fixture) filesOf(p store.FilePage) string {
 }
 
 func testFiles(t *testing.T, open func(t *testing.T) store.Store) {
-	t.Run("a file arrives in parts", func(t *testing.T) { testFileParts(newFixture(t, open)) })
-	t.Run("files count as long as they are there", func(t *testing.T) { testFileLimits(newFixture(t, open)) })
-	t.Run("files are listed by user", func(t *testing.T) { testListFiles(newFixture(t, open)) })
-	t.Run("files whose time has come are deleted", func(t *testing.T) { testExpireFiles(newFixture(t, open)) })
+	t.Run("a file arrives in parts", func(t *testing.T) { testFileParts(uploads{newFixture(t, open)}) })
+	t.Run("files count as long as they are there", func(t *testing.T) { testFileLimits(uploads{newFixture(t, open)}) })
+	t.Run("files are listed by user", func(t *testing.T) { testListFiles(uploads{newFixture(t, open)}) })
+	t.Run("files whose time has come are deleted", func(t *testing.T) { testExpireFiles(uploads{newFixture(t, open)}) })
 }
 
-func testFileParts(f *fixture) {
+func testFileParts(f uploads) {
 	n := newFile(ann, "one", 10)
 	n.Promised, n.Request = []byte("sum"), store.Request{Method: "CreateFile", ID: "r", Digest: []byte{1}}
 	f.file(n)
@@ -110,7 +113,7 @@ func testFileParts(f *fixture) {
 	}
 }
 
-func testFileLimits(f *fixture) {
+func testFileLimits(f uploads) {
 	limits := store.FileLimits{User: 100, Tenant: 150}
 	limited := func(user, id string, size int64) store.NewFile {
 		n := newFile(store.Owner{Tenant: "acme", User: user}, id, size)
@@ -154,7 +157,7 @@ func testFileLimits(f *fixture) {
 	f.file(newFile(ann, "unlimited", 1<<40))
 }
 
-func testListFiles(f *fixture) {
+func testListFiles(f uploads) {
 	for _, id := range []string{"a", "b", "c"} {
 		f.file(newFile(ann, id, 1))
 	}
@@ -170,7 +173,7 @@ func testListFiles(f *fixture) {
 	}
 }
 
-func testExpireFiles(f *fixture) {
+func testExpireFiles(f uploads) {
 	stale := newFile(ann, "stale", 5)
 	stale.UploadTTL = 0
 	f.file(stale)

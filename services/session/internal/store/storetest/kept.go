@@ -15,7 +15,7 @@ import (
 func RunKept(t *testing.T, open func(t *testing.T) (_ store.Store, age func(time.Duration))) {
 	t.Helper()
 	s, age := open(t)
-	f := &fixture{T: t, Store: s}
+	f := hooks{&fixture{T: t, Store: s}}
 	f.webhook(newWebhook("acme", "a", ""))
 	note := func(tenant, id, state string) {
 		t.Helper()

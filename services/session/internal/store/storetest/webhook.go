@@ -17,14 +17,17 @@ func newWebhook(tenant, id, session string) store.NewWebhook {
 	return store.NewWebhook{Tenant: tenant, ID: id, Secret: []byte("secret of " + id), Webhook: &sessionv1.Webhook{Url: "https://example.com/" + id, Session: session}}
 }
 
-func (f *fixture) webhook(n store.NewWebhook) {
+// hooks is a fixture for webhooks.
+type hooks struct{ *fixture }
+
+func (f hooks) webhook(n store.NewWebhook) {
 	f.Helper()
 	_, err := f.CreateWebhook(f.ctx(), n)
 	f.must(err)
 }
 
 // deliveries returns the ids of the deliveries of a webhook of acme.
-func (f *fixture) deliveries(webhook string) []string {
+func (f hooks) deliveries(webhook string) []string {
 	f.Helper()
 	all, err := f.ListDeliveries(f.ctx(), "acme", webhook, "", 0)
 	f.must(err)
@@ -36,13 +39,13 @@ func (f *fixture) deliveries(webhook string) []string {
 }
 
 func testWebhooks(t *testing.T, open func(t *testing.T) store.Store) {
-	t.Run("a webhook is created once", func(t *testing.T) { testWebhookRow(newFixture(t, open)) })
-	t.Run("a secret is rotated, and the old one kept for a while", func(t *testing.T) { testRotateWebhook(newFixture(t, open)) })
-	t.Run("a turn's end makes a message for each webhook that wants it", func(t *testing.T) { testTurnEnds(newFixture(t, open)) })
-	t.Run("what became of a message is noted", func(t *testing.T) { testDelivered(newFixture(t, open)) })
+	t.Run("a webhook is created once", func(t *testing.T) { testWebhookRow(hooks{newFixture(t, open)}) })
+	t.Run("a secret is rotated, and the old one kept for a while", func(t *testing.T) { testRotateWebhook(hooks{newFixture(t, open)}) })
+	t.Run("a turn's end makes a message for each webhook that wants it", func(t *testing.T) { testTurnEnds(hooks{newFixture(t, open)}) })
+	t.Run("what became of a message is noted", func(t *testing.T) { testDelivered(hooks{newFixture(t, open)}) })
 
 	t.Run("webhooks are listed by id and bounded, also when many come at once", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := hooks{newFixture(t, open)}
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		refused := 0
@@ -71,7 +74,7 @@ func testWebhooks(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("deleting a webhook drops its messages", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := hooks{newFixture(t, open)}
 		f.webhook(newWebhook("acme", "a", ""))
 		f.webhook(newWebhook("acme", "b", ""))
 		f.commit(finish(f.active("s"), "t1"))
@@ -89,7 +92,7 @@ func testWebhooks(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 
 	t.Run("deleting a session drops its messages and its webhooks", func(t *testing.T) {
-		f := newFixture(t, open)
+		f := hooks{newFixture(t, open)}
 		f.webhook(newWebhook("acme", "all", ""))
 		l := f.active("s")
 		f.webhook(newWebhook("acme", "one", "sessions/s"))
@@ -105,7 +108,7 @@ func testWebhooks(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 }
 
-func testWebhookRow(f *fixture) {
+func testWebhookRow(f hooks) {
 	n := newWebhook("acme", "a", "")
 	n.Request = request("r")
 	f.webhook(n)
@@ -133,7 +136,7 @@ func testWebhookRow(f *fixture) {
 	}
 }
 
-func testRotateWebhook(f *fixture) {
+func testRotateWebhook(f hooks) {
 	f.webhook(newWebhook("acme", "a", ""))
 	f.webhook(newWebhook("other", "a", ""))
 	f.commit(finish(f.active("s"), "t1"))
@@ -179,7 +182,7 @@ func testRotateWebhook(f *fixture) {
 	}
 }
 
-func testTurnEnds(f *fixture) {
+func testTurnEnds(f hooks) {
 	l, quiet := f.active("s"), f.active("quiet")
 	f.webhook(newWebhook("acme", "all", ""))
 	f.webhook(newWebhook("acme", "one", "sessions/s"))
@@ -225,7 +228,7 @@ func testTurnEnds(f *fixture) {
 	}
 }
 
-func testDelivered(f *fixture) {
+func testDelivered(f hooks) {
 	f.webhook(newWebhook("acme", "a", ""))
 	l := f.active("s")
 	f.commit(finish(l, "t1"))

@@ -36,7 +36,7 @@ func (t sessions) DeleteSession(ctx context.Context, k store.Key, r store.Reques
 		if row.ActiveTurn != "" || queued > 0 {
 			return nil, store.ErrTurnActive
 		}
-		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, purge(ctx, tx, k, row.Epoch, now, store.DeleteGrace)
+		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, purge(ctx, tx, k, row.Lease.Epoch, now, store.DeleteGrace)
 	})
 	return plan.Answered(answer, err)
 }
@@ -90,7 +90,7 @@ func (t sessions) deleteIfIdle(ctx context.Context, k store.Key, idle time.Durat
 		if err != nil || !deleted {
 			return nil, err
 		}
-		return []store.Wake{{Key: k, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, purge(ctx, tx, k, row.Epoch, now, 0)
+		return []store.Wake{{Key: k, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, purge(ctx, tx, k, row.Lease.Epoch, now, 0)
 	})
 	return deleted && err == nil, err
 }

@@ -22,7 +22,7 @@ func held(ctx context.Context, q sqldb.Queryer, l store.Lease, lock string) (*pl
 		return nil, store.ErrStaleEpoch
 	case err != nil:
 		return nil, err
-	case !row.Held || row.Epoch != l.Epoch:
+	case !row.Lease.Held || row.Lease.Epoch != l.Epoch:
 		return nil, store.ErrStaleEpoch
 	}
 	return row, nil
@@ -37,7 +37,7 @@ func (t leases) Load(ctx context.Context, l store.Lease) (*store.Snapshot, error
 		if err != nil {
 			return err
 		}
-		out.Claims = row.Claims
+		out.Claims = row.Lease.Claims
 		if out.Session, err = row.Proto(); err != nil {
 			return err
 		}

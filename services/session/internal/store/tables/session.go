@@ -23,7 +23,7 @@ func sessionFields(r *plan.Session) []any {
 	return []any{
 		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
-		&r.FinishedTurns, &r.Epoch, &r.Held, &r.Claims, &r.NextCommand, &r.NextTurn, &r.User,
+		&r.FinishedTurns, &r.Lease.Epoch, &r.Lease.Held, &r.Lease.Claims, &r.NextCommand, &r.NextTurn, &r.User,
 		&r.CallerKey, &r.ArchiveTime,
 	}
 }
