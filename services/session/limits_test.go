@@ -54,7 +54,7 @@ func TestTwoReplicasTogetherKeepARate(t *testing.T) {
 					return
 				}
 				wait, ok := apierr.Detail[*errdetails.RetryInfo](err)
-				if apierr.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "LIMIT_REACHED" || !ok {
+				if apierr.Code(err) != codes.ResourceExhausted || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) || !ok {
 					t.Errorf("a request: %v", err)
 					return
 				}
@@ -87,7 +87,7 @@ func TestLimitsHoldForEveryKindOfCall(t *testing.T) {
 	reached := func(what string, err error) {
 		t.Helper()
 		quota, _ := apierr.Detail[*errdetails.QuotaFailure](err)
-		if apierr.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "LIMIT_REACHED" || len(quota.GetViolations()) != 1 || quota.GetViolations()[0].GetSubject() != "users/ann" {
+		if apierr.Code(err) != codes.ResourceExhausted || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) || len(quota.GetViolations()) != 1 || quota.GetViolations()[0].GetSubject() != "users/ann" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -137,7 +137,7 @@ func TestUploadsAreLimited(t *testing.T) {
 	if err != nil && err != io.EOF { //nolint:errorlint // gRPC returns it bare
 		t.Fatal(err)
 	}
-	if _, err := st.CloseAndRecv(); apierr.Reason(err) != "LIMIT_REACHED" {
+	if _, err := st.CloseAndRecv(); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) {
 		t.Errorf("an upload beyond a day's bytes: %v", err)
 	}
 }

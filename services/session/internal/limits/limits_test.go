@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -93,7 +94,7 @@ func TestEachSubjectHasItsOwnLimit(t *testing.T) {
 				}
 				return
 			}
-			if apierr.Code(err) != codes.ResourceExhausted || apierr.Reason(err) != "LIMIT_REACHED" || len(quota.GetViolations()) != 1 ||
+			if apierr.Code(err) != codes.ResourceExhausted || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) || len(quota.GetViolations()) != 1 ||
 				quota.GetViolations()[0].GetSubject() != tt.whose || !strings.HasPrefix(quota.GetViolations()[0].GetDescription(), tt.limit+": ") {
 				t.Errorf("%v, %v", err, quota)
 			}
@@ -126,7 +127,7 @@ func TestStreamsAreCountedWhileTheyAreOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Stream(ann); apierr.Reason(err) != "LIMIT_REACHED" || !strings.Contains(err.Error(), "session.limits.user.streams: 1 open") {
+	if _, err := l.Stream(ann); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) || !strings.Contains(err.Error(), "session.limits.user.streams: 1 open") {
 		t.Errorf("a second stream: %v", err)
 	}
 	if _, err := l.Stream(as(t, "acme", "bob", "")); err != nil {
@@ -146,7 +147,7 @@ func TestUploadsAreCountedByTheByte(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Upload(ann, 250); apierr.Reason(err) != "LIMIT_REACHED" || !strings.Contains(err.Error(), "session.limits.user.upload-bytes: ") {
+	if err := l.Upload(ann, 250); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_LIMIT_REACHED) || !strings.Contains(err.Error(), "session.limits.user.upload-bytes: ") {
 		t.Errorf("beyond a day's bytes: %v", err)
 	}
 }
