@@ -119,6 +119,11 @@ func TestLimitsHoldForEveryKindOfCall(t *testing.T) {
 	}
 	_, err = g.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: there, Text: "y"})
 	reached("a second turn", err)
+	for _, how := range []sessionv1.OnActive{sessionv1.OnActive_ON_ACTIVE_STEER, sessionv1.OnActive_ON_ACTIVE_INTERRUPT} {
+		if _, err := g.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: there, Text: "z", OnActive: how}); err != nil {
+			t.Errorf("a turn with %s: %v", how, err)
+		}
+	}
 }
 
 func TestUploadsAreLimited(t *testing.T) {

@@ -55,7 +55,8 @@ type Submit struct {
 	Request Request
 	// Turn is the turn to create, QUEUED, for CommandTurn.
 	Turn *TurnRow
-	// Caps bound the unfinished turns, this one included; otherwise a CapError.
+	// Caps bound the unfinished turns, this one included; otherwise a CapError. They
+	// do not refuse a turn that stops, undoes or steers another.
 	Caps []Cap
 	// RejectIfActive refuses with ErrTurnActive when a turn is active or queued.
 	RejectIfActive bool

@@ -109,6 +109,12 @@ func (st InboxState) current() string {
 	return cmp.Or(st.Session.ActiveTurn, st.FirstQueued)
 }
 
+// AddsTurn reports whether a command makes a turn beside the others, which caps count: one that neither stops the
+// current turn nor joins it. A user at a cap can thus still correct what runs.
+func AddsTurn(s store.Submit, st InboxState) bool {
+	return s.Turn != nil && (st.current() == "" || !s.InterruptActive && !s.RollbackActive && !s.SteerActive)
+}
+
 func planInterrupt(s store.Submit, st InboxState) *Submission {
 	cmd := s.Command
 	cmd.TurnID = st.current()

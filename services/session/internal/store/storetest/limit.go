@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -105,6 +107,77 @@ func testCapsAndBuckets(t *testing.T, open func(t *testing.T) store.Store) {
 			t.Errorf("a turn beyond the cap: %v", err)
 		}
 	})
+	t.Run("each user has a cap of unfinished turns", func(t *testing.T) {
+		f := newFixture(t, open)
+		submit := func(user, id string) error {
+			n := newSession(key("of-" + id))
+			n.User = user
+			_, err := f.CreateSession(f.ctx(), n)
+			f.must(err)
+			s := newTurn(n.Key, id)
+			s.Caps = []store.Cap{{Most: 9}, {User: user, Most: 2}}
+			_, err = f.Submit(f.ctx(), s)
+			return err
+		}
+		f.must(submit("ann", "a1"))
+		f.must(submit("bob", "b1"))
+		f.must(submit("ann", "a2"))
+		if err := submit("ann", "a3"); !overCap(err, "turns", "ann") {
+			t.Errorf("a third turn of ann: %v", err)
+		}
+		f.must(submit("bob", "b2"))
+	})
+	t.Run("a cap refuses no turn that corrects another", func(t *testing.T) { testCorrections(newFixture(t, open)) })
+}
+
+func testCorrections(f *fixture) {
+	submit := func(session, id string, corrects func(*store.Submit)) error {
+		n := newTurn(key(session), id)
+		n.Caps = []store.Cap{{Most: 2}, {User: "ann", Most: 2}}
+		corrects(&n)
+		_, err := f.Submit(f.ctx(), n)
+		return err
+	}
+	for _, id := range []string{"active", "queued", "idle"} {
+		n := newSession(key(id))
+		n.User = "ann"
+		_, err := f.CreateSession(f.ctx(), n)
+		f.must(err)
+	}
+	f.submitTurn(key("active"), "t1")
+	l := f.claim(key("active"))
+	f.commit(start(l, "t1", f.inbox(l)...))
+	f.submitTurn(key("queued"), "t1")
+	for _, c := range []struct {
+		name     string
+		corrects func(*store.Submit)
+	}{
+		{"interrupt", func(n *store.Submit) { n.InterruptActive = true }},
+		{"rollback", func(n *store.Submit) { n.RollbackActive = true }},
+		{"steer", func(n *store.Submit) { n.SteerActive = true }},
+	} {
+		for _, session := range []string{"active", "queued"} {
+			if err := submit(session, c.name, c.corrects); err != nil {
+				f.Errorf("%s of the %s turn: %v", c.name, session, err)
+			}
+		}
+		if err := submit("idle", c.name, c.corrects); !overCap(err, "turns", "") {
+			f.Errorf("%s without a turn: %v", c.name, err)
+		}
+	}
+	for _, session := range []string{"active", "queued"} {
+		if err := submit(session, "more", func(*store.Submit) {}); !overCap(err, "turns", "") {
+			f.Errorf("one more turn behind the %s one: %v", session, err)
+		}
+	}
+	var got []string
+	for _, c := range f.inbox(l) {
+		got = append(got, string(c.Kind)+" "+c.TurnID)
+	}
+	want := []string{"interrupt t1", "turn interrupt", "rollback t1", "turn rollback", "turn steer"}
+	if d := cmp.Diff(want, got); d != "" {
+		f.Error(d)
+	}
 }
 
 func overCap(err error, what, user string) bool {

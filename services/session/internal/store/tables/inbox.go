@@ -39,8 +39,8 @@ func submit(ctx context.Context, tx Tx, n store.Submit) (store.Answer, []store.W
 		return store.Answer{}, nil, err
 	}
 	submission, err := plan.ForSubmit(n, st)
-	if err == nil {
-		err = capped(ctx, tx, n.Tenant, "turns", countTurns, n.Caps)
+	if err == nil && plan.AddsTurn(n, st) {
+		err = capped(ctx, tx, n.Tenant, countedTurns, n.Caps)
 	}
 	if err != nil {
 		return store.Answer{}, nil, err

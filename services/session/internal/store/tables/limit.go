@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 
+	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -34,26 +35,48 @@ func (t limits) LeaseTokens(ctx context.Context, l store.TokenLease) (granted in
 	return granted, err
 }
 
-// Things that caps count: what, and the query of their number for a tenant and a user.
-const (
-	countTurns = `select count(*) from turns t join sessions s on s.tenant = t.tenant and s.session = t.session
-		where t.tenant = $1 and t.state in (1, 2, 3) and ($2 = '' or s.user_id = $2)` // QUEUED, RUNNING, WAITING; constants, for the index
-	countSessions = "select count(*) from sessions where tenant = $1 and ($2 = '' or user_id = $2)"
+// counted is a thing that caps count. Its queries return one row for each, and stop at a limit, their last parameter.
+type counted struct {
+	what             string
+	ofTenant, ofUser string
+}
+
+var (
+	countedTurns = counted{
+		what:     "turns",
+		ofTenant: "select 1 from turns where tenant = $1 and state in (1, 2, 3) limit $2", // QUEUED, RUNNING, WAITING; constants, for the index
+		ofUser: `select 1 from turns t join sessions s on s.tenant = t.tenant and s.session = t.session
+			where t.tenant = $1 and t.state in (1, 2, 3) and s.user_id = $2 limit $3`,
+	}
+	countedSessions = counted{
+		what:     "sessions",
+		ofTenant: "select 1 from sessions where tenant = $1 limit $2",
+		ofUser:   "select 1 from sessions where tenant = $1 and user_id = $2 limit $3",
+	}
 )
 
-// capped refuses one more of what a query counts, if that is above a cap. Until the end of the transaction no other
-// one counts the same.
-func capped(ctx context.Context, tx Tx, tenant, what, query string, caps []store.Cap) error {
+// query returns the query of how many there are, which counts no further than the cap, and its arguments.
+func (k counted) query(tenant string, c store.Cap) (string, []any) {
+	if c.User == "" {
+		return "select count(*) from (" + k.ofTenant + ") counted", []any{tenant, c.Most}
+	}
+	return "select count(*) from (" + k.ofUser + ") counted", []any{tenant, c.User, c.Most}
+}
+
+// capped refuses one more of what is counted, if that is above a cap. Until the end of the transaction no other one
+// counts the same.
+func capped(ctx context.Context, tx Tx, tenant string, k counted, caps []store.Cap) error {
 	for _, c := range caps {
-		if err := tx.Lock(ctx, what+" "+tenant+" "+c.User); err != nil {
+		if err := tx.Lock(ctx, k.what+" "+tenant+" "+c.User); err != nil {
 			return err
 		}
-		var n int
-		if err := tx.QueryRow(ctx, query, tenant, c.User).Scan(&n); err != nil {
+		query, args := k.query(tenant, c)
+		n, err := sqldb.Value[int](tx.QueryRow(ctx, query, args...))
+		if err != nil {
 			return err
 		}
 		if n >= c.Most {
-			return &store.CapError{Cap: c, Tenant: tenant, What: what}
+			return &store.CapError{Cap: c, Tenant: tenant, What: k.what}
 		}
 	}
 	return nil

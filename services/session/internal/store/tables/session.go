@@ -89,7 +89,7 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err != nil {
 			return nil, err
 		}
-		if err := capped(ctx, tx, n.Tenant, "sessions", countSessions, n.Caps); err != nil {
+		if err := capped(ctx, tx, n.Tenant, countedSessions, n.Caps); err != nil {
 			return nil, err
 		}
 		if err := insertSession(ctx, tx, rows.Session); err != nil {
@@ -162,7 +162,7 @@ func (t sessions) ImportSession(ctx context.Context, i store.Import) (store.Answ
 		if err != nil {
 			return nil, err
 		}
-		if err := capped(ctx, tx, i.Tenant, "sessions", countSessions, i.Caps); err != nil {
+		if err := capped(ctx, tx, i.Tenant, countedSessions, i.Caps); err != nil {
 			return nil, err
 		}
 		if err := insertSession(ctx, tx, importing.Session); err != nil {
