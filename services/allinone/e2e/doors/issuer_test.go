@@ -12,6 +12,7 @@ import (
 
 const (
 	issuerName = "https://login.example.com"
+	operators  = "https://operators.example.com" // the issuer for the tenant that manages tenants
 	audience   = "fairlead"
 )
 
@@ -34,6 +35,13 @@ func (i *issuer) keySet() []byte {
 		"kty": "OKP", "crv": "Ed25519", "kid": "k1", "use": "sig", "alg": "EdDSA", "x": encode(i.public),
 	}}})
 	return b
+}
+
+// root returns a token for an admin of the tenant that manages tenants.
+func (i *issuer) root() string {
+	c := i.claims("", "root", "admin")
+	c["iss"] = operators
+	return i.token(c)
 }
 
 // claims returns those of a good token.
@@ -80,6 +88,7 @@ func (i *issuer) bad(tenant string) map[string]string {
 		"a token of tomorrow":                       i.token(with(map[string]any{"nbf": now.Add(24 * time.Hour).Unix(), "exp": now.Add(25 * time.Hour).Unix()})),
 		"a token of another issuer":                 i.token(with(map[string]any{"iss": "https://login.example.org"})),
 		"a token for another audience":              i.token(with(map[string]any{"aud": "payroll"})),
+		"a token for the tenant of operators":       i.token(with(map[string]any{"tenant": "default"})),
 		"a token without a role":                    i.token(with(map[string]any{"roles": []string{}})),
 		"a token with the algorithm none":           assemble("none", good, func([]byte) []byte { return nil }),
 		"a token signed with the public key":        hs256(i.public),

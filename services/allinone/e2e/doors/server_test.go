@@ -77,10 +77,16 @@ func (s *server) configure(t *testing.T) string {
 		"auth": map[string]any{
 			"mode":         "required",
 			"internal-key": base64.StdEncoding.EncodeToString(internalSeed),
-			"issuers": []any{map[string]any{
-				"issuer": issuerName, "audience": audience, "jwks-file": filepath.Join(dir, "jwks.json"),
-				"tenant-claim": "tenant", "role-claim": "roles", "roles": map[string]string{"admin": "admin", "user": "user"}, "role": "none",
-			}},
+			"issuers": []any{
+				map[string]any{
+					"issuer": issuerName, "audience": audience, "jwks-file": filepath.Join(dir, "jwks.json"),
+					"tenant-claim": "tenant", "role-claim": "roles", "roles": map[string]string{"admin": "admin", "user": "user"}, "role": "none",
+				},
+				map[string]any{
+					"issuer": operators, "audience": audience, "jwks-file": filepath.Join(dir, "jwks.json"),
+					"tenant": "default", "role-claim": "roles", "roles": map[string]string{"admin": "admin"}, "role": "none",
+				},
+			},
 		},
 		"session": map[string]any{
 			"model":     "play:doors",

@@ -35,7 +35,7 @@ type world struct {
 func build(t *testing.T) *world {
 	t.Helper()
 	w := &world{server: serve(t), absent: map[string]bool{}, names: map[string]string{}, values: map[string]string{"url": "https://git.invalid/a/code.git", "query": "about", "path": "a.md", "new_path": "b.md", "cron": "0 3 1 1 *"}, keys: map[string]string{}}
-	w.keys["root"] = w.issuer.token(w.issuer.claims("default", "root", "admin"))
+	w.keys["root"] = w.issuer.root()
 	for _, tenant := range []string{"acme", "rival"} {
 		made := w.do(t, "root", http.MethodPost, "/v1/tenants?tenant_id="+tenant, `{"title":"`+w.word(&w.shared)+`"}`)
 		w.keys[tenant] = field(t, made, "secret")
