@@ -68,7 +68,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) ctx() context.Context { return principal.With(w.t.Context(), principal.Default()) }
+func (w *world) ctx() context.Context { return principal.With(w.t.Context(), principal.Service("default", "default")) }
 
 // run makes a call as the engine does.
 func (w *world) run(name, arguments string) (*tool.Result, error) {
