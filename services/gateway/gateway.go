@@ -62,6 +62,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		return nil, errors.New("make the gateway: it needs connections to session and tools, what knows its callers, and a log")
 	}
 	streams := limit.NewStreams(c.MaxStreams, c.MaxStreamsPerClient)
+	//nolint:contextcheck // streams have the contexts of their calls, not that of New
 	methods, err := forward.New(route.Services(), map[protoreflect.FullName]grpc.ClientConnInterface{
 		sessionv1.File_fairlead_session_v1_session_service_proto.Package(): d.Session,
 		toolsv1.File_fairlead_tools_v1_tool_service_proto.Package():        d.Tools,

@@ -200,7 +200,7 @@ func TestTheEndOfACallReachesTheService(t *testing.T) {
 	if _, err := st.Recv(); apierr.Reason(err) != apierr.ReasonDraining {
 		t.Errorf("a stream of a stopped gateway: %v", err)
 	}
-	<-ended
+	_ = <-ended // the server ends it
 }
 
 type eventsClient = grpc.ServerStreamingClient[sessionv1.StreamEventsResponse]

@@ -26,7 +26,7 @@ import (
 // uploader is a user with files.
 type uploader struct {
 	sessionv1.FileServiceClient
-	ctx context.Context //nolint:containedctx // has the user's principal
+	ctx context.Context // has the user's principal
 }
 
 func (f *fixture) uploads(t *testing.T, user string, role principal.Role) uploader {

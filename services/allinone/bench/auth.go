@@ -113,7 +113,7 @@ func (c *caller) refusesStrangers(ctx context.Context) error {
 	stranger.key = ""
 	for {
 		if _, err := stranger.call(ctx); err != nil {
-			return nil //nolint:nilerr // it is refused
+			return nil // it is refused
 		}
 		select {
 		case <-tick.C:

@@ -24,7 +24,7 @@ const (
 // appendFrame appends a frame. As text, each frame is base64 of its own, so that it can be read when it arrives.
 func appendFrame(dst []byte, flag byte, data []byte, text bool) []byte {
 	head := [frameHeader]byte{flag}
-	binary.BigEndian.PutUint32(head[1:], uint32(len(data))) //nolint:gosec // messages have at most 16 MiB
+	binary.BigEndian.PutUint32(head[1:], uint32(len(data))) // messages have at most 16 MiB
 	if !text {
 		return append(append(dst, head[:]...), data...)
 	}

@@ -216,7 +216,7 @@ func (a *answer) write(flag byte, data []byte) error {
 	a.buf = appendFrame(a.buf[:0], flag, data, a.text)
 	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = a.control.SetWriteDeadline(time.Now().Add(a.timeout))
-	if _, err := a.w.Write(a.buf); err != nil {
+	if _, err := a.w.Write(a.buf); err != nil { //nolint:gosec // the type of the answer is gRPC-Web's, which no browser renders
 		return err
 	}
 	if cap(a.buf) > keptBuffer {

@@ -33,7 +33,7 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 
 // unary returns the handler of a unary RPC with the limiter around the service's own code.
 func (l *Limiter) unary(m grpc.MethodDesc) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, dec func(any) error, around grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc-go's order
+	return func(srv any, ctx context.Context, dec func(any) error, around grpc.UnaryServerInterceptor) (any, error) {
 		admit := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			admitted := func(ctx context.Context, req any) (any, error) {
 				if err := l.Request(ctx); err != nil {

@@ -68,7 +68,9 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) ctx() context.Context { return principal.With(w.t.Context(), principal.Service("default", "default")) }
+func (w *world) ctx() context.Context {
+	return principal.With(w.t.Context(), principal.Service("default", "default"))
+}
 
 // run makes a call as the engine does.
 func (w *world) run(name, arguments string) (*tool.Result, error) {
