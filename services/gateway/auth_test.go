@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -35,12 +36,18 @@ func knowing(t testing.TB, c auth.Config, keys auth.Keys) *auth.Authenticator {
 }
 
 // oneKey is the key fl_ann, of ann.
-type oneKey struct{ away bool }
+type oneKey struct {
+	away    bool
+	revoked atomic.Bool
+}
 
 // ResolveKey implements auth.Keys.
 func (k *oneKey) ResolveKey(_ context.Context, hash []byte) (auth.Resolved, error) {
 	if k.away {
 		return auth.Resolved{}, errors.New("the database is away")
+	}
+	if k.revoked.Load() {
+		return auth.Resolved{}, auth.ErrRefused
 	}
 	if want := sha256.Sum256([]byte("fl_ann")); string(hash) != string(want[:]) {
 		return auth.Resolved{}, auth.ErrRefused

@@ -5,6 +5,7 @@
 package grpcweb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -82,6 +84,9 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		err = s.stream(limited, cancel, a, m, request, limit.Client(r))
 	} else if err == nil {
 		err = s.unary(limited, a, m, request)
+	}
+	if err != nil {
+		err = cmp.Or(auth.Ended(ctx), err)
 	}
 	if err != nil && problem.HTTPStatus(err) >= http.StatusInternalServerError {
 		s.Log.WarnContext(ctx, "request failed", "request_id", w.Header().Get(headers.RequestID), "rpc", m.Name, "error", err)

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -9,11 +10,13 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
 // writeError answers with an error of grpc-gateway or of a service.
 func (a *api) writeError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	err = cmp.Or(auth.Ended(ctx), err)
 	if b, ok := r.Body.(*codec.Body); ok && b.Err() != nil {
 		err = b.Err() // err has only its text
 	}

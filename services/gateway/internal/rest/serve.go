@@ -19,7 +19,6 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
-	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -53,12 +52,13 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodOptions {
-		p, err := a.auth.HTTP(r)
+		ctx, stop, err := a.auth.HTTP(r)
 		if err != nil {
 			a.refuse(w, r, err)
 			return
 		}
-		r = r.WithContext(principal.With(r.Context(), p))
+		defer stop()
+		r = r.WithContext(ctx) //nolint:contextcheck // it is made of the request's
 	}
 	if grpcweb.Is(r) {
 		a.serveWeb(w, r)

@@ -57,9 +57,6 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 	// The service accepts the conversation when it has read its first input.
 	src, err := open(ctx, cancel, sessionv1.SessionService_Converse_FullMethodName, s.cfg.OpenTimeout, st)
 	if err != nil {
-		if bad := (*inputError)(nil); errors.As(context.Cause(ctx), &bad) {
-			err = bad.err
-		}
 		s.refuse(ctx, w, src, err)
 		return
 	}

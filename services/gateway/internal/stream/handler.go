@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -101,6 +102,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 
 // refuse answers a request whose stream was not opened. Without a source, the service was not asked.
 func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, src *source, err error) {
+	err = cmp.Or(endOf(ctx), err)
 	if key := src.key(); key != "" {
 		w.Header().Set(keyHeader, key)
 	}

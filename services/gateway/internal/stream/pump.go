@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -34,11 +35,11 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 		var over bool
 		select {
 		case <-done:
-			bad := (*inputError)(nil)
-			if !errors.As(context.Cause(ctx), &bad) {
+			err := endOf(ctx)
+			if err == nil {
 				return nil
 			}
-			p.fail(bad.err)
+			p.fail(err)
 			over = true
 		case <-draining:
 			p.fail(problem.Stopping())
@@ -53,6 +54,14 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 		}
 		ping.Reset(p.cfg.Heartbeat)
 	}
+}
+
+// endOf returns the error for the client of a stream whose context has ended; nil after its client has gone.
+func endOf(ctx context.Context) error {
+	if bad := (*inputError)(nil); errors.As(context.Cause(ctx), &bad) {
+		return bad.err
+	}
+	return auth.Ended(ctx)
 }
 
 // collect takes a message and those that are ready behind it, so that a replay does not need a system call

@@ -56,7 +56,7 @@ func (s *Server) uploadForm(w http.ResponseWriter, r *http.Request, _ []string) 
 	if err != nil {
 		return err
 	}
-	body := &patient{from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
 	r.Body = io.NopCloser(body)
 	form, err := r.MultipartReader()
 	if err != nil {

@@ -3,6 +3,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/auth"
 )
 
 // Server serves requests with files. It is safe for concurrent use.
@@ -51,6 +53,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, on Route) {
 	if err = on.serve(s, w, r, on.names); err == nil {
 		return
 	}
+	err = cmp.Or(auth.Ended(r.Context()), err)
 	if problem.HTTPStatus(err) >= http.StatusInternalServerError {
 		s.Log.WarnContext(r.Context(), "request failed", "request_id", w.Header().Get(headers.RequestID), "route", r.Pattern, "error", err)
 	}
@@ -182,7 +185,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, _ []string) err
 // upload sends the body in pieces. It returns io.EOF if the service has ended the stream; the stream knows
 // the cause.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, send func([]byte) error) error {
-	body := &patient{from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
 	for buf := make([]byte, pieceBytes); ; {
 		n, readErr := io.ReadFull(body, buf)
 		if readErr != nil && !body.ended {
@@ -243,8 +246,10 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return strings.Join(keys, ""), nil
 }
 
-// patient reads a body whose sender may be slow, but may not stop.
+// patient reads a body whose sender may be slow, but may not stop. It takes nothing more once the sender's credential
+// has ended.
 type patient struct {
+	ctx     context.Context //nolint:containedctx // lives as long as one request
 	from    io.Reader
 	control *http.ResponseController
 	timeout time.Duration
@@ -255,6 +260,9 @@ func (p *patient) Read(b []byte) (int, error) {
 	// Writers without deadlines, as in tests of handlers alone, ignore it.
 	_ = p.control.SetReadDeadline(time.Now().Add(p.timeout))
 	n, err := p.from.Read(b)
+	if ended := auth.Ended(p.ctx); ended != nil {
+		return 0, ended
+	}
 	if errors.Is(err, io.EOF) {
 		p.ended = true
 		_ = p.control.SetReadDeadline(time.Time{})

@@ -135,7 +135,7 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, names []
 	if err != nil || offset < 0 {
 		return problem.BadCondition("Upload-Offset", "must be the offset of the body in the file")
 	}
-	body := &patient{from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
+	body := &patient{ctx: r.Context(), from: r.Body, control: http.NewResponseController(w), timeout: s.BodyTimeout}
 	// The client may go before its bytes are stored.
 	f, err := s.appendFile(context.WithoutCancel(r.Context()), &sessionv1.AppendFileStart{Name: "files/" + names[0], Offset: offset}, body, true)
 	if err != nil {

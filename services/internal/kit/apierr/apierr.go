@@ -32,6 +32,7 @@ const (
 	ReasonCredentialMalformed  = "CREDENTIAL_MALFORMED"
 	ReasonCredentialUnverified = "CREDENTIAL_UNVERIFIED"
 	ReasonCredentialInvalid    = "CREDENTIAL_INVALID"
+	ReasonCredentialChanged    = "CREDENTIAL_CHANGED"
 	ReasonRoleRequired         = "ROLE_REQUIRED"
 	ReasonScopeRequired        = "SCOPE_REQUIRED"
 	ReasonOtherUser            = "OTHER_USER"

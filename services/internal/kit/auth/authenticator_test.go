@@ -475,8 +475,12 @@ func TestHeadersOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header = c.header
-			if _, err := a.HTTP(r); apierr.Reason(err) != c.want {
+			_, stop, err := a.HTTP(r)
+			if apierr.Reason(err) != c.want {
 				t.Errorf("got %v", err)
+			}
+			if err == nil {
+				stop()
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -39,16 +40,22 @@ func credential(bearer, key []string) (string, error) {
 	return c, nil
 }
 
-// HTTP returns the principal of an HTTP request.
-func (a *Authenticator) HTTP(r *http.Request) (principal.Principal, error) {
+// HTTP returns the context of an HTTP request with its principal. The context ends when the credential does; Ended has
+// the error then. The caller calls stop when it has answered.
+func (a *Authenticator) HTTP(r *http.Request) (ctx context.Context, stop func(), err error) {
 	c, err := credential(r.Header.Values(headerBearer), r.Header.Values(headerKey))
 	if err != nil {
-		return principal.Principal{}, err
+		return nil, nil, err
 	}
 	if c == "" && a.mode == Auto && forwarded(r.Header) {
-		return principal.Principal{}, errForwarded
+		return nil, nil, errForwarded
 	}
-	return a.Authenticate(r.Context(), c)
+	p, err := a.Authenticate(r.Context(), c)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop = a.watch(principal.With(r.Context(), p), c, p)
+	return ctx, stop, nil
 }
 
 // forwarded reports whether a proxy passed on a request. A listener on loopback is not only this machine's then.
@@ -61,41 +68,51 @@ func forwarded(h http.Header) bool {
 	return false
 }
 
-// rpc returns the context of an RPC with its principal. Health checks and reflection need none.
-func (a *Authenticator) rpc(ctx context.Context, method string) (context.Context, error) {
-	if strings.HasPrefix(method, "/grpc.health.") || strings.HasPrefix(method, "/grpc.reflection.") {
-		return ctx, nil
-	}
+// anonymous reports whether a method needs no principal: health checks and reflection.
+func anonymous(method string) bool {
+	return strings.HasPrefix(method, "/grpc.health.") || strings.HasPrefix(method, "/grpc.reflection.")
+}
+
+// rpc returns the credential of an RPC, and its principal.
+func (a *Authenticator) rpc(ctx context.Context) (string, principal.Principal, error) {
 	c, err := credential(metadata.ValueFromIncomingContext(ctx, headerBearer), metadata.ValueFromIncomingContext(ctx, headerKey))
 	if err != nil {
-		return nil, err
+		return "", principal.Principal{}, err
 	}
 	p, err := a.Authenticate(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return principal.With(ctx, p), nil
+	return c, p, err
 }
 
 // UnaryServer returns the interceptor of a listener for clients. It puts the principal into the context.
 func (a *Authenticator) UnaryServer() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		ctx, err := a.rpc(ctx, info.FullMethod)
+		if anonymous(info.FullMethod) {
+			return next(ctx, req)
+		}
+		_, p, err := a.rpc(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return next(ctx, req)
+		return next(principal.With(ctx, p), req)
 	}
 }
 
-// StreamServer is UnaryServer for streams.
+// StreamServer is UnaryServer for streams. A stream ends with its credential.
 func (a *Authenticator) StreamServer() grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		ctx, err := a.rpc(ss.Context(), info.FullMethod)
+		if anonymous(info.FullMethod) {
+			return next(srv, ss)
+		}
+		c, p, err := a.rpc(ss.Context())
 		if err != nil {
 			return err
 		}
-		return next(srv, stream{ss, ctx})
+		ctx, stop := a.watch(principal.With(ss.Context(), p), c, p)
+		defer stop()
+		if err = next(srv, stream{ss, ctx}); err != nil {
+			return cmp.Or(Ended(ctx), err)
+		}
+		return nil
 	}
 }
 
@@ -105,3 +122,19 @@ type stream struct {
 }
 
 func (s stream) Context() context.Context { return s.ctx }
+
+// RecvMsg takes nothing more once the credential has ended, whatever the handler does about its context.
+func (s stream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return Ended(s.ctx)
+}
+
+// SendMsg sends nothing more once the credential has ended.
+func (s stream) SendMsg(m any) error {
+	if err := Ended(s.ctx); err != nil {
+		return err
+	}
+	return s.ServerStream.SendMsg(m)
+}
