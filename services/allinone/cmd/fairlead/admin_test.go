@@ -32,6 +32,13 @@ func TestAdminInitOfAStoppedServer(t *testing.T) {
 	if n := strings.Count(list.out, `"user":"users/root"`); n != 2 || strings.Contains(list.out, "fl_") {
 		t.Errorf("the keys: %+v", list)
 	}
+	log := embedded(t, "audit", "export", "--data", data)
+	if log.code != 0 || strings.Count(log.out, `.CreateKey","resource":"keys/`) != 2 || strings.Count(log.out, `"credential":"fairlead admin"`) != 4 || secretIn.MatchString(log.out) {
+		t.Errorf("the audit log: %+v", log)
+	}
+	if got := embedded(t, "audit", "verify", "--data", data); got.code != 0 || !strings.Contains(got.out, "is whole: 4 entries") {
+		t.Errorf("the chain: %+v", got)
+	}
 }
 
 func TestAdminInitOfARunningServer(t *testing.T) {
@@ -74,6 +81,9 @@ func TestAdminInitOfARunningServer(t *testing.T) {
 		t.Errorf("with a key that may only read sessions: %+v", got)
 	}
 	delete(env, apiKeyVariable)
+	if got := command("", "audit", "export"); got.code != 0 || strings.Count(got.out, `.CreateKey","resource":"keys/`) != 2 {
+		t.Errorf("the audit log: %+v", got)
+	}
 	if got := command("", "audit", "verify"); got.code != 0 || !strings.Contains(got.out, "is whole") {
 		t.Errorf("%+v", got)
 	}

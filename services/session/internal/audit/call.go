@@ -36,11 +36,14 @@ func (r *Recorder) Call(ctx context.Context, c rpc.AuditedCall) error {
 	}
 	e := audit.Entry{
 		Tenant: p.Tenant, Time: time.Now(), User: p.User, Credential: p.Credential, Client: c.Client,
-		Method: strings.Replace(c.Method[1:], "/", ".", 1), Code: code(c.Err), Reason: apierr.Reason(c.Err),
+		Method: Method(c.Method), Code: code(c.Err), Reason: apierr.Reason(c.Err),
 	}
 	e.Resource, e.RequestID = resource(c.Request, c.Response), field(c.Request, "request_id")
 	return r.Record(ctx, e, isSynced(c.Method))
 }
+
+// Method returns the name of an RPC in entries, of its full name in gRPC.
+func Method(full string) string { return strings.Replace(full[1:], "/", ".", 1) }
 
 func isSynced(method string) bool {
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, own), "/")

@@ -37,9 +37,11 @@ type AuditEntry struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// The user that acted, as `users/{user}`.
 	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
-	// The credential of the user, such as `keys/{key}`; empty on an open server.
+	// The credential of the user, such as `keys/{key}`; empty on an open server. A
+	// change by `fairlead admin` in the database has this name here, and the user for
+	// whom it was made.
 	Credential string `protobuf:"bytes,5,opt,name=credential,proto3" json:"credential,omitempty"`
-	// The address from which the call came.
+	// The address from which the call came; `local` for a change in the database.
 	Client string `protobuf:"bytes,6,opt,name=client,proto3" json:"client,omitempty"`
 	// The RPC, such as `fairlead.session.v1.SessionService.CreateSession`.
 	Method string `protobuf:"bytes,7,opt,name=method,proto3" json:"method,omitempty"`

@@ -53,14 +53,16 @@ export type AuditEntry = Message<"fairlead.session.v1.AuditEntry"> & {
   user: string;
 
   /**
-   * The credential of the user, such as `keys/{key}`; empty on an open server.
+   * The credential of the user, such as `keys/{key}`; empty on an open server. A
+   * change by `fairlead admin` in the database has this name here, and the user for
+   * whom it was made.
    *
    * @generated from field: string credential = 5;
    */
   credential: string;
 
   /**
-   * The address from which the call came.
+   * The address from which the call came; `local` for a change in the database.
    *
    * @generated from field: string client = 6;
    */
