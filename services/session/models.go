@@ -1,0 +1,100 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/guardrail"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/modelview"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// resolve finds a model; "" means the default one.
+func (s *Service) resolve(name string) (state.Resolved, error) {
+	e := s.models.Default()
+	if name != "" {
+		var err error
+		if e, err = s.models.Resolve(name); err != nil {
+			return state.Resolved{}, err
+		}
+	}
+	rules, err := s.guardrails.Get(e.Guardrails)
+	if err != nil {
+		return state.Resolved{}, err
+	}
+	return state.Resolved{
+		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
+		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
+		ContextTokens: e.ContextTokens, Guardrails: rules,
+		Dearest: e.MaxTokenCost,
+	}, nil
+}
+
+// contextTokens returns the context of a model; 0 if it is not known.
+func (s *Service) contextTokens(name string) int64 {
+	r, err := s.resolve(name)
+	if err != nil {
+		return 0 // the turn reports it
+	}
+	return r.ContextTokens
+}
+
+// thinkingTokens returns the most tokens that a model may think in a step.
+func (s *Service) thinkingTokens(name string) int64 {
+	r, err := s.resolve(name)
+	if err != nil {
+		return 0 // the turn reports it
+	}
+	return r.ThinkingTokens
+}
+
+// checkModels refuses agents whose model is not configured, or whose prompt is
+// too long for it: an error at start, not at the first turn.
+func checkModels(agents *agent.Set, models *catalog.Catalog) error {
+	var faults []error
+	for _, a := range agents.All() {
+		for _, fault := range modelFaults(a.Spec, models) {
+			faults = append(faults, fmt.Errorf("agent %q: %s", a.ID, fault.Text))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// modelFaults returns what the models lack for an agent.
+func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
+	e := models.Default()
+	if spec.Model != "" {
+		var err error
+		if e, err = models.Resolve(spec.Model); err != nil {
+			return []agent.Fault{{Field: "model", Text: err.Error()}}
+		}
+	}
+	for _, name := range spec.Models {
+		if _, err := models.Resolve(name); err != nil {
+			return []agent.Fault{{Field: "models", Text: err.Error()}}
+		}
+	}
+	n := modelview.TextTokens(spec.Prompt)
+	if e.ContextTokens == 0 || n <= modelview.MostFixed(e.ContextTokens) {
+		return nil
+	}
+	return []agent.Fault{{Field: "prompt", Text: fmt.Sprintf(
+		"prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", n, e.Name, e.ContextTokens)}}
+}
+
+// checkGuardrails refuses models whose profile of guardrails is not configured.
+func checkGuardrails(models *catalog.Catalog, guardrails guardrail.Profiles) error {
+	var faults []error
+	for _, name := range models.Names() {
+		e, err := models.Resolve(name)
+		if err == nil {
+			_, err = guardrails.Get(e.Guardrails)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("models: %q: %w", name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
