@@ -28,15 +28,14 @@ const (
 type Config struct {
 	DatabaseConfig
 
-	DefaultAgent    string                      `key:"default-agent" help:"the agent of sessions that name no agent"`
-	Agents          map[string]agent.Spec       `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
-	Models          catalog.Config              `key:",inline"`
-	Webhooks        webhook.Config              `key:"webhooks"`
-	Guardrails      map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
-	Budgets         allowance.Config            `key:"budgets"`
-	Files           blob.Config                 `key:"files"`
-	Checkpoints     []string                    `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
-	KeepCheckpoints int                         `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
+	DefaultAgent string                      `key:"default-agent" help:"the agent of sessions that name no agent"`
+	Agents       map[string]agent.Spec       `key:"agents" help:"agents besides the built-in coder and assistant, or replacements of these"`
+	Models       catalog.Config              `key:",inline"`
+	Webhooks     webhook.Config              `key:"webhooks"`
+	Guardrails   map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
+	Budgets      allowance.Config            `key:"budgets"`
+	Files        blob.Config                 `key:"files"`
+	CheckpointsConfig
 
 	CompactionConfig
 
@@ -58,6 +57,12 @@ type DatabaseConfig struct {
 	DatabaseURL  config.Secret `key:"database-url" env:"FAIRLEAD_DATABASE_URL" help:"Postgres, as postgres://user:password@host/database, or with several hosts, separated by commas, where the one that accepts writes is used; empty: SQLite in the data directory"`
 	DatabaseWait time.Duration `key:"database-wait" env:"FAIRLEAD_DATABASE_WAIT" help:"how long a start waits for a Postgres that cannot be reached; nothing is served meanwhile; 0: it does not wait"`
 	Data         string        `key:"data" help:"the directory for SQLite's file session.db"`
+}
+
+// CheckpointsConfig configures when files are kept.
+type CheckpointsConfig struct {
+	Checkpoints     []string `key:"checkpoints" help:"tools that trigger a checkpoint before their call, for agents without a list of their own: names, prefixes such as mcp__files__*, or * for every tool that may change something; an empty list: no checkpoints, and a rolled-back turn keeps its file changes"`
+	KeepCheckpoints int      `key:"keep-checkpoints" help:"the most automatic checkpoints of a session, after which the oldest is deleted, and the most checkpoints of other kinds; the sandbox keeps a snapshot for each"`
 }
 
 // CompactionConfig says when conversations are compacted.
@@ -108,9 +113,9 @@ func Defaults() Config {
 	return Config{
 		DatabaseConfig: DatabaseConfig{DatabaseWait: time.Minute},
 		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: allowance.Config{Wait: 30 * time.Second},
-		Checkpoints: []string{"*"}, KeepCheckpoints: 100,
-		CompactionConfig: CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
-		IdentityConfig:   IdentityConfig{Open: true},
+		CheckpointsConfig: CheckpointsConfig{Checkpoints: []string{"*"}, KeepCheckpoints: 100},
+		CompactionConfig:  CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
+		IdentityConfig:    IdentityConfig{Open: true},
 		LimitsConfig: LimitsConfig{
 			MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,

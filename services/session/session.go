@@ -182,15 +182,18 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	}, followers, d.Log)
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{
-		Store: s.store, Hub: followers, Agents: agents, AgentFaults: s.agents.faultsOf, Nodes: s.nodes, Log: d.Log, Version: d.Version,
-		ModelFaults:      func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
+		Store: s.store, Hub: followers, Agents: agents, Nodes: s.nodes, Log: d.Log, Version: d.Version,
+		Faults: server.Faults{
+			AgentFaults: s.agents.faultsOf,
+			ModelFaults: func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
+		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
 		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
-		Files: s.blobs, FileTTL: c.Files.TTL,
-		Use: c.Use, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
+		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
+		Use:       c.Use, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }

@@ -51,17 +51,24 @@ type commands struct {
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
 	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
-	Admin       adminCommand       `cmd:"" help:"Set up a server: its first admin and key."`
-	Login       loginCommand       `cmd:"" help:"Keep a credential for a server."`
-	Logout      logoutCommand      `cmd:"" help:"Forget the credential for a server."`
-	Whoami      whoamiCommand      `cmd:"" help:"Show who you are for a server, and what you may do."`
-	Keys        keysCommand        `cmd:"" help:"Make, list and revoke keys."`
-	Users       usersCommand       `cmd:"" help:"Make, list, change and delete users."`
-	Audit       auditCommand       `cmd:"" help:"Export and verify the log of all changes."`
+
+	accessCommands
+
 	Nodes       nodesCommand       `cmd:"" help:"List sandbox nodes and drain them."`
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
+}
+
+// accessCommands are about who may call a server.
+type accessCommands struct {
+	Admin  adminCommand  `cmd:"" help:"Set up a server: its first admin and key."`
+	Login  loginCommand  `cmd:"" help:"Keep a credential for a server."`
+	Logout logoutCommand `cmd:"" help:"Forget the credential for a server."`
+	Whoami whoamiCommand `cmd:"" help:"Show who you are for a server, and what you may do."`
+	Keys   keysCommand   `cmd:"" help:"Make, list and revoke keys."`
+	Users  usersCommand  `cmd:"" help:"Make, list, change and delete users."`
+	Audit  auditCommand  `cmd:"" help:"Export and verify the log of all changes."`
 }
 
 // exited ends the parser's work where kong would end the process.

@@ -49,6 +49,11 @@ type Spec struct {
 
 	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions start with, within the limits of the sandbox's operator"`
 
+	TurnLimits
+}
+
+// TurnLimits are the limits of each turn of an agent. Zeros mean the server's.
+type TurnLimits struct {
 	MaxSteps        int           `key:"max-steps" json:"max_steps,omitempty" help:"the most model calls of a turn"`
 	MaxWallTime     time.Duration `key:"max-wall-time" json:"max_wall_time,omitempty" help:"the most time of a turn"`
 	MaxOutputTokens int64         `key:"max-output-tokens" json:"max_output_tokens,omitempty" help:"the most output tokens of a turn"`

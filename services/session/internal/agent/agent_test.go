@@ -46,7 +46,7 @@ func TestGetFindsAnAgentByEitherNameOrTheDefault(t *testing.T) {
 
 func TestFaultsAreReportedTogether(t *testing.T) {
 	_, err := NewSet(map[string]Spec{
-		"Bad Name": {Profile: "full"}, "no-profile": {}, "negative": {Profile: "full", MaxWallTime: -time.Second},
+		"Bad Name": {Profile: "full"}, "no-profile": {}, "negative": {Profile: "full", TurnLimits: TurnLimits{MaxWallTime: -time.Second}},
 	}, "missing")
 	if err == nil {
 		t.Fatal("no error")

@@ -11,7 +11,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 		Description: p.GetDescription(), Model: p.GetModel(), Environment: p.GetEnvironment(), Models: p.GetModels(), Parameters: p.GetParameters(), Prompt: p.GetPrompt(), Tools: p.GetTools(), Profile: p.GetProfile(),
 		Greeting: p.GetGreeting(), Verdict: p.GetVerdict(), OutputSchema: config.JSON(p.GetOutputSchemaJson()), PreCompaction: p.GetPreCompaction(),
 		Limits: limitsFrom(p.GetLimits()), Mounts: p.GetMounts(),
-		MaxSteps: int(p.GetMaxSteps()), MaxWallTime: p.GetMaxWallTime().AsDuration(), MaxOutputTokens: p.GetMaxOutputTokens(),
+		TurnLimits: TurnLimits{MaxSteps: int(p.GetMaxSteps()), MaxWallTime: p.GetMaxWallTime().AsDuration(), MaxOutputTokens: p.GetMaxOutputTokens()},
 	}
 	if c := p.GetCheckpoints(); c != nil {
 		s.Checkpoints = append([]string{}, c.GetTools()...)

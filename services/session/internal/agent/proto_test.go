@@ -16,7 +16,7 @@ func full() Spec {
 		Network: []NetworkRule{{Name: "n", Host: "a.com", Ports: []int32{1}, Methods: []string{"GET"}, Paths: []string{"/**"}, TLS: "pass", Credential: "c"}},
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
 		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
-		MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2,
+		TurnLimits: TurnLimits{MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2},
 	}
 }
 

@@ -270,7 +270,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 		}
 		t.Run(string(name), func(t *testing.T) {
 			h := &heavy{}
-			s := New(Config{Store: h, Agents: heavyAgents(t), Files: &blob.Blobs{}, Peers: Peers{Sandbox: heavySandbox{h: h}}})
+			s := New(Config{Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}}, Peers: Peers{Sandbox: heavySandbox{h: h}}})
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {
 				answer, err := read(ctx, s, 1000, token)

@@ -55,10 +55,7 @@ type Config struct {
 	Store  store.Store
 	Hub    *hub.Hub
 	Agents *agent.Set
-	// AgentFaults returns what is known to be wrong with an agent of Agents.
-	AgentFaults func(id string) []string
-	// ModelFaults returns what the models lack for an agent.
-	ModelFaults func(agent.Spec) []agent.Fault
+	Faults
 	Peers
 	// Try does a job at once, if possible.
 	Try func(ctx context.Context, tenant string, kind store.JobKind, id string) error
@@ -77,16 +74,29 @@ type Config struct {
 	Limits, Ceilings Limits
 	// Budgets are the operator's.
 	Budgets allowance.Config
-	// Files keeps users' files; nil: there is no store for them. FileTTL is how long a file is kept that names
-	// no time.
-	Files   *blob.Blobs
-	FileTTL time.Duration
+	UserFiles
 	// Webhooks decides which addresses webhooks may have.
 	Webhooks webhook.Config
 	// ImportMaxBytes bounds a file that is imported.
 	ImportMaxBytes int64
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
+}
+
+// Faults finds what is wrong with agents.
+type Faults struct {
+	// AgentFaults returns what is known to be wrong with an agent of the configuration.
+	AgentFaults func(id string) []string
+	// ModelFaults returns what the models lack for an agent.
+	ModelFaults func(agent.Spec) []agent.Fault
+}
+
+// UserFiles is where the files of users are.
+type UserFiles struct {
+	// Files keeps users' files; nil: there is no store for them. FileTTL is how long a file is kept that names
+	// no time.
+	Files   *blob.Blobs
+	FileTTL time.Duration
 }
 
 // Peers are the services that the server calls.
