@@ -33,14 +33,15 @@ generate: bin/buf bin/.plugins bin/venv/.stamp deploy/tools/es/node_modules/.sta
 	  $$(cd proto && find . -name '*.proto' | sed 's|^\./||' | sort) \
 	  $$(cd .protodeps && find . -name '*.proto' | sed 's|^\./||' | grep -E '^(buf|google/(api|rpc))/' | sort)
 	GOWORK=off go -C gen run ./cmd/eventnames $(ROOT)
+	GOWORK=off go -C gen run ./cmd/roles $(ROOT)
 	bin/openapiv3-merge $$(find bin/openapi -name '*.openapi.json' | sort) > bin/openapi/merged.json
 	GOWORK=off go -C gen run ./cmd/openapi < bin/openapi/merged.json > bin/openapi/fairlead.json
 	mv bin/openapi/fairlead.json gen/openapi/fairlead.json
 
 .PHONY: check-generate
 check-generate: generate ## Fail when gen/ is not what proto/ makes
-	@git diff --exit-code --stat -- gen docs/events.md && test -z "$$(git status --porcelain -- gen docs/events.md)" || \
-	  { echo "gen/ or docs/events.md is not up to date: run 'make generate' and commit the result" >&2; exit 1; }
+	@git diff --exit-code --stat -- gen docs/events.md docs/roles.md && test -z "$$(git status --porcelain -- gen docs/events.md docs/roles.md)" || \
+	  { echo "gen/, docs/events.md or docs/roles.md is not up to date: run 'make generate' and commit the result" >&2; exit 1; }
 
 ## --- programs ---------------------------------------------------------------
 

@@ -25,7 +25,7 @@ func maxLines(name string) int {
 	switch name {
 	case "README.md":
 		return 150
-	case "docs/configuration.md":
+	case "docs/configuration.md", "docs/roles.md":
 		return 1 << 30
 	default:
 		return 200
