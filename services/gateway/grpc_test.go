@@ -200,7 +200,9 @@ func TestTheEndOfACallReachesTheService(t *testing.T) {
 	if _, err := st.Recv(); apierr.Reason(err) != apierr.ReasonDraining {
 		t.Errorf("a stream of a stopped gateway: %v", err)
 	}
-	_ = <-ended // the server ends it
+	if err := <-ended; err == nil {
+		t.Error("the service's call goes on")
+	}
 }
 
 type eventsClient = grpc.ServerStreamingClient[sessionv1.StreamEventsResponse]
