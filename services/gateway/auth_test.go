@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
-// everybody lets every caller in.
-func everybody(t testing.TB) *auth.Authenticator {
+// openToAll lets every caller in.
+func openToAll(t testing.TB) *auth.Authenticator {
 	t.Helper()
 	return knowing(t, auth.Config{Mode: auth.Open}, &oneKey{})
 }

@@ -62,10 +62,10 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := gateway.New(t.Context(), gateway.Config{}, gateway.Deps{Session: conn, Tools: conn, Auth: everybody(t), Log: slog.New(slog.DiscardHandler)}); err == nil {
+	if _, err := gateway.New(t.Context(), gateway.Config{}, gateway.Deps{Session: conn, Tools: conn, Auth: openToAll(t), Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("an empty configuration is taken")
 	}
-	if _, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: everybody(t)}); err == nil {
+	if _, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: openToAll(t)}); err == nil {
 		t.Error("no log is taken")
 	}
 }

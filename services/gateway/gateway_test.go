@@ -29,7 +29,7 @@ func serve(t *testing.T, f *fake, change ...func(*gateway.Config)) *httptest.Ser
 	for _, ch := range change {
 		ch(&c)
 	}
-	return serveAs(t, f, c, everybody(t))
+	return serveAs(t, f, c, openToAll(t))
 }
 
 // serveAs is serve for given callers.

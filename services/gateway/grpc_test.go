@@ -39,7 +39,7 @@ import (
 // that stops the gateway.
 func serveGRPC(t *testing.T, f *fake, change ...func(*gateway.Config)) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
-	return serveGRPCAs(t, f, everybody(t), change...)
+	return serveGRPCAs(t, f, openToAll(t), change...)
 }
 
 // serveGRPCAs is serveGRPC for given callers.

@@ -33,7 +33,7 @@ func TestOpenStreamsEndWhenTheServerStops(t *testing.T) {
 	}}
 	conn := rpctest.Dial(t, f.register)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: everybody(t), Log: log})
+	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: openToAll(t), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestOpenStreamsEndWhenTheServerStops(t *testing.T) {
 func TestTheGatewayIsReadyWhenSessionAnswers(t *testing.T) {
 	state := health.NewServer()
 	conn := rpctest.Dial(t, func(s grpc.ServiceRegistrar) { healthv1.RegisterHealthServer(s, state) })
-	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: everybody(t), Log: slog.New(slog.DiscardHandler)})
+	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: openToAll(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestAnUnreachableServiceIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: everybody(t), Log: slog.New(slog.DiscardHandler)})
+	s, err := gateway.New(t.Context(), gateway.DefaultConfig(), gateway.Deps{Session: conn, Tools: conn, Auth: openToAll(t), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type credential struct {
 	scopes []string
 }
 
-// callers returns the credentials that are somebody's.
+// callers returns the credentials of users.
 func (w *world) callers() []credential {
 	of := func(who string, may power, r principal.Role, scopes ...string) credential {
 		return credential{name: who, header: "Bearer " + w.keys[who], may: may, role: r, scopes: scopes}

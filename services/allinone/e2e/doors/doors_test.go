@@ -167,7 +167,7 @@ func (a *attack) judge(c credential, d door, kind, what string, call func(writer
 // because are the reasons for which a role or a scope is not enough.
 var because = map[string]bool{"ROLE_REQUIRED": true, "SCOPE_REQUIRED": true, "in the header alone": true}
 
-// unknown checks the answer to a credential that is nobody's. It does not depend on the door.
+// unknown checks the answer to a credential that belongs to no user. It does not depend on the door.
 func (a *attack) unknown(c credential, what string, got answer) {
 	if got.code != codes.Unauthenticated || got.reason == "" {
 		a.t.Errorf("%s: %s", what, got)

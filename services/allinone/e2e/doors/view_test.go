@@ -61,7 +61,7 @@ func (w *world) check(t *testing.T, seen ...map[string]string) {
 	}
 	for _, word := range append(slices.Clone(w.private), w.shared...) {
 		if !strings.Contains(text.String(), word) {
-			t.Errorf("nobody sees %q, so a leak of it would not show", word)
+			t.Errorf("no caller sees %q, so a leak of it would not show", word)
 		}
 	}
 }

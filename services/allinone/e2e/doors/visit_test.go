@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// visit calls the paths that are open to everybody, and some that do not exist.
+// visit calls the paths that are open to every caller, and some that do not exist.
 func (w *world) visit(t *testing.T) {
 	t.Helper()
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ type world struct {
 	values  map[string]string // of fields that name no resource, by the fields' names
 	keys    map[string]string // secrets of keys, by whose they are
 	secrets []string          // of every key and token
-	bad     []credential      // of nobody
+	bad     []credential      // of no user
 
 	absent  map[string]bool // kinds of resources that the test does not make
 	shared  []string        // words in what every user of acme may see

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// Mode says whether calls need a credential.
+// Mode decides which calls need a credential.
 type Mode string
 
 // Modes.
@@ -69,7 +69,7 @@ func (c Config) mode(reachable bool) (Mode, error) {
 		return Open, nil
 	case c.Mode == Open && reachable:
 		return "", errors.New("auth.mode: is open, and other machines can reach the listeners for clients; " +
-			"require a credential (auth.mode=required), listen on loopback, or let everybody in with --insecure-no-auth")
+			"require a credential (auth.mode=required), listen on loopback, or let every caller in with --insecure-no-auth")
 	case c.Mode != Open && (reachable || len(c.Issuers) > 0):
 		return Required, nil
 	}

@@ -38,8 +38,8 @@ func (k remoteKeys) ResolveKey(ctx context.Context, sha256 []byte) (r Resolved, 
 		return r, err
 	}
 	ask.Set(field(ask, "sha256"), protoreflect.ValueOfBytes(sha256))
-	nobody := principal.Service(principal.Default().Tenant, principal.Default().User)
-	if err := k.session.Invoke(principal.With(ctx, nobody), resolveMethod, ask.Interface(), answer.Interface()); err != nil {
+	service := principal.Service(principal.Default().Tenant, principal.Default().User)
+	if err := k.session.Invoke(principal.With(ctx, service), resolveMethod, ask.Interface(), answer.Interface()); err != nil {
 		if apierr.Code(err) == codes.Unauthenticated && apierr.ErrorDomain(err) != apierr.Domain { // that domain refuses this service
 			err = fmt.Errorf("%w: %s", ErrRefused, apierr.Reason(err))
 		}

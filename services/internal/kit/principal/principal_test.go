@@ -11,7 +11,7 @@ import (
 
 func TestContext(t *testing.T) {
 	if _, ok := principal.From(t.Context()); ok || principal.Tenant(t.Context()) != "" {
-		t.Error("somebody acts in an empty context")
+		t.Error("an empty context has a principal")
 	}
 	ctx := principal.With(principal.With(t.Context(), principal.Default()), principal.Principal{Tenant: "acme", User: "bob"})
 	p, ok := principal.From(ctx)

@@ -175,7 +175,7 @@ func TestFaultsOfCertificates(t *testing.T) {
 		"the key of another":          {Cert: good.CA, Key: good.Key},
 		"authorities in no file":      {CA: "/nonesuch"},
 		"authorities that are none":   {CA: good.Key},
-		"authorities of nobody":       {ClientCA: good.CA},
+		"authorities of no client":    {ClientCA: good.CA},
 	} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -172,7 +172,7 @@ type EnsureWorkspaceRequest struct {
 	// Makes the sandbox as well, so that the first command need not wait for it. The
 	// answer does not wait for it either, and says nothing about it.
 	Warm bool `protobuf:"varint,12,opt,name=warm,proto3" json:"warm,omitempty"`
-	// Which mounts commands get from now on, besides those that everybody or the
+	// Which mounts commands get from now on, besides those that every user or the
 	// acting user gets unasked. Not set changes nothing. One that does not exist, or
 	// is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
 	Mounts *WorkspaceMounts `protobuf:"bytes,6,opt,name=mounts,proto3" json:"mounts,omitempty"`

@@ -60,7 +60,7 @@ type Agent struct {
 	// and say why.
 	Limits *AgentLimits `protobuf:"bytes,12,opt,name=limits,proto3" json:"limits,omitempty"`
 	// The mounts of the sandbox's operator that sessions of the agent ask for, by name,
-	// besides those that everybody or the acting user gets unasked. If one does not
+	// besides those that every user or the acting user gets unasked. If one does not
 	// exist, or is not for the acting user, the agent's turns have no workspace and
 	// say why.
 	Mounts []string `protobuf:"bytes,13,rep,name=mounts,proto3" json:"mounts,omitempty"`

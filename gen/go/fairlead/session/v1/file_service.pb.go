@@ -26,7 +26,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// FileState says whether a file can be used.
+// FileState is the state of a file: only a ready one can be used.
 type FileState int32
 
 const (

@@ -80,7 +80,7 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
   warm: boolean;
 
   /**
-   * Which mounts commands get from now on, besides those that everybody or the
+   * Which mounts commands get from now on, besides those that every user or the
    * acting user gets unasked. Not set changes nothing. One that does not exist, or
    * is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
    *

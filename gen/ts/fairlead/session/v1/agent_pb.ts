@@ -115,7 +115,7 @@ export type Agent = Message<"fairlead.session.v1.Agent"> & {
 
   /**
    * The mounts of the sandbox's operator that sessions of the agent ask for, by name,
-   * besides those that everybody or the acting user gets unasked. If one does not
+   * besides those that every user or the acting user gets unasked. If one does not
    * exist, or is not for the acting user, the agent's turns have no workspace and
    * say why.
    *

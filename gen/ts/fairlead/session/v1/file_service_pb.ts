@@ -469,7 +469,7 @@ export const DeleteFileResponseSchema: GenMessage<DeleteFileResponse> = /*@__PUR
   messageDesc(file_fairlead_session_v1_file_service, 13);
 
 /**
- * FileState says whether a file can be used.
+ * FileState is the state of a file: only a ready one can be used.
  *
  * @generated from enum fairlead.session.v1.FileState
  */
