@@ -42,7 +42,6 @@ type Config struct {
 	LimitsConfig
 	WorkersConfig
 	JobsConfig
-	IdentityConfig
 
 	ImportMaxBytes         config.Size   `key:"import-max-bytes" help:"the largest file from which a session is imported; it is kept in the temporary directory during the import"`
 	RepositoryBranch       string        `key:"repository-branch" help:"the name of the branch on which a session works in its repositories; {session} is replaced by the session's id"`
@@ -69,11 +68,6 @@ type CheckpointsConfig struct {
 type CompactionConfig struct {
 	CompactAt            int   `key:"compact-at" help:"the share of a model's context, in percent, from which the conversation is compacted; 0: only when the model reports a full context"`
 	CompactSummaryTokens int64 `key:"compact-summary-tokens" help:"the most tokens of the summary that replaces the compacted part"`
-}
-
-// IdentityConfig says who may call.
-type IdentityConfig struct {
-	Open bool `key:"open" help:"whether calls without a credential act as the admin users/default of the tenant default, until the first key exists (fairlead admin init)"`
 }
 
 // LimitsConfig bounds turns, and what tenants, users and keys use.
@@ -115,7 +109,6 @@ func Defaults() Config {
 		DefaultAgent:   agent.Coder, Models: catalog.Defaults(), Guardrails: guardrail.Defaults(), Budgets: allowance.Config{Wait: 30 * time.Second},
 		CheckpointsConfig: CheckpointsConfig{Checkpoints: []string{"*"}, KeepCheckpoints: 100},
 		CompactionConfig:  CompactionConfig{CompactAt: 80, CompactSummaryTokens: 4000},
-		IdentityConfig:    IdentityConfig{Open: true},
 		LimitsConfig: LimitsConfig{
 			MaxSteps: 100, MaxWallTime: 30 * time.Minute, MaxOutputTokens: 200_000,
 			CeilingSteps: 1000, CeilingWallTime: 24 * time.Hour, CeilingOutputTokens: 5_000_000,

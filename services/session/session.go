@@ -125,7 +125,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	}
 	s := &Service{
 		store: st, webhooks: webhooks, models: models, stopGrace: c.StopGrace, guardrails: guardrails,
-		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, c.Open, d.Log), recorder: audit.NewRecorder(st, d.Log),
+		sandbox: remote.NewSandbox(d.Sandbox), tools: remote.NewTools(d.Tools), keys: apikey.NewResolver(st, d.Log), recorder: audit.NewRecorder(st, d.Log),
 	}
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))

@@ -26,19 +26,18 @@ const (
 
 // Resolver finds what the holders of keys may do. It is safe for concurrent use.
 type Resolver struct {
-	store store.Identities
-	log   *slog.Logger
-	// open says that calls without a key are allowed while there is no key.
-	open   bool
+	store  store.Identities
+	log    *slog.Logger
 	closed atomic.Bool // there is a key
 
 	mu   sync.Mutex
 	uses map[store.KeyUse]time.Time // by key, with a zero Time
 }
 
-// NewResolver returns a resolver. open allows calls without a credential until the first key exists.
-func NewResolver(s store.Identities, open bool, log *slog.Logger) *Resolver {
-	return &Resolver{store: s, open: open, log: log, uses: map[store.KeyUse]time.Time{}}
+// NewResolver returns a resolver. It allows calls without a credential until the first key exists; auth.mode of an
+// edge may refuse them before.
+func NewResolver(s store.Identities, log *slog.Logger) *Resolver {
+	return &Resolver{store: s, log: log, uses: map[store.KeyUse]time.Time{}}
 }
 
 // Resolve returns what the holder of the key with this hash may do, or ErrRefused.
@@ -59,7 +58,7 @@ func (r *Resolver) Resolve(ctx context.Context, hash []byte) (store.Resolved, er
 // Open returns ErrMissing unless calls without a credential are allowed. Once a key exists they never are
 // again.
 func (r *Resolver) Open(ctx context.Context) error {
-	if !r.open || r.closed.Load() {
+	if r.closed.Load() {
 		return ErrMissing
 	}
 	has, err := r.store.HasKeys(ctx)

@@ -49,7 +49,7 @@ func (u *used) KeysUsed(_ context.Context, uses []store.KeyUse) error {
 func TestTheLastUseOfAKeyIsWrittenOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &used{fail: true}
-		r := apikey.NewResolver(u, false, slog.New(slog.DiscardHandler))
+		r := apikey.NewResolver(u, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()

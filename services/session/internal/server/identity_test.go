@@ -30,7 +30,7 @@ type people struct {
 	store store.Store
 }
 
-func newPeople(t *testing.T, openMode bool) *people {
+func newPeople(t *testing.T) *people {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), log)
@@ -38,7 +38,7 @@ func newPeople(t *testing.T, openMode bool) *people {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, openMode, log)), t, st}
+	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log)), t, st}
 }
 
 func (p *people) acme() {
@@ -82,7 +82,7 @@ func wantReason(t *testing.T, what string, err error, code codes.Code, reason se
 }
 
 func TestAKeyIsItsUserUntilItIsRevoked(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	ann := p.as("ann", principal.RoleUser)
 	made := p.key(ann, &sessionv1.Key{Title: "laptop", Scopes: []string{"sessions.read"}})
@@ -111,7 +111,7 @@ func TestAKeyIsItsUserUntilItIsRevoked(t *testing.T) {
 }
 
 func TestARepeatedRequestForAKeyHasNoSecret(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	r := &sessionv1.CreateKeyRequest{RequestId: "r"}
 	first, err := p.CreateKey(p.as("ann", principal.RoleUser), r)
@@ -125,7 +125,7 @@ func TestARepeatedRequestForAKeyHasNoSecret(t *testing.T) {
 }
 
 func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	for name, c := range map[string]struct {
 		ctx    context.Context
@@ -162,7 +162,7 @@ func TestAKeyCanDoNoMoreThanItsCreator(t *testing.T) {
 }
 
 func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	end := time.Now().Add(time.Hour)
 	ends := p.key(p.as("ann", principal.RoleUser), &sessionv1.Key{ExpireTime: timestamppb.New(end)})
@@ -175,7 +175,7 @@ func TestAKeyMakesNoneThatEndsLater(t *testing.T) {
 }
 
 func TestKeysAreSeenByTheirUserAndAdmins(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	ann := p.key(p.as("ann", principal.RoleUser), nil).Key.Name
 	bob := p.key(p.as("bob", principal.RoleUser), nil).Key.Name
@@ -217,7 +217,7 @@ func TestKeysAreSeenByTheirUserAndAdmins(t *testing.T) {
 }
 
 func TestTheFirstKeyClosesTheServer(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	open := principal.With(t.Context(), principal.Default())
 	got, err := p.ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{})
 	if err != nil || got.Tenant != "default" || got.User != "default" || got.Role != commonv1.Role_ROLE_ADMIN {
@@ -235,12 +235,10 @@ func TestTheFirstKeyClosesTheServer(t *testing.T) {
 	p.must(p.RevokeKey(open, &sessionv1.RevokeKeyRequest{Name: made.Key.Name}))
 	_, err = p.ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{})
 	wantReason(t, "after the last key", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING)
-	_, err = newPeople(t, false).ResolveKey(t.Context(), &sessionv1.ResolveKeyRequest{})
-	wantReason(t, "not open", err, codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING)
 }
 
 func TestTenantsAreManagedByTheSystemTenant(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	root, system := p.as("root", principal.RoleAdmin), principal.With(t.Context(), principal.Default())
 	_, err := p.CreateTenant(root, &sessionv1.CreateTenantRequest{TenantId: "globex"})
@@ -267,7 +265,7 @@ func TestTenantsAreManagedByTheSystemTenant(t *testing.T) {
 }
 
 func TestATenantKeepsAnAdmin(t *testing.T) {
-	p := newPeople(t, true)
+	p := newPeople(t)
 	p.acme()
 	root := p.as("root", principal.RoleAdmin)
 	for _, name := range []string{"users/root", "users/me"} {
