@@ -105,7 +105,10 @@ type Access struct {
 	Session string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
 	// The field of the request that names a user, as `users/{user}`, or something of
 	// a user. It must be the caller, or the caller an operator.
-	User          string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	// Whether the RPC needs no credential, because its request carries a secret of its
+	// own, such as a signature. The service checks it. Then there is no role and no scope.
+	Open          bool `protobuf:"varint,5,opt,name=open,proto3" json:"open,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +171,13 @@ func (x *Access) GetUser() string {
 	return ""
 }
 
+func (x *Access) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
 var file_fairlead_common_v1_access_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -192,12 +202,13 @@ var File_fairlead_common_v1_access_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_access_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/common/v1/access.proto\x12\x12fairlead.common.v1\x1a google/protobuf/descriptor.proto\"z\n" +
+	"\x1ffairlead/common/v1/access.proto\x12\x12fairlead.common.v1\x1a google/protobuf/descriptor.proto\"\x8e\x01\n" +
 	"\x06Access\x12,\n" +
 	"\x04role\x18\x01 \x01(\x0e2\x18.fairlead.common.v1.RoleR\x04role\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x18\n" +
 	"\asession\x18\x03 \x01(\tR\asession\x12\x12\n" +
-	"\x04user\x18\x04 \x01(\tR\x04user*q\n" +
+	"\x04user\x18\x04 \x01(\tR\x04user\x12\x12\n" +
+	"\x04open\x18\x05 \x01(\bR\x04open*q\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_VIEWER\x10\x01\x12\r\n" +

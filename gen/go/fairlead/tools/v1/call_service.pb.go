@@ -163,10 +163,21 @@ type CallToolRequest struct {
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// The permission profile that decides.
 	Profile string `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
-	// The tools that the agent may ask for. Another one is a result with an error.
+	// The tools that the agent may ask for, besides those of `servers`. Another one is a
+	// result with an error.
 	AllowedTools []string `protobuf:"bytes,5,rep,name=allowed_tools,json=allowedTools,proto3" json:"allowed_tools,omitempty"`
 	// A person's answer to `ask`.
-	Approval      *Approval `protobuf:"bytes,6,opt,name=approval,proto3" json:"approval,omitempty"`
+	Approval *Approval `protobuf:"bytes,6,opt,name=approval,proto3" json:"approval,omitempty"`
+	// A person's answer to `question`.
+	Answer *v1.QuestionAnswer `protobuf:"bytes,8,opt,name=answer,proto3" json:"answer,omitempty"`
+	// The MCP servers of the agent, the session and the acting user.
+	Servers []*v1.McpServer `protobuf:"bytes,9,rep,name=servers,proto3" json:"servers,omitempty"`
+	// The mode in which the profile decides.
+	Mode v1.PermissionMode `protobuf:"varint,10,opt,name=mode,proto3,enum=fairlead.common.v1.PermissionMode" json:"mode,omitempty"`
+	// Rules of the agent and the session, each a filter of its own. They only narrow what
+	// the profile allows: a filter without `allow` allows what it neither denies nor asks
+	// about.
+	Filters       []*v1.PermissionRules `protobuf:"bytes,11,rep,name=filters,proto3" json:"filters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +254,34 @@ func (x *CallToolRequest) GetApproval() *Approval {
 	return nil
 }
 
+func (x *CallToolRequest) GetAnswer() *v1.QuestionAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *CallToolRequest) GetServers() []*v1.McpServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *CallToolRequest) GetMode() v1.PermissionMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.PermissionMode(0)
+}
+
+func (x *CallToolRequest) GetFilters() []*v1.PermissionRules {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
 // Approval is a person's answer to `ask`.
 type Approval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -254,7 +293,15 @@ type Approval struct {
 	// What the person said to the model, if anything.
 	Comment string `protobuf:"bytes,3,opt,name=comment,proto3" json:"comment,omitempty"`
 	// Who answered.
-	User          string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	// The arguments with which the call runs instead of the model's; empty: the model's.
+	// They are checked and decided on like the model's.
+	UpdatedArgumentsJson string `protobuf:"bytes,5,opt,name=updated_arguments_json,json=updatedArgumentsJson,proto3" json:"updated_arguments_json,omitempty"`
+	// For how long the approval holds. Beyond ONCE, tools keeps a grant.
+	Scope v1.ApprovalScope `protobuf:"varint,6,opt,name=scope,proto3,enum=fairlead.common.v1.ApprovalScope" json:"scope,omitempty"`
+	// The rule of the grant: one that covers the call. Empty: the first of CallAsk's
+	// suggested rules.
+	Rule          string `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +364,27 @@ func (x *Approval) GetUser() string {
 	return ""
 }
 
+func (x *Approval) GetUpdatedArgumentsJson() string {
+	if x != nil {
+		return x.UpdatedArgumentsJson
+	}
+	return ""
+}
+
+func (x *Approval) GetScope() v1.ApprovalScope {
+	if x != nil {
+		return x.Scope
+	}
+	return v1.ApprovalScope(0)
+}
+
+func (x *Approval) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
 // CallToolResponse is one piece of a call.
 type CallToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -330,6 +398,7 @@ type CallToolResponse struct {
 	//	*CallToolResponse_Result
 	//	*CallToolResponse_Ask
 	//	*CallToolResponse_Delegated
+	//	*CallToolResponse_Question
 	Kind          isCallToolResponse_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -426,6 +495,15 @@ func (x *CallToolResponse) GetDelegated() *CallDelegated {
 	return nil
 }
 
+func (x *CallToolResponse) GetQuestion() *v1.Question {
+	if x != nil {
+		if x, ok := x.Kind.(*CallToolResponse_Question); ok {
+			return x.Question
+		}
+	}
+	return nil
+}
+
 type isCallToolResponse_Kind interface {
 	isCallToolResponse_Kind()
 }
@@ -460,6 +538,12 @@ type CallToolResponse_Delegated struct {
 	Delegated *CallDelegated `protobuf:"bytes,6,opt,name=delegated,proto3,oneof"`
 }
 
+type CallToolResponse_Question struct {
+	// A person must answer a question of the tool; the call goes on with the answer.
+	// The last piece.
+	Question *v1.Question `protobuf:"bytes,7,opt,name=question,proto3,oneof"`
+}
+
 func (*CallToolResponse_Decision) isCallToolResponse_Kind() {}
 
 func (*CallToolResponse_Progress) isCallToolResponse_Kind() {}
@@ -471,6 +555,8 @@ func (*CallToolResponse_Result) isCallToolResponse_Kind() {}
 func (*CallToolResponse_Ask) isCallToolResponse_Kind() {}
 
 func (*CallToolResponse_Delegated) isCallToolResponse_Kind() {}
+
+func (*CallToolResponse_Question) isCallToolResponse_Kind() {}
 
 // CallDecision reports whether a call may run.
 type CallDecision struct {
@@ -643,9 +729,13 @@ type CallResult struct {
 	// The operation that the call looked at or stopped, if it did.
 	Observed *OperationStatus `protobuf:"bytes,5,opt,name=observed,proto3" json:"observed,omitempty"`
 	// What the call's command did with the network.
-	Network       []*v11.NetworkUse `protobuf:"bytes,6,rep,name=network,proto3" json:"network,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Network []*v11.NetworkUse `protobuf:"bytes,6,rep,name=network,proto3" json:"network,omitempty"`
+	// Whether the rule that denied the call ends the turn.
+	Interrupt bool `protobuf:"varint,7,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	// The result as JSON, if the tool has a schema for it; the content says the same.
+	StructuredJson string `protobuf:"bytes,8,opt,name=structured_json,json=structuredJson,proto3" json:"structured_json,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CallResult) Reset() {
@@ -720,6 +810,20 @@ func (x *CallResult) GetNetwork() []*v11.NetworkUse {
 	return nil
 }
 
+func (x *CallResult) GetInterrupt() bool {
+	if x != nil {
+		return x.Interrupt
+	}
+	return false
+}
+
+func (x *CallResult) GetStructuredJson() string {
+	if x != nil {
+		return x.StructuredJson
+	}
+	return ""
+}
+
 // OperationStatus says how an operation was when a call looked at it.
 type OperationStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -790,9 +894,11 @@ type CallAsk struct {
 	// The digest of the exact tool and arguments; the answer names it.
 	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The rule that asks.
-	Rule          string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Rule string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Rules that cover the call, the narrowest first: what a person may allow for longer.
+	SuggestedRules []string `protobuf:"bytes,3,rep,name=suggested_rules,json=suggestedRules,proto3" json:"suggested_rules,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CallAsk) Reset() {
@@ -837,6 +943,13 @@ func (x *CallAsk) GetRule() string {
 		return x.Rule
 	}
 	return ""
+}
+
+func (x *CallAsk) GetSuggestedRules() []string {
+	if x != nil {
+		return x.SuggestedRules
+	}
+	return nil
 }
 
 // CallDelegated hands a permitted and journaled call back to the caller.
@@ -1481,7 +1594,7 @@ var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xda\x02\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xe4\x04\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1d\n" +
 	"\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04tool\x121\n" +
@@ -1489,19 +1602,29 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05(\x80\x80\x80\x04R\rargumentsJson\x127\n" +
 	"\aprofile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\aprofile\x12.\n" +
 	"\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\fallowedTools\x127\n" +
-	"\bapproval\x18\x06 \x01(\v2\x1b.fairlead.tools.v1.ApprovalR\bapprovalJ\x04\b\a\x10\bR\x14workspace_generation\"\x80\x01\n" +
+	"\bapproval\x18\x06 \x01(\v2\x1b.fairlead.tools.v1.ApprovalR\bapproval\x12:\n" +
+	"\x06answer\x18\b \x01(\v2\".fairlead.common.v1.QuestionAnswerR\x06answer\x12A\n" +
+	"\aservers\x18\t \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12@\n" +
+	"\x04mode\x18\n" +
+	" \x01(\x0e2\".fairlead.common.v1.PermissionModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12G\n" +
+	"\afilters\x18\v \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\bR\afiltersJ\x04\b\a\x10\bR\x14workspace_generation\"\xa4\x02\n" +
 	"\bApproval\x12\x1f\n" +
 	"\x06digest\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12#\n" +
 	"\acomment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\acomment\x12\x12\n" +
-	"\x04user\x18\x04 \x01(\tR\x04user\"\xfc\x02\n" +
+	"\x04user\x18\x04 \x01(\tR\x04user\x12@\n" +
+	"\x16updated_arguments_json\x18\x05 \x01(\tB\n" +
+	"\xbaH\ar\x05(\x80\x80\x80\x04R\x14updatedArgumentsJson\x12A\n" +
+	"\x05scope\x18\x06 \x01(\x0e2!.fairlead.common.v1.ApprovalScopeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05scope\x12\x1d\n" +
+	"\x04rule\x18\a \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\x04rule\"\xb8\x03\n" +
 	"\x10CallToolResponse\x12=\n" +
 	"\bdecision\x18\x01 \x01(\v2\x1f.fairlead.tools.v1.CallDecisionH\x00R\bdecision\x12=\n" +
 	"\bprogress\x18\x02 \x01(\v2\x1f.fairlead.tools.v1.CallProgressH\x00R\bprogress\x127\n" +
 	"\x06output\x18\x03 \x01(\v2\x1d.fairlead.tools.v1.CallOutputH\x00R\x06output\x127\n" +
 	"\x06result\x18\x04 \x01(\v2\x1d.fairlead.tools.v1.CallResultH\x00R\x06result\x12.\n" +
 	"\x03ask\x18\x05 \x01(\v2\x1a.fairlead.tools.v1.CallAskH\x00R\x03ask\x12@\n" +
-	"\tdelegated\x18\x06 \x01(\v2 .fairlead.tools.v1.CallDelegatedH\x00R\tdelegatedB\x06\n" +
+	"\tdelegated\x18\x06 \x01(\v2 .fairlead.tools.v1.CallDelegatedH\x00R\tdelegated\x12:\n" +
+	"\bquestion\x18\a \x01(\v2\x1c.fairlead.common.v1.QuestionH\x00R\bquestionB\x06\n" +
 	"\x04kind\"c\n" +
 	"\fCallDecision\x12?\n" +
 	"\bdecision\x18\x01 \x01(\x0e2#.fairlead.tools.v1.CallDecisionKindR\bdecision\x12\x12\n" +
@@ -1511,7 +1634,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
 	"CallOutput\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xb7\x02\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xfe\x02\n" +
 	"\n" +
 	"CallResult\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.fairlead.tools.v1.CallOutcomeR\aoutcome\x125\n" +
@@ -1520,14 +1643,17 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"durationMs\x12\x1c\n" +
 	"\toperation\x18\x04 \x01(\tR\toperation\x12>\n" +
 	"\bobserved\x18\x05 \x01(\v2\".fairlead.tools.v1.OperationStatusR\bobserved\x129\n" +
-	"\anetwork\x18\x06 \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\"\x84\x01\n" +
+	"\anetwork\x18\x06 \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\x12\x1c\n" +
+	"\tinterrupt\x18\a \x01(\bR\tinterrupt\x12'\n" +
+	"\x0fstructured_json\x18\b \x01(\tR\x0estructuredJson\"\x84\x01\n" +
 	"\x0fOperationStatus\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.fairlead.tools.v1.OperationStateR\x05state\x12\x1a\n" +
-	"\bprogress\x18\x03 \x01(\tR\bprogress\"5\n" +
+	"\bprogress\x18\x03 \x01(\tR\bprogress\"^\n" +
 	"\aCallAsk\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
-	"\x04rule\x18\x02 \x01(\tR\x04rule\"J\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12'\n" +
+	"\x0fsuggested_rules\x18\x03 \x03(\tR\x0esuggestedRules\"J\n" +
 	"\rCallDelegated\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\tR\rargumentsJson\"\x8d\x01\n" +
@@ -1629,49 +1755,61 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*DeleteSessionCallsRequest)(nil),  // 22: fairlead.tools.v1.DeleteSessionCallsRequest
 	(*DeleteSessionCallsResponse)(nil), // 23: fairlead.tools.v1.DeleteSessionCallsResponse
 	(*v1.CallRef)(nil),                 // 24: fairlead.common.v1.CallRef
-	(*v1.Content)(nil),                 // 25: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 26: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 27: fairlead.tools.v1.OperationState
+	(*v1.QuestionAnswer)(nil),          // 25: fairlead.common.v1.QuestionAnswer
+	(*v1.McpServer)(nil),               // 26: fairlead.common.v1.McpServer
+	(v1.PermissionMode)(0),             // 27: fairlead.common.v1.PermissionMode
+	(*v1.PermissionRules)(nil),         // 28: fairlead.common.v1.PermissionRules
+	(v1.ApprovalScope)(0),              // 29: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),                // 30: fairlead.common.v1.Question
+	(*v1.Content)(nil),                 // 31: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 32: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 33: fairlead.tools.v1.OperationState
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	24, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
-	5,  // 2: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
-	6,  // 3: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
-	7,  // 4: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
-	8,  // 5: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
-	10, // 6: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
-	11, // 7: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
-	0,  // 8: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
-	1,  // 9: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	25, // 10: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
-	9,  // 11: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	26, // 12: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	27, // 13: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	24, // 14: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 15: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	24, // 16: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 17: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	24, // 18: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	19, // 19: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	21, // 20: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 21: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 22: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 23: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 24: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 25: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	22, // 26: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 27: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 28: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 29: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 30: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	20, // 31: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	23, // 32: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	27, // [27:33] is the sub-list for method output_type
-	21, // [21:27] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	25, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
+	26, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
+	27, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	28, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	29, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
+	5,  // 7: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
+	6,  // 8: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
+	7,  // 9: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
+	8,  // 10: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
+	10, // 11: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
+	11, // 12: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
+	30, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
+	0,  // 14: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
+	1,  // 15: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
+	31, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	9,  // 17: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
+	32, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	33, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	24, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 21: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
+	24, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 23: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
+	24, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	19, // 25: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	21, // 26: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 27: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 28: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 29: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 30: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 31: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	22, // 32: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 33: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 34: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 35: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 36: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	20, // 37: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	23, // 38: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	33, // [33:39] is the sub-list for method output_type
+	27, // [27:33] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1687,6 +1825,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 		(*CallToolResponse_Result)(nil),
 		(*CallToolResponse_Ask)(nil),
 		(*CallToolResponse_Delegated)(nil),
+		(*CallToolResponse_Question)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

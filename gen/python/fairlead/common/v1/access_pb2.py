@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/common/v1/access.proto\x12\x12\x66\x61irlead.common.v1\x1a google/protobuf/descriptor.proto\"^\n\x06\x41\x63\x63\x65ss\x12&\n\x04role\x18\x01 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t*q\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x11\n\rROLE_OPERATOR\x10\x03\x12\x0e\n\nROLE_ADMIN\x10\x04\x12\x10\n\x0cROLE_SERVICE\x10\n:L\n\x06\x61\x63\x63\x65ss\x12\x1e.google.protobuf.MethodOptions\x18\xd8\x8a\x03 \x01(\x0b\x32\x1a.fairlead.common.v1.AccessBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61irlead/common/v1/access.proto\x12\x12\x66\x61irlead.common.v1\x1a google/protobuf/descriptor.proto\"l\n\x06\x41\x63\x63\x65ss\x12&\n\x04role\x18\x01 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\r\n\x05scope\x18\x02 \x01(\t\x12\x0f\n\x07session\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12\x0c\n\x04open\x18\x05 \x01(\x08*q\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x11\n\rROLE_OPERATOR\x10\x03\x12\x0e\n\nROLE_ADMIN\x10\x04\x12\x10\n\x0cROLE_SERVICE\x10\n:L\n\x06\x61\x63\x63\x65ss\x12\x1e.google.protobuf.MethodOptions\x18\xd8\x8a\x03 \x01(\x0b\x32\x1a.fairlead.common.v1.AccessBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairlead.common.v1.access_p
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1'
-  _globals['_ROLE']._serialized_start=185
-  _globals['_ROLE']._serialized_end=298
+  _globals['_ROLE']._serialized_start=199
+  _globals['_ROLE']._serialized_end=312
   _globals['_ACCESS']._serialized_start=89
-  _globals['_ACCESS']._serialized_end=183
+  _globals['_ACCESS']._serialized_end=197
 # @@protoc_insertion_point(module_scope)

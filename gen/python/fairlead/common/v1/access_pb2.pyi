@@ -24,13 +24,15 @@ ACCESS_FIELD_NUMBER: _ClassVar[int]
 access: _descriptor.FieldDescriptor
 
 class Access(_message.Message):
-    __slots__ = ("role", "scope", "session", "user")
+    __slots__ = ("role", "scope", "session", "user", "open")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     SESSION_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     role: Role
     scope: str
     session: str
     user: str
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
+    open: bool
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ..., user: _Optional[str] = ..., open: _Optional[bool] = ...) -> None: ...

@@ -26,11 +26,14 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.common.v1 import call_pb2 as fairlead_dot_common_dot_v1_dot_call__pb2
 from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
+from fairlead.common.v1 import mcp_pb2 as fairlead_dot_common_dot_v1_dot_mcp__pb2
+from fairlead.common.v1 import permission_pb2 as fairlead_dot_common_dot_v1_dot_permission__pb2
+from fairlead.common.v1 import question_pb2 as fairlead_dot_common_dot_v1_dot_question__pb2
 from fairlead.sandbox.v1 import exec_pb2 as fairlead_dot_sandbox_dot_v1_dot_exec__pb2
 from fairlead.tools.v1 import operation_pb2 as fairlead_dot_tools_dot_v1_dot_operation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\x9e\x02\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.ApprovalJ\x04\x08\x07\x10\x08R\x14workspace_generation\"_\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\"\xc8\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xfb\x01\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"\'\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\";\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\";\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\x82\x05\n\x0b\x43\x61llService\x12]\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12g\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x61\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12g\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x64\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12y\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\x08\nB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\x88\x04\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.Approval\x12\x32\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\".fairlead.common.v1.QuestionAnswer\x12\x38\n\x07servers\x18\t \x03(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\x04mode\x18\n \x01(\x0e\x32\".fairlead.common.v1.PermissionModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12>\n\x07\x66ilters\x18\x0b \x03(\x0b\x32#.fairlead.common.v1.PermissionRulesB\x08\xbaH\x05\x92\x01\x02\x10\x08J\x04\x08\x07\x10\x08R\x14workspace_generation\"\xe0\x01\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\x12*\n\x16updated_arguments_json\x18\x05 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12:\n\x05scope\x18\x06 \x01(\x0e\x32!.fairlead.common.v1.ApprovalScopeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x17\n\x04rule\x18\x07 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\"\xfa\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x12\x30\n\x08question\x18\x07 \x01(\x0b\x32\x1c.fairlead.common.v1.QuestionH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xa7\x02\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\x12\x11\n\tinterrupt\x18\x07 \x01(\x08\x12\x17\n\x0fstructured_json\x18\x08 \x01(\t\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"@\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x17\n\x0fsuggested_rules\x18\x03 \x03(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\";\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\";\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\x82\x05\n\x0b\x43\x61llService\x12]\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12g\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x61\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12g\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x64\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12y\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\x08\nB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,10 +51,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CALLTOOLREQUEST'].fields_by_name['profile']._serialized_options = b'\272H\032r\0302\026^[a-z][a-z0-9-]{0,62}$'
   _globals['_CALLTOOLREQUEST'].fields_by_name['allowed_tools']._loaded_options = None
   _globals['_CALLTOOLREQUEST'].fields_by_name['allowed_tools']._serialized_options = b'\272H\006\222\001\003\020\200\010'
+  _globals['_CALLTOOLREQUEST'].fields_by_name['servers']._loaded_options = None
+  _globals['_CALLTOOLREQUEST'].fields_by_name['servers']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_CALLTOOLREQUEST'].fields_by_name['mode']._loaded_options = None
+  _globals['_CALLTOOLREQUEST'].fields_by_name['mode']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_CALLTOOLREQUEST'].fields_by_name['filters']._loaded_options = None
+  _globals['_CALLTOOLREQUEST'].fields_by_name['filters']._serialized_options = b'\272H\005\222\001\002\020\010'
   _globals['_APPROVAL'].fields_by_name['digest']._loaded_options = None
   _globals['_APPROVAL'].fields_by_name['digest']._serialized_options = b'\272H\004r\002\020\001'
   _globals['_APPROVAL'].fields_by_name['comment']._loaded_options = None
   _globals['_APPROVAL'].fields_by_name['comment']._serialized_options = b'\272H\006r\004(\200\200\001'
+  _globals['_APPROVAL'].fields_by_name['updated_arguments_json']._loaded_options = None
+  _globals['_APPROVAL'].fields_by_name['updated_arguments_json']._serialized_options = b'\272H\007r\005(\200\200\200\004'
+  _globals['_APPROVAL'].fields_by_name['scope']._loaded_options = None
+  _globals['_APPROVAL'].fields_by_name['scope']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_APPROVAL'].fields_by_name['rule']._loaded_options = None
+  _globals['_APPROVAL'].fields_by_name['rule']._serialized_options = b'\272H\006r\004(\200\200\001'
   _globals['_REPORTRESULTREQUEST'].fields_by_name['call']._loaded_options = None
   _globals['_REPORTRESULTREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_REPORTRESULTREQUEST'].fields_by_name['result']._loaded_options = None
@@ -76,54 +91,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CALLSERVICE'].methods_by_name['CheckAgents']._serialized_options = b'\302\325\030\002\010\n'
   _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._loaded_options = None
   _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._serialized_options = b'\302\325\030\002\010\n'
-  _globals['_CALLDECISIONKIND']._serialized_start=2390
-  _globals['_CALLDECISIONKIND']._serialized_end=2531
-  _globals['_CALLOUTCOME']._serialized_start=2534
-  _globals['_CALLOUTCOME']._serialized_end=2727
-  _globals['_CALLTOOLREQUEST']._serialized_start=254
-  _globals['_CALLTOOLREQUEST']._serialized_end=540
-  _globals['_APPROVAL']._serialized_start=542
-  _globals['_APPROVAL']._serialized_end=637
-  _globals['_CALLTOOLRESPONSE']._serialized_start=640
-  _globals['_CALLTOOLRESPONSE']._serialized_end=968
-  _globals['_CALLDECISION']._serialized_start=970
-  _globals['_CALLDECISION']._serialized_end=1053
-  _globals['_CALLPROGRESS']._serialized_start=1055
-  _globals['_CALLPROGRESS']._serialized_end=1086
-  _globals['_CALLOUTPUT']._serialized_start=1088
-  _globals['_CALLOUTPUT']._serialized_end=1130
-  _globals['_CALLRESULT']._serialized_start=1133
-  _globals['_CALLRESULT']._serialized_end=1384
-  _globals['_OPERATIONSTATUS']._serialized_start=1386
-  _globals['_OPERATIONSTATUS']._serialized_end=1490
-  _globals['_CALLASK']._serialized_start=1492
-  _globals['_CALLASK']._serialized_end=1531
-  _globals['_CALLDELEGATED']._serialized_start=1533
-  _globals['_CALLDELEGATED']._serialized_end=1586
-  _globals['_REPORTRESULTREQUEST']._serialized_start=1588
-  _globals['_REPORTRESULTREQUEST']._serialized_end=1715
-  _globals['_REPORTRESULTRESPONSE']._serialized_start=1717
-  _globals['_REPORTRESULTRESPONSE']._serialized_end=1739
-  _globals['_CANCELCALLREQUEST']._serialized_start=1741
-  _globals['_CANCELCALLREQUEST']._serialized_end=1811
-  _globals['_CANCELCALLRESPONSE']._serialized_start=1813
-  _globals['_CANCELCALLRESPONSE']._serialized_end=1880
-  _globals['_FENCESESSIONREQUEST']._serialized_start=1882
-  _globals['_FENCESESSIONREQUEST']._serialized_end=1954
-  _globals['_FENCESESSIONRESPONSE']._serialized_start=1956
-  _globals['_FENCESESSIONRESPONSE']._serialized_end=1978
-  _globals['_CHECKAGENTSREQUEST']._serialized_start=1980
-  _globals['_CHECKAGENTSREQUEST']._serialized_end=2047
-  _globals['_AGENTNEEDS']._serialized_start=2049
-  _globals['_AGENTNEEDS']._serialized_end=2108
-  _globals['_CHECKAGENTSRESPONSE']._serialized_start=2110
-  _globals['_CHECKAGENTSRESPONSE']._serialized_end=2178
-  _globals['_AGENTFAULT']._serialized_start=2180
-  _globals['_AGENTFAULT']._serialized_end=2239
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=2241
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=2357
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=2359
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=2387
-  _globals['_CALLSERVICE']._serialized_start=2730
-  _globals['_CALLSERVICE']._serialized_end=3372
+  _globals['_CALLDECISIONKIND']._serialized_start=2975
+  _globals['_CALLDECISIONKIND']._serialized_end=3116
+  _globals['_CALLOUTCOME']._serialized_start=3119
+  _globals['_CALLOUTCOME']._serialized_end=3312
+  _globals['_CALLTOOLREQUEST']._serialized_start=356
+  _globals['_CALLTOOLREQUEST']._serialized_end=876
+  _globals['_APPROVAL']._serialized_start=879
+  _globals['_APPROVAL']._serialized_end=1103
+  _globals['_CALLTOOLRESPONSE']._serialized_start=1106
+  _globals['_CALLTOOLRESPONSE']._serialized_end=1484
+  _globals['_CALLDECISION']._serialized_start=1486
+  _globals['_CALLDECISION']._serialized_end=1569
+  _globals['_CALLPROGRESS']._serialized_start=1571
+  _globals['_CALLPROGRESS']._serialized_end=1602
+  _globals['_CALLOUTPUT']._serialized_start=1604
+  _globals['_CALLOUTPUT']._serialized_end=1646
+  _globals['_CALLRESULT']._serialized_start=1649
+  _globals['_CALLRESULT']._serialized_end=1944
+  _globals['_OPERATIONSTATUS']._serialized_start=1946
+  _globals['_OPERATIONSTATUS']._serialized_end=2050
+  _globals['_CALLASK']._serialized_start=2052
+  _globals['_CALLASK']._serialized_end=2116
+  _globals['_CALLDELEGATED']._serialized_start=2118
+  _globals['_CALLDELEGATED']._serialized_end=2171
+  _globals['_REPORTRESULTREQUEST']._serialized_start=2173
+  _globals['_REPORTRESULTREQUEST']._serialized_end=2300
+  _globals['_REPORTRESULTRESPONSE']._serialized_start=2302
+  _globals['_REPORTRESULTRESPONSE']._serialized_end=2324
+  _globals['_CANCELCALLREQUEST']._serialized_start=2326
+  _globals['_CANCELCALLREQUEST']._serialized_end=2396
+  _globals['_CANCELCALLRESPONSE']._serialized_start=2398
+  _globals['_CANCELCALLRESPONSE']._serialized_end=2465
+  _globals['_FENCESESSIONREQUEST']._serialized_start=2467
+  _globals['_FENCESESSIONREQUEST']._serialized_end=2539
+  _globals['_FENCESESSIONRESPONSE']._serialized_start=2541
+  _globals['_FENCESESSIONRESPONSE']._serialized_end=2563
+  _globals['_CHECKAGENTSREQUEST']._serialized_start=2565
+  _globals['_CHECKAGENTSREQUEST']._serialized_end=2632
+  _globals['_AGENTNEEDS']._serialized_start=2634
+  _globals['_AGENTNEEDS']._serialized_end=2693
+  _globals['_CHECKAGENTSRESPONSE']._serialized_start=2695
+  _globals['_CHECKAGENTSRESPONSE']._serialized_end=2763
+  _globals['_AGENTFAULT']._serialized_start=2765
+  _globals['_AGENTFAULT']._serialized_end=2824
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=2826
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=2942
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=2944
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=2972
+  _globals['_CALLSERVICE']._serialized_start=3315
+  _globals['_CALLSERVICE']._serialized_end=3957
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,9 @@ from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import call_pb2 as _call_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
+from fairlead.common.v1 import permission_pb2 as _permission_pb2
+from fairlead.common.v1 import question_pb2 as _question_pb2
 from fairlead.sandbox.v1 import exec_pb2 as _exec_pb2
 from fairlead.tools.v1 import operation_pb2 as _operation_pb2
 from google.protobuf.internal import containers as _containers
@@ -42,48 +45,64 @@ CALL_OUTCOME_CANCELLED: CallOutcome
 CALL_OUTCOME_UNKNOWN: CallOutcome
 
 class CallToolRequest(_message.Message):
-    __slots__ = ("call", "tool", "arguments_json", "profile", "allowed_tools", "approval")
+    __slots__ = ("call", "tool", "arguments_json", "profile", "allowed_tools", "approval", "answer", "servers", "mode", "filters")
     CALL_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     tool: str
     arguments_json: str
     profile: str
     allowed_tools: _containers.RepeatedScalarFieldContainer[str]
     approval: Approval
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., approval: _Optional[_Union[Approval, _Mapping]] = ...) -> None: ...
+    answer: _question_pb2.QuestionAnswer
+    servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
+    mode: _permission_pb2.PermissionMode
+    filters: _containers.RepeatedCompositeFieldContainer[_permission_pb2.PermissionRules]
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., approval: _Optional[_Union[Approval, _Mapping]] = ..., answer: _Optional[_Union[_question_pb2.QuestionAnswer, _Mapping]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ..., filters: _Optional[_Iterable[_Union[_permission_pb2.PermissionRules, _Mapping]]] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("digest", "approved", "comment", "user")
+    __slots__ = ("digest", "approved", "comment", "user", "updated_arguments_json", "scope", "rule")
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
     digest: str
     approved: bool
     comment: str
     user: str
-    def __init__(self, digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
+    updated_arguments_json: str
+    scope: _permission_pb2.ApprovalScope
+    rule: str
+    def __init__(self, digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., user: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ...) -> None: ...
 
 class CallToolResponse(_message.Message):
-    __slots__ = ("decision", "progress", "output", "result", "ask", "delegated")
+    __slots__ = ("decision", "progress", "output", "result", "ask", "delegated", "question")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ASK_FIELD_NUMBER: _ClassVar[int]
     DELEGATED_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
     decision: CallDecision
     progress: CallProgress
     output: CallOutput
     result: CallResult
     ask: CallAsk
     delegated: CallDelegated
-    def __init__(self, decision: _Optional[_Union[CallDecision, _Mapping]] = ..., progress: _Optional[_Union[CallProgress, _Mapping]] = ..., output: _Optional[_Union[CallOutput, _Mapping]] = ..., result: _Optional[_Union[CallResult, _Mapping]] = ..., ask: _Optional[_Union[CallAsk, _Mapping]] = ..., delegated: _Optional[_Union[CallDelegated, _Mapping]] = ...) -> None: ...
+    question: _question_pb2.Question
+    def __init__(self, decision: _Optional[_Union[CallDecision, _Mapping]] = ..., progress: _Optional[_Union[CallProgress, _Mapping]] = ..., output: _Optional[_Union[CallOutput, _Mapping]] = ..., result: _Optional[_Union[CallResult, _Mapping]] = ..., ask: _Optional[_Union[CallAsk, _Mapping]] = ..., delegated: _Optional[_Union[CallDelegated, _Mapping]] = ..., question: _Optional[_Union[_question_pb2.Question, _Mapping]] = ...) -> None: ...
 
 class CallDecision(_message.Message):
     __slots__ = ("decision", "rule")
@@ -108,20 +127,24 @@ class CallOutput(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed", "network")
+    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed", "network", "interrupt", "structured_json")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
     OPERATION_FIELD_NUMBER: _ClassVar[int]
     OBSERVED_FIELD_NUMBER: _ClassVar[int]
     NETWORK_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPT_FIELD_NUMBER: _ClassVar[int]
+    STRUCTURED_JSON_FIELD_NUMBER: _ClassVar[int]
     outcome: CallOutcome
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     duration_ms: int
     operation: str
     observed: OperationStatus
     network: _containers.RepeatedCompositeFieldContainer[_exec_pb2.NetworkUse]
-    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ...) -> None: ...
+    interrupt: bool
+    structured_json: str
+    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ..., interrupt: _Optional[bool] = ..., structured_json: _Optional[str] = ...) -> None: ...
 
 class OperationStatus(_message.Message):
     __slots__ = ("operation", "state", "progress")
@@ -134,12 +157,14 @@ class OperationStatus(_message.Message):
     def __init__(self, operation: _Optional[str] = ..., state: _Optional[_Union[_operation_pb2.OperationState, str]] = ..., progress: _Optional[str] = ...) -> None: ...
 
 class CallAsk(_message.Message):
-    __slots__ = ("digest", "rule")
+    __slots__ = ("digest", "rule", "suggested_rules")
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
+    SUGGESTED_RULES_FIELD_NUMBER: _ClassVar[int]
     digest: str
     rule: str
-    def __init__(self, digest: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
+    suggested_rules: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, digest: _Optional[str] = ..., rule: _Optional[str] = ..., suggested_rules: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CallDelegated(_message.Message):
     __slots__ = ("tool", "arguments_json")

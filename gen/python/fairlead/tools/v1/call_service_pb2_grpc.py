@@ -84,7 +84,7 @@ class CallServiceServicer:
         the same id with the same arguments returns the recorded result, or goes on
         with the running call. The same id with other arguments is ALREADY_EXISTS
         with reason CALL_ID_REUSED; a cancelled one is FAILED_PRECONDITION with
-        reason CALL_CANCELLED. The stream ends after `result`, `ask` or
+        reason CALL_CANCELLED. The stream ends after `result`, `ask`, `question` or
         `delegated`. A tool that fails is a result, not an error. Dropping the
         stream does not stop the call: CancelCall does. A stream that attaches gets
         every piece from the first on, except the decision: each output stream

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/access.proto.
  */
 export const file_fairlead_common_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9jb21tb24vdjEvYWNjZXNzLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEiXgoGQWNjZXNzEiYKBHJvbGUYASABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRINCgVzY29wZRgCIAEoCRIPCgdzZXNzaW9uGAMgASgJEgwKBHVzZXIYBCABKAkqcQoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9WSUVXRVIQARINCglST0xFX1VTRVIQAhIRCg1ST0xFX09QRVJBVE9SEAMSDgoKUk9MRV9BRE1JThAEEhAKDFJPTEVfU0VSVklDRRAKOlQKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNiKAyABKAsyGi5mYWlybGVhZC5jb21tb24udjEuQWNjZXNzUgZhY2Nlc3NCQVo/Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvY29tbW9uL3YxO2NvbW1vbnYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("Ch9mYWlybGVhZC9jb21tb24vdjEvYWNjZXNzLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEibAoGQWNjZXNzEiYKBHJvbGUYASABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRINCgVzY29wZRgCIAEoCRIPCgdzZXNzaW9uGAMgASgJEgwKBHVzZXIYBCABKAkSDAoEb3BlbhgFIAEoCCpxCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX1ZJRVdFUhABEg0KCVJPTEVfVVNFUhACEhEKDVJPTEVfT1BFUkFUT1IQAxIOCgpST0xFX0FETUlOEAQSEAoMUk9MRV9TRVJWSUNFEAo6VAoGYWNjZXNzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY2IoDIAEoCzIaLmZhaXJsZWFkLmNvbW1vbi52MS5BY2Nlc3NSBmFjY2Vzc0JBWj9naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9jb21tb24vdjE7Y29tbW9udjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * What a caller needs to call an RPC. One interceptor enforces it from the
@@ -54,6 +54,14 @@ export type Access = Message<"fairlead.common.v1.Access"> & {
    * @generated from field: string user = 4;
    */
   user: string;
+
+  /**
+   * Whether the RPC needs no credential, because its request carries a secret of its
+   * own, such as a signature. The service checks it. Then there is no role and no scope.
+   *
+   * @generated from field: bool open = 5;
+   */
+  open: boolean;
 };
 
 /**

@@ -10,6 +10,12 @@ import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
+import type { McpServer } from "../../common/v1/mcp_pb.js";
+import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
+import type { ApprovalScope, PermissionMode, PermissionRules } from "../../common/v1/permission_pb.js";
+import { file_fairlead_common_v1_permission } from "../../common/v1/permission_pb.js";
+import type { Question, QuestionAnswer } from "../../common/v1/question_pb.js";
+import { file_fairlead_common_v1_question } from "../../common/v1/question_pb.js";
 import type { NetworkUse } from "../../sandbox/v1/exec_pb.js";
 import { file_fairlead_sandbox_v1_exec } from "../../sandbox/v1/exec_pb.js";
 import type { OperationState } from "./operation_pb.js";
@@ -20,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/call_service.proto.
  */
 export const file_fairlead_tools_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIp4CCg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsSgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiJfCghBcHByb3ZhbBIXCgZkaWdlc3QYASABKAlCB7pIBHICEAESEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEgwKBHVzZXIYBCABKAkiyAIKEENhbGxUb29sUmVzcG9uc2USMwoIZGVjaXNpb24YASABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsRGVjaXNpb25IABIzCghwcm9ncmVzcxgCIAEoCzIfLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxQcm9ncmVzc0gAEi8KBm91dHB1dBgDIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxPdXRwdXRIABIvCgZyZXN1bHQYBCABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0SAASKQoDYXNrGAUgASgLMhouZmFpcmxlYWQudG9vbHMudjEuQ2FsbEFza0gAEjUKCWRlbGVnYXRlZBgGIAEoCzIgLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWxlZ2F0ZWRIAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIvsBCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2UiaAoPT3BlcmF0aW9uU3RhdHVzEhEKCW9wZXJhdGlvbhgBIAEoCRIwCgVzdGF0ZRgCIAEoDjIhLmZhaXJsZWFkLnRvb2xzLnYxLk9wZXJhdGlvblN0YXRlEhAKCHByb2dyZXNzGAMgASgJIicKB0NhbGxBc2sSDgoGZGlnZXN0GAEgASgJEgwKBHJ1bGUYAiABKAkiNQoNQ2FsbERlbGVnYXRlZBIMCgR0b29sGAEgASgJEhYKDmFyZ3VtZW50c19qc29uGAIgASgJIn8KE1JlcG9ydFJlc3VsdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESNQoGcmVzdWx0GAIgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEIGukgDyAEBIhYKFFJlcG9ydFJlc3VsdFJlc3BvbnNlIkYKEUNhbmNlbENhbGxSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIkMKEkNhbmNlbENhbGxSZXNwb25zZRItCgZyZXN1bHQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0IkgKE0ZlbmNlU2Vzc2lvblJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiFgoURmVuY2VTZXNzaW9uUmVzcG9uc2UiQwoSQ2hlY2tBZ2VudHNSZXF1ZXN0Ei0KBmFnZW50cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50TmVlZHMiOwoKQWdlbnROZWVkcxINCgVhZ2VudBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBXRvb2xzGAMgAygJIkQKE0NoZWNrQWdlbnRzUmVzcG9uc2USLQoGZmF1bHRzGAEgAygLMh0uZmFpcmxlYWQudG9vbHMudjEuQWdlbnRGYXVsdCI7CgpBZ2VudEZhdWx0Eg0KBWFnZW50GAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZmllbGQYAyABKAkidAoZRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgpuZXh0X2Vwb2NoGAIgASgDQge6SAQiAigAIhwKGkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlKo0BChBDYWxsRGVjaXNpb25LaW5kEiIKHkNBTExfREVDSVNJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENBTExfREVDSVNJT05fS0lORF9BTExPVxABEhoKFkNBTExfREVDSVNJT05fS0lORF9BU0sQAhIbChdDQUxMX0RFQ0lTSU9OX0tJTkRfREVOWRADKsEBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9DQUxMX09VVENPTUVfT0sQARIWChJDQUxMX09VVENPTUVfRVJST1IQAhIXChNDQUxMX09VVENPTUVfREVOSUVEEAMSGAoUQ0FMTF9PVVRDT01FX1JFRlVTRUQQBBIaChZDQUxMX09VVENPTUVfQ0FOQ0VMTEVEEAUSGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QBjKCBQoLQ2FsbFNlcnZpY2USXQoIQ2FsbFRvb2wSIi5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlcXVlc3QaIy5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlc3BvbnNlIgbC1RgCCAowARJnCgxSZXBvcnRSZXN1bHQSJi5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVzcG9uc2UiBsLVGAIIChJhCgpDYW5jZWxDYWxsEiQuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlcXVlc3QaJS5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVzcG9uc2UiBsLVGAIIChJnCgxGZW5jZVNlc3Npb24SJi5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuRmVuY2VTZXNzaW9uUmVzcG9uc2UiBsLVGAIIChJkCgtDaGVja0FnZW50cxIlLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVxdWVzdBomLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVzcG9uc2UiBsLVGAIIChJ5ChJEZWxldGVTZXNzaW9uQ2FsbHMSLC5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0Gi0uZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UiBsLVGAIICkI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation]);
+  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIogECg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEjIKBmFuc3dlchgIIAEoCzIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFuc3dlchI4CgdzZXJ2ZXJzGAkgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASOgoEbW9kZRgKIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uTW9kZUIIukgFggECEAESPgoHZmlsdGVycxgLIAMoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXNCCLpIBZIBAhAISgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiLgAQoIQXBwcm92YWwSFwoGZGlnZXN0GAEgASgJQge6SARyAhABEhAKCGFwcHJvdmVkGAIgASgIEhoKB2NvbW1lbnQYAyABKAlCCbpIBnIEKICAARIMCgR1c2VyGAQgASgJEioKFnVwZGF0ZWRfYXJndW1lbnRzX2pzb24YBSABKAlCCrpIB3IFKICAgAQSOgoFc2NvcGUYBiABKA4yIS5mYWlybGVhZC5jb21tb24udjEuQXBwcm92YWxTY29wZUIIukgFggECEAESFwoEcnVsZRgHIAEoCUIJukgGcgQogIABIvoCChBDYWxsVG9vbFJlc3BvbnNlEjMKCGRlY2lzaW9uGAEgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uSAASMwoIcHJvZ3Jlc3MYAiABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsUHJvZ3Jlc3NIABIvCgZvdXRwdXQYAyABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsT3V0cHV0SAASLwoGcmVzdWx0GAQgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEgAEikKA2FzaxgFIAEoCzIaLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxBc2tIABI1CglkZWxlZ2F0ZWQYBiABKAsyIC5mYWlybGVhZC50b29scy52MS5DYWxsRGVsZWdhdGVkSAASMAoIcXVlc3Rpb24YByABKAsyHC5mYWlybGVhZC5jb21tb24udjEuUXVlc3Rpb25IAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIqcCCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2USEQoJaW50ZXJydXB0GAcgASgIEhcKD3N0cnVjdHVyZWRfanNvbhgIIAEoCSJoCg9PcGVyYXRpb25TdGF0dXMSEQoJb3BlcmF0aW9uGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdGUSEAoIcHJvZ3Jlc3MYAyABKAkiQAoHQ2FsbEFzaxIOCgZkaWdlc3QYASABKAkSDAoEcnVsZRgCIAEoCRIXCg9zdWdnZXN0ZWRfcnVsZXMYAyADKAkiNQoNQ2FsbERlbGVnYXRlZBIMCgR0b29sGAEgASgJEhYKDmFyZ3VtZW50c19qc29uGAIgASgJIn8KE1JlcG9ydFJlc3VsdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESNQoGcmVzdWx0GAIgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEIGukgDyAEBIhYKFFJlcG9ydFJlc3VsdFJlc3BvbnNlIkYKEUNhbmNlbENhbGxSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIkMKEkNhbmNlbENhbGxSZXNwb25zZRItCgZyZXN1bHQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0IkgKE0ZlbmNlU2Vzc2lvblJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiFgoURmVuY2VTZXNzaW9uUmVzcG9uc2UiQwoSQ2hlY2tBZ2VudHNSZXF1ZXN0Ei0KBmFnZW50cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50TmVlZHMiOwoKQWdlbnROZWVkcxINCgVhZ2VudBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBXRvb2xzGAMgAygJIkQKE0NoZWNrQWdlbnRzUmVzcG9uc2USLQoGZmF1bHRzGAEgAygLMh0uZmFpcmxlYWQudG9vbHMudjEuQWdlbnRGYXVsdCI7CgpBZ2VudEZhdWx0Eg0KBWFnZW50GAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZmllbGQYAyABKAkidAoZRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgpuZXh0X2Vwb2NoGAIgASgDQge6SAQiAigAIhwKGkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlKo0BChBDYWxsRGVjaXNpb25LaW5kEiIKHkNBTExfREVDSVNJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENBTExfREVDSVNJT05fS0lORF9BTExPVxABEhoKFkNBTExfREVDSVNJT05fS0lORF9BU0sQAhIbChdDQUxMX0RFQ0lTSU9OX0tJTkRfREVOWRADKsEBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9DQUxMX09VVENPTUVfT0sQARIWChJDQUxMX09VVENPTUVfRVJST1IQAhIXChNDQUxMX09VVENPTUVfREVOSUVEEAMSGAoUQ0FMTF9PVVRDT01FX1JFRlVTRUQQBBIaChZDQUxMX09VVENPTUVfQ0FOQ0VMTEVEEAUSGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QBjKCBQoLQ2FsbFNlcnZpY2USXQoIQ2FsbFRvb2wSIi5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlcXVlc3QaIy5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlc3BvbnNlIgbC1RgCCAowARJnCgxSZXBvcnRSZXN1bHQSJi5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVzcG9uc2UiBsLVGAIIChJhCgpDYW5jZWxDYWxsEiQuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlcXVlc3QaJS5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVzcG9uc2UiBsLVGAIIChJnCgxGZW5jZVNlc3Npb24SJi5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuRmVuY2VTZXNzaW9uUmVzcG9uc2UiBsLVGAIIChJkCgtDaGVja0FnZW50cxIlLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVxdWVzdBomLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVzcG9uc2UiBsLVGAIIChJ5ChJEZWxldGVTZXNzaW9uQ2FsbHMSLC5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0Gi0uZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UiBsLVGAIICkI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_common_v1_question, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation]);
 
 /**
  * CallToolRequest asks for a call.
@@ -59,7 +65,8 @@ export type CallToolRequest = Message<"fairlead.tools.v1.CallToolRequest"> & {
   profile: string;
 
   /**
-   * The tools that the agent may ask for. Another one is a result with an error.
+   * The tools that the agent may ask for, besides those of `servers`. Another one is a
+   * result with an error.
    *
    * @generated from field: repeated string allowed_tools = 5;
    */
@@ -71,6 +78,36 @@ export type CallToolRequest = Message<"fairlead.tools.v1.CallToolRequest"> & {
    * @generated from field: fairlead.tools.v1.Approval approval = 6;
    */
   approval?: Approval | undefined;
+
+  /**
+   * A person's answer to `question`.
+   *
+   * @generated from field: fairlead.common.v1.QuestionAnswer answer = 8;
+   */
+  answer?: QuestionAnswer | undefined;
+
+  /**
+   * The MCP servers of the agent, the session and the acting user.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpServer servers = 9;
+   */
+  servers: McpServer[];
+
+  /**
+   * The mode in which the profile decides.
+   *
+   * @generated from field: fairlead.common.v1.PermissionMode mode = 10;
+   */
+  mode: PermissionMode;
+
+  /**
+   * Rules of the agent and the session, each a filter of its own. They only narrow what
+   * the profile allows: a filter without `allow` allows what it neither denies nor asks
+   * about.
+   *
+   * @generated from field: repeated fairlead.common.v1.PermissionRules filters = 11;
+   */
+  filters: PermissionRules[];
 };
 
 /**
@@ -114,6 +151,29 @@ export type Approval = Message<"fairlead.tools.v1.Approval"> & {
    * @generated from field: string user = 4;
    */
   user: string;
+
+  /**
+   * The arguments with which the call runs instead of the model's; empty: the model's.
+   * They are checked and decided on like the model's.
+   *
+   * @generated from field: string updated_arguments_json = 5;
+   */
+  updatedArgumentsJson: string;
+
+  /**
+   * For how long the approval holds. Beyond ONCE, tools keeps a grant.
+   *
+   * @generated from field: fairlead.common.v1.ApprovalScope scope = 6;
+   */
+  scope: ApprovalScope;
+
+  /**
+   * The rule of the grant: one that covers the call. Empty: the first of CallAsk's
+   * suggested rules.
+   *
+   * @generated from field: string rule = 7;
+   */
+  rule: string;
 };
 
 /**
@@ -182,6 +242,15 @@ export type CallToolResponse = Message<"fairlead.tools.v1.CallToolResponse"> & {
      */
     value: CallDelegated;
     case: "delegated";
+  } | {
+    /**
+     * A person must answer a question of the tool; the call goes on with the answer.
+     * The last piece.
+     *
+     * @generated from field: fairlead.common.v1.Question question = 7;
+     */
+    value: Question;
+    case: "question";
   } | { case: undefined; value?: undefined };
 };
 
@@ -317,6 +386,20 @@ export type CallResult = Message<"fairlead.tools.v1.CallResult"> & {
    * @generated from field: repeated fairlead.sandbox.v1.NetworkUse network = 6;
    */
   network: NetworkUse[];
+
+  /**
+   * Whether the rule that denied the call ends the turn.
+   *
+   * @generated from field: bool interrupt = 7;
+   */
+  interrupt: boolean;
+
+  /**
+   * The result as JSON, if the tool has a schema for it; the content says the same.
+   *
+   * @generated from field: string structured_json = 8;
+   */
+  structuredJson: string;
 };
 
 /**
@@ -380,6 +463,13 @@ export type CallAsk = Message<"fairlead.tools.v1.CallAsk"> & {
    * @generated from field: string rule = 2;
    */
   rule: string;
+
+  /**
+   * Rules that cover the call, the narrowest first: what a person may allow for longer.
+   *
+   * @generated from field: repeated string suggested_rules = 3;
+   */
+  suggestedRules: string[];
 };
 
 /**
@@ -815,7 +905,7 @@ export const CallService: GenService<{
    * the same id with the same arguments returns the recorded result, or goes on
    * with the running call. The same id with other arguments is ALREADY_EXISTS
    * with reason CALL_ID_REUSED; a cancelled one is FAILED_PRECONDITION with
-   * reason CALL_CANCELLED. The stream ends after `result`, `ask` or
+   * reason CALL_CANCELLED. The stream ends after `result`, `ask`, `question` or
    * `delegated`. A tool that fails is a result, not an error. Dropping the
    * stream does not stop the call: CancelCall does. A stream that attaches gets
    * every piece from the first on, except the decision: each output stream
