@@ -29,10 +29,13 @@ var checked = map[string]string{
 	"/fairlead.session.v1.SessionService/Converse submit_tool_result.parent": "the handler refuses another session than the open one",
 }
 
+// open are the RPCs that need no credential, with the reason.
+var open = map[string]string{}
+
 var scopeForm = regexp.MustCompile(`^[a-z]+\.(read|write)$`)
 
 func TestEachRPCSaysWhatACallerNeeds(t *testing.T) {
-	n, exceptions := 0, maps.Clone(checked)
+	n, exceptions, opened := 0, maps.Clone(checked), map[string]bool{}
 	eachRPC(func(method string, rpc protoreflect.MethodDescriptor) {
 		n++
 		rule, err := access.Of(method)
@@ -41,6 +44,13 @@ func TestEachRPCSaysWhatACallerNeeds(t *testing.T) {
 			return
 		}
 		if rule.Role == principal.RoleService {
+			return
+		}
+		if rule.Open {
+			if _, listed := open[method]; !listed {
+				t.Errorf("%s needs no credential, and is not listed here with the reason", method)
+			}
+			opened[method] = true
 			return
 		}
 		if !scopeForm.MatchString(rule.Scope) {
@@ -62,6 +72,11 @@ func TestEachRPCSaysWhatACallerNeeds(t *testing.T) {
 	t.Logf("%d RPCs", n)
 	for field := range exceptions {
 		t.Errorf("%s names no session, or does not exist", field)
+	}
+	for method := range open {
+		if !opened[method] {
+			t.Errorf("%s is listed as open, and needs a credential", method)
+		}
 	}
 	if n < 80 {
 		t.Errorf("there are only %d RPCs", n)

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
+	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -51,7 +52,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		serveSpecification(w, r)
 		return
 	}
-	if r.Method != http.MethodOptions {
+	if r.Method != http.MethodOptions && !a.open(r) {
 		ctx, stop, err := a.auth.HTTP(r)
 		if err != nil {
 			a.refuse(w, r, err)
@@ -85,6 +86,14 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.answer(w, r, rt)
+}
+
+// open reports whether a request needs no credential, because it has a secret of its own.
+func (a *api) open(r *http.Request) bool {
+	if grpcweb.Is(r) {
+		return access.Open(r.URL.Path)
+	}
+	return a.table.Open(r.Method, r.URL.Path)
 }
 
 // refuse answers a request with an error before its form is known.
@@ -130,10 +139,10 @@ func (a *api) notFound(path string) error {
 	return problem.PathNotFound(path)
 }
 
-// choose returns the route for a method, or nil. HEAD is GET without the body, which the server drops.
+// choose returns the route for a method, or nil.
 func choose(candidates []*route.Route, method string) *route.Route {
 	for _, rt := range candidates {
-		if rt.Method == method || (method == http.MethodHead && rt.Method == http.MethodGet && !rt.Stream()) {
+		if rt.Takes(method) {
 			return rt
 		}
 	}

@@ -25,6 +25,8 @@ type Rule struct {
 	Scope   string
 	Session Path // of the request's session; empty if it names none
 	User    Path // of the request's user; empty if it names none
+	// Open means that the RPC needs no credential: the service checks a secret in its request. The rest is empty.
+	Open bool
 }
 
 // Path leads to a string field of a message, through fields of fields.
@@ -70,6 +72,12 @@ func Of(method string) (Rule, error) {
 	return r, nil
 }
 
+// Open reports whether an RPC needs no credential. Its context has no principal, whatever the caller sends.
+func Open(method string) bool {
+	r, err := Of(method)
+	return err == nil && r.Open
+}
+
 // read reads the option of an RPC.
 func read(rpc protoreflect.MethodDescriptor) (r Rule, err error) {
 	x, err := protoregistry.GlobalTypes.FindExtensionByName(Option)
@@ -84,7 +92,12 @@ func read(rpc protoreflect.MethodDescriptor) (r Rule, err error) {
 		return option.Get(option.Descriptor().Fields().ByName(name))
 	}
 	r.Role, r.Scope = principal.Role(get("role").Enum()), get("scope").String()
-	if r.Role == principal.RoleNone {
+	switch r.Open = get("open").Bool(); {
+	case r.Open && (r.Role != principal.RoleNone || r.Scope != "" || get("session").String() != "" || get("user").String() != ""):
+		return r, errors.New("the option access is open, and names what only callers with a credential have")
+	case r.Open:
+		return r, nil
+	case r.Role == principal.RoleNone:
 		return r, errors.New("the option access names no role")
 	}
 	if r.Session, err = path(rpc.Input(), get("session").String()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -68,9 +69,9 @@ func forwarded(h http.Header) bool {
 	return false
 }
 
-// anonymous reports whether a method needs no principal: health checks and reflection.
+// anonymous reports whether a method needs no principal: health checks, reflection and open RPCs.
 func anonymous(method string) bool {
-	return strings.HasPrefix(method, "/grpc.health.") || strings.HasPrefix(method, "/grpc.reflection.")
+	return strings.HasPrefix(method, "/grpc.health.") || strings.HasPrefix(method, "/grpc.reflection.") || access.Open(method)
 }
 
 // rpc returns the credential of an RPC, and its principal.

@@ -4,10 +4,14 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/fairlead/fairlead/services/internal/kit/access"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
 // Auditor may be implemented by a Component. It is told of each call whose caller is known, also of calls that
@@ -74,6 +78,38 @@ func passClientStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clien
 	return next(passClient(ctx), desc, cc, method, opts...)
 }
 
+type identityKey struct{}
+
+// Identify says in which tenant a call of an open RPC acts, and by which credential, such as triggers/{trigger}. The
+// handler calls it once the secret in the request is right. A call that is not identified is in no audit log.
+func Identify(ctx context.Context, tenant, credential string) {
+	if c, ok := ctx.Value(identityKey{}).(*identity); ok {
+		c.known.Store(&principal.Principal{Tenant: tenant, Credential: credential})
+	}
+}
+
+// Identified returns what the handler of an open RPC has said about its caller: a principal without a user.
+func Identified(ctx context.Context) (principal.Principal, bool) {
+	if c, ok := ctx.Value(identityKey{}).(*identity); ok {
+		if p := c.known.Load(); p != nil {
+			return *p, true
+		}
+	}
+	return principal.Principal{}, false
+}
+
+type identity struct {
+	known atomic.Pointer[principal.Principal]
+}
+
+// identifiable returns the context of a call. An open RPC's handler can identify its caller in it.
+func identifiable(ctx context.Context, method string) context.Context {
+	if !access.Open(method) {
+		return ctx
+	}
+	return context.WithValue(ctx, identityKey{}, &identity{})
+}
+
 // auditing tells an auditor of the calls on a face, and gives their contexts the client's address.
 type auditing struct {
 	to    Auditor
@@ -97,7 +133,7 @@ func (a auditing) client(ctx context.Context) string {
 
 func (a auditing) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	client := a.client(ctx)
-	ctx = WithClient(ctx, client)
+	ctx = identifiable(WithClient(ctx, client), info.FullMethod)
 	resp, err := next(ctx, req)
 	if a.to == nil {
 		return resp, err
@@ -114,7 +150,7 @@ func (a auditing) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 
 func (a auditing) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	client := a.client(ss.Context())
-	ss = contextStream{ss, WithClient(ss.Context(), client)}
+	ss = contextStream{ss, identifiable(WithClient(ss.Context(), client), info.FullMethod)}
 	if a.to == nil {
 		return next(srv, ss)
 	}

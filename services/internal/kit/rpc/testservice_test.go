@@ -25,6 +25,7 @@ import (
 const (
 	unaryMethod  = "/fairlead.test.v1.Notes/Take"
 	streamMethod = "/fairlead.test.v1.Notes/Exchange"
+	openMethod   = "/fairlead.test.v1.Notes/Deliver"
 )
 
 var note = describe()
@@ -65,6 +66,7 @@ func describe() protoreflect.MessageDescriptor {
 		Service: []*descriptorpb.ServiceDescriptorProto{
 			{Name: proto.String("Notes"), Method: []*descriptorpb.MethodDescriptorProto{
 				accesstest.Method("Take", ".fairlead.test.v1.Note", false, &accesstest.Option{Role: principal.RoleUser}),
+				accesstest.Method("Deliver", ".fairlead.test.v1.Note", false, &accesstest.Option{Open: true}),
 				accesstest.Method("Exchange", ".fairlead.test.v1.Note", true, &accesstest.Option{Role: principal.RoleUser}),
 			}},
 			{Name: proto.String("Inside"), Method: []*descriptorpb.MethodDescriptorProto{
@@ -102,17 +104,24 @@ func (n *notes) desc(name string, methods []grpc.MethodDesc, streams []grpc.Stre
 	return &grpc.ServiceDesc{ServiceName: name, HandlerType: (*any)(nil), Methods: methods, Streams: streams, Metadata: "fairlead/test/v1/note.proto"}
 }
 
-func (n *notes) unary(_ any, ctx context.Context, dec func(any) error, chain grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc-go's order
-	in := dynamicpb.NewMessage(note)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	return chain(ctx, in, &grpc.UnaryServerInfo{Server: n, FullMethod: unaryMethod}, func(ctx context.Context, req any) (any, error) {
-		if n.take == nil {
-			return req, nil
+func (n *notes) unary(srv any, ctx context.Context, dec func(any) error, chain grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc-go's order
+	return n.handler(unaryMethod)(srv, ctx, dec, chain)
+}
+
+// handler returns the handler of a unary RPC.
+func (n *notes) handler(method string) grpc.MethodHandler {
+	return func(_ any, ctx context.Context, dec func(any) error, chain grpc.UnaryServerInterceptor) (any, error) {
+		in := dynamicpb.NewMessage(note)
+		if err := dec(in); err != nil {
+			return nil, err
 		}
-		return n.take(ctx, req.(*dynamicpb.Message))
-	})
+		return chain(ctx, in, &grpc.UnaryServerInfo{Server: n, FullMethod: method}, func(ctx context.Context, req any) (any, error) {
+			if n.take == nil {
+				return req, nil
+			}
+			return n.take(ctx, req.(*dynamicpb.Message))
+		})
+	}
 }
 
 func (n *notes) stream(_ any, s grpc.ServerStream) error {
@@ -134,7 +143,7 @@ func (n *notes) stream(_ any, s grpc.ServerStream) error {
 
 func (n *notes) RegisterPublic(s grpc.ServiceRegistrar) {
 	s.RegisterService(n.desc("fairlead.test.v1.Notes",
-		[]grpc.MethodDesc{{MethodName: "Take", Handler: n.unary}},
+		[]grpc.MethodDesc{{MethodName: "Take", Handler: n.unary}, {MethodName: "Deliver", Handler: n.handler(openMethod)}},
 		[]grpc.StreamDesc{{StreamName: "Exchange", Handler: n.stream, ServerStreams: true, ClientStreams: true}}), n)
 }
 

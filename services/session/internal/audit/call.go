@@ -27,6 +27,9 @@ func (r *Recorder) Call(ctx context.Context, c rpc.AuditedCall) error {
 		return nil
 	}
 	p, ok := principal.From(ctx)
+	if !ok {
+		p, ok = rpc.Identified(ctx)
+	}
 	if !ok || p.Role >= principal.RoleService {
 		return nil
 	}

@@ -35,9 +35,11 @@ type AuditEntry struct {
 	Seq int64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	// When it ended, in microseconds.
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	// The user that acted, as `users/{user}`.
+	// The user that acted, as `users/{user}`. Empty for an anonymous caller, whose
+	// request had a secret of its own, such as a signature, and no credential.
 	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
-	// The credential of the user, such as `keys/{key}`; empty on an open server. A
+	// The credential of the user, such as `keys/{key}`; empty on an open server. Of an
+	// anonymous caller it is the name of what the secret belongs to. A
 	// change by `fairlead admin` in the database has this name here, and the user for
 	// whom it was made.
 	Credential string `protobuf:"bytes,5,opt,name=credential,proto3" json:"credential,omitempty"`

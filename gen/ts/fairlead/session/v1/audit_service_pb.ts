@@ -46,14 +46,16 @@ export type AuditEntry = Message<"fairlead.session.v1.AuditEntry"> & {
   time?: Timestamp | undefined;
 
   /**
-   * The user that acted, as `users/{user}`.
+   * The user that acted, as `users/{user}`. Empty for an anonymous caller, whose
+   * request had a secret of its own, such as a signature, and no credential.
    *
    * @generated from field: string user = 4;
    */
   user: string;
 
   /**
-   * The credential of the user, such as `keys/{key}`; empty on an open server. A
+   * The credential of the user, such as `keys/{key}`; empty on an open server. Of an
+   * anonymous caller it is the name of what the secret belongs to. A
    * change by `fairlead admin` in the database has this name here, and the user for
    * whom it was made.
    *

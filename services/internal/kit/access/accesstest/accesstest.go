@@ -17,6 +17,7 @@ import (
 type Option struct {
 	Role                 principal.Role
 	Scope, Session, User string
+	Open                 bool
 }
 
 // option is the extension, as in proto/fairlead/common/v1/access.proto.
@@ -41,7 +42,7 @@ func register() protoreflect.ExtensionType {
 		Name: proto.String("fairlead/common/v1/access.proto"), Package: proto.String("fairlead.common.v1"), Syntax: proto.String("proto3"),
 		Dependency: []string{"google/protobuf/descriptor.proto"}, EnumType: []*descriptorpb.EnumDescriptorProto{roles},
 		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Access"), Field: []*descriptorpb.FieldDescriptorProto{
-			role, field("scope", 2, str), field("session", 3, str), field("user", 4, str),
+			role, field("scope", 2, str), field("session", 3, str), field("user", 4, str), field("open", 5, descriptorpb.FieldDescriptorProto_TYPE_BOOL),
 		}}},
 		Extension: []*descriptorpb.FieldDescriptorProto{extension},
 	})
@@ -78,6 +79,7 @@ func Method(name, typ string, streams bool, o *Option) *descriptorpb.MethodDescr
 	for name, value := range map[protoreflect.Name]string{"scope": o.Scope, "session": o.Session, "user": o.User} {
 		access.Set(fields.ByName(name), protoreflect.ValueOfString(value))
 	}
+	access.Set(fields.ByName("open"), protoreflect.ValueOfBool(o.Open))
 	m.Options.ProtoReflect().Set(option.TypeDescriptor(), protoreflect.ValueOfMessage(access))
 	return m
 }

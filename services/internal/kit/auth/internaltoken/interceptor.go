@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
@@ -43,8 +44,10 @@ func (k *Keys) StreamClient(fallback *principal.Principal) grpc.StreamClientInte
 func (k *Keys) send(ctx context.Context, method string, fallback *principal.Principal) (context.Context, error) {
 	p, ok := principal.From(ctx)
 	switch {
-	case exempt(method), !ok && fallback == nil:
+	case exempt(method), !ok && fallback == nil && !access.Open(method):
 		return ctx, nil
+	case access.Open(method): // the token shows only that a service calls
+		p = principal.Service(principal.Default().Tenant, principal.Default().User)
 	case !ok:
 		p = *fallback
 	}
@@ -100,6 +103,9 @@ func (k *Keys) receive(ctx context.Context, method string) (context.Context, err
 	p, err := k.Verify(values[0], audienceOf(method))
 	if err != nil {
 		return nil, apierr.New(codes.Unauthenticated, apierr.Domain, apierr.ReasonInternalTokenInvalid, "The internal token is refused: "+err.Error()+".")
+	}
+	if access.Open(method) {
+		return ctx, nil
 	}
 	return principal.With(ctx, p), nil
 }
