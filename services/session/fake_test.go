@@ -64,6 +64,7 @@ type peers struct {
 	given           map[string]map[string]string // the environment of each call, by its id
 	paths           map[string]bool              // of files in workspaces, as session/path
 	fileCalls       map[string]string            // what changed files, by call id
+	approvals       map[string]*toolsv1.Approval // the last one of each call, by its id
 }
 
 func newPeers() *peers {
@@ -71,6 +72,7 @@ func newPeers() *peers {
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
 		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
 		given: map[string]map[string]string{}, paths: map[string]bool{}, fileCalls: map[string]string{},
+		approvals: map[string]*toolsv1.Approval{},
 	}
 }
 
@@ -288,6 +290,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		p.news++
 	}
 	p.highest[r.Call.Session] = r.Call.Epoch
+	if r.Approval != nil {
+		p.approvals[id] = r.Approval
+	}
 	p.users[id] = acting.Tenant + "/" + acting.User
 	done := p.results[id]
 	p.mu.Unlock()
@@ -305,7 +310,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		if err := stream.Send(decide(toolsv1.CallDecisionKind_CALL_DECISION_KIND_ASK)); err != nil {
 			return err
 		}
-		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{Digest: digest(r), Rule: "Write"}}})
+		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{
+			Digest: digest(r), Rule: "Write", SuggestedRules: []string{"Write(./a)", "Write"},
+		}}})
 	case r.Approval != nil && !r.Approval.Approved:
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_REFUSED, r.Approval.Comment)))
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -66,13 +67,7 @@ func (f fate) refuse(g submittedAnswer) error {
 	case f.resolved.GetExpired() || f.finished.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
 		return callEnded(g.call, "the time for an answer ran out")
 	case g.approval != nil && f.resolved != nil:
-		decided := "refused"
-		if f.resolved.Approved {
-			decided = "allowed"
-		}
-		return answered(g.call, fmt.Sprintf("%s was %s before, by %s at %s.", g.call, decided, f.user, at(f.time)), map[string]string{
-			"approved": strconv.FormatBool(f.resolved.Approved), "user": f.user, "time": at(f.time),
-		})
+		return f.decided(g.call)
 	case f.finished != nil && byTool(f.finished.Outcome):
 		return answered(g.call, fmt.Sprintf("%s has had another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
 	case f.finished != nil:
@@ -84,12 +79,39 @@ func (f fate) refuse(g submittedAnswer) error {
 	}
 }
 
-// same reports whether the call has this answer. A different comment makes an
-// approval another answer: the model was not told of it.
+// decided says what was decided before.
+func (f fate) decided(call string) error {
+	r, decided := f.resolved, "refused"
+	if r.Approved {
+		decided = "allowed"
+	}
+	if r.UpdatedArgumentsJson != "" {
+		decided += " with other arguments"
+	}
+	metadata := map[string]string{"approved": strconv.FormatBool(r.Approved), "user": f.user, "time": at(f.time)}
+	if scope := approvalScope(r.Scope); scope != commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE {
+		metadata["scope"], metadata["rule"] = strings.TrimPrefix(scope.String(), "APPROVAL_SCOPE_"), r.Rule
+		decided += ", with all calls of the rule " + r.Rule + ","
+	}
+	return answered(call, fmt.Sprintf("%s was %s before, by %s at %s.", call, decided, f.user, at(f.time)), metadata)
+}
+
+// sameApproval reports whether a request says what was decided. A different comment makes
+// it another answer, because the model was not told of it; so do other arguments and
+// another scope.
+func sameApproval(was *sessionv1.ApprovalResolved, r *sessionv1.ResolveApprovalRequest) bool {
+	return was.Approved == r.Approved && (r.Comment == "" || r.Comment == was.Comment) && was.UpdatedArgumentsJson == r.UpdatedArgumentsJson &&
+		approvalScope(was.Scope) == approvalScope(r.Scope) && (r.Rule == "" || r.Rule == was.Rule)
+}
+
+func approvalScope(s commonv1.ApprovalScope) commonv1.ApprovalScope {
+	return max(s, commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE)
+}
+
+// same reports whether the call has this answer.
 func (f fate) same(g submittedAnswer) bool {
 	if g.approval != nil {
-		return f.resolved != nil && !f.resolved.Expired && f.resolved.Approved == g.approval.Approved && f.digest == g.approval.Digest &&
-			(g.approval.Comment == "" || g.approval.Comment == f.resolved.Comment)
+		return f.resolved != nil && !f.resolved.Expired && f.digest == g.approval.Digest && sameApproval(f.resolved, g.approval)
 	}
 	if f.finished == nil || len(f.finished.Content) != len(g.result.Content) || f.finished.Outcome != outcome(g.result.IsError) {
 		return false
@@ -133,7 +155,9 @@ func fateOfCommand(c store.Command) (fate, error) {
 		if err := proto.Unmarshal(c.Body, r); err != nil {
 			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
 		}
-		f.digest, f.resolved = r.Digest, &sessionv1.ApprovalResolved{Approved: r.Approved, Comment: r.Comment}
+		f.digest, f.resolved = r.Digest, &sessionv1.ApprovalResolved{
+			Approved: r.Approved, Comment: r.Comment, Scope: r.Scope, Rule: r.Rule, UpdatedArgumentsJson: r.UpdatedArgumentsJson,
+		}
 	case store.CommandToolResult:
 		r := &sessionv1.SubmitToolResultRequest{}
 		if err := proto.Unmarshal(c.Body, r); err != nil {

@@ -2796,7 +2796,12 @@ type ApprovalRequested struct {
 	// What is asked.
 	Kind ApprovalKind `protobuf:"varint,6,opt,name=kind,proto3,enum=fairlead.session.v1.ApprovalKind" json:"kind,omitempty"`
 	// The question, for people.
-	Message       string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	// Rules that cover the call, the narrowest first: what may be allowed for longer than
+	// this call.
+	SuggestedRules []string `protobuf:"bytes,8,rep,name=suggested_rules,json=suggestedRules,proto3" json:"suggested_rules,omitempty"`
+	// When the time for an answer runs out; not set: never.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2880,6 +2885,20 @@ func (x *ApprovalRequested) GetMessage() string {
 	return ""
 }
 
+func (x *ApprovalRequested) GetSuggestedRules() []string {
+	if x != nil {
+		return x.SuggestedRules
+	}
+	return nil
+}
+
+func (x *ApprovalRequested) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
 // ApprovalResolved says what a person answered.
 type ApprovalResolved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2892,9 +2911,16 @@ type ApprovalResolved struct {
 	// What the person said to the model, if anything.
 	Comment string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
 	// The time for an answer ran out. The call ends as EXPIRED, and the turn goes on.
-	Expired       bool `protobuf:"varint,5,opt,name=expired,proto3" json:"expired,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Expired bool `protobuf:"varint,5,opt,name=expired,proto3" json:"expired,omitempty"`
+	// For how long the approval holds.
+	Scope v1.ApprovalScope `protobuf:"varint,6,opt,name=scope,proto3,enum=fairlead.common.v1.ApprovalScope" json:"scope,omitempty"`
+	// The rule whose calls are allowed from now on; empty unless the scope goes beyond
+	// the call.
+	Rule string `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The arguments with which the call runs instead of the model's; empty: the model's.
+	UpdatedArgumentsJson string `protobuf:"bytes,8,opt,name=updated_arguments_json,json=updatedArgumentsJson,proto3" json:"updated_arguments_json,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *ApprovalResolved) Reset() {
@@ -2960,6 +2986,27 @@ func (x *ApprovalResolved) GetExpired() bool {
 		return x.Expired
 	}
 	return false
+}
+
+func (x *ApprovalResolved) GetScope() v1.ApprovalScope {
+	if x != nil {
+		return x.Scope
+	}
+	return v1.ApprovalScope(0)
+}
+
+func (x *ApprovalResolved) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ApprovalResolved) GetUpdatedArgumentsJson() string {
+	if x != nil {
+		return x.UpdatedArgumentsJson
+	}
+	return ""
 }
 
 // TodoUpdated contains the agent's whole list of things to do.
@@ -3974,7 +4021,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\"\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\"\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4156,7 +4203,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\acontent\x18\x04 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x1f\n" +
 	"\vduration_ms\x18\x05 \x01(\x03R\n" +
 	"durationMs\x12\x1c\n" +
-	"\toperation\x18\x06 \x01(\tR\toperation\"\xe4\x01\n" +
+	"\toperation\x18\x06 \x01(\tR\toperation\"\xca\x02\n" +
 	"\x11ApprovalRequested\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
@@ -4164,13 +4211,19 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04rule\x18\x05 \x01(\tR\x04rule\x125\n" +
 	"\x04kind\x18\x06 \x01(\x0e2!.fairlead.session.v1.ApprovalKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\a \x01(\tR\amessage\"\x8f\x01\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12'\n" +
+	"\x0fsuggested_rules\x18\b \x03(\tR\x0esuggestedRules\x12;\n" +
+	"\vexpire_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\x92\x02\n" +
 	"\x10ApprovalResolved\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12\x12\n" +
 	"\x04user\x18\x03 \x01(\tR\x04user\x12\x18\n" +
 	"\acomment\x18\x04 \x01(\tR\acomment\x12\x18\n" +
-	"\aexpired\x18\x05 \x01(\bR\aexpired\">\n" +
+	"\aexpired\x18\x05 \x01(\bR\aexpired\x127\n" +
+	"\x05scope\x18\x06 \x01(\x0e2!.fairlead.common.v1.ApprovalScopeR\x05scope\x12\x12\n" +
+	"\x04rule\x18\a \x01(\tR\x04rule\x124\n" +
+	"\x16updated_arguments_json\x18\b \x01(\tR\x14updatedArgumentsJson\">\n" +
 	"\vTodoUpdated\x12/\n" +
 	"\x05todos\x18\x01 \x03(\v2\x19.fairlead.session.v1.TodoR\x05todos\"Y\n" +
 	"\x04Todo\x12\x18\n" +
@@ -4333,7 +4386,8 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*TurnError)(nil),                 // 52: fairlead.session.v1.TurnError
 	(*Usage)(nil),                     // 53: fairlead.session.v1.Usage
 	(ToolOutcome)(0),                  // 54: fairlead.session.v1.ToolOutcome
-	(*descriptorpb.FieldOptions)(nil), // 55: google.protobuf.FieldOptions
+	(v1.ApprovalScope)(0),             // 55: fairlead.common.v1.ApprovalScope
+	(*descriptorpb.FieldOptions)(nil), // 56: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	47, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4390,17 +4444,19 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	54, // 51: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
 	48, // 52: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
 	1,  // 53: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	34, // 54: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 55: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	47, // 56: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	44, // 57: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	47, // 58: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	55, // 59: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	59, // [59:60] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	47, // 54: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	55, // 55: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	34, // 56: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 57: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	47, // 58: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	44, // 59: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	47, // 60: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	56, // 61: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	61, // [61:62] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }

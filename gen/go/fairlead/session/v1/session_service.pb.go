@@ -2117,9 +2117,19 @@ type ResolveApprovalRequest struct {
 	// What to tell the model, if anything.
 	Comment string `protobuf:"bytes,5,opt,name=comment,proto3" json:"comment,omitempty"`
 	// The request's idempotency key.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// For how long the approval holds. Beyond ONCE, later calls that the rule covers are
+	// not asked about, unless a rule denies them.
+	Scope v1.ApprovalScope `protobuf:"varint,7,opt,name=scope,proto3,enum=fairlead.common.v1.ApprovalScope" json:"scope,omitempty"`
+	// The rule of a scope beyond ONCE: one that covers the call. Empty: the first of the
+	// suggested rules.
+	Rule string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The arguments with which the call runs instead of the model's, the text of a JSON
+	// object; empty: the model's. The permission profile decides about them, too, and the
+	// model learns of them.
+	UpdatedArgumentsJson string `protobuf:"bytes,9,opt,name=updated_arguments_json,json=updatedArgumentsJson,proto3" json:"updated_arguments_json,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *ResolveApprovalRequest) Reset() {
@@ -2190,6 +2200,27 @@ func (x *ResolveApprovalRequest) GetComment() string {
 func (x *ResolveApprovalRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ResolveApprovalRequest) GetScope() v1.ApprovalScope {
+	if x != nil {
+		return x.Scope
+	}
+	return v1.ApprovalScope(0)
+}
+
+func (x *ResolveApprovalRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ResolveApprovalRequest) GetUpdatedArgumentsJson() string {
+	if x != nil {
+		return x.UpdatedArgumentsJson
 	}
 	return ""
 }
@@ -3539,7 +3570,7 @@ var File_fairlead_session_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xe2\x01\n" +
+	")fairlead/session/v1/session_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a fairlead/common/v1/content.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1ffairlead/session/v1/event.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xe2\x01\n" +
 	"\x14CreateSessionRequest\x126\n" +
 	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\x12B\n" +
 	"\n" +
@@ -3678,7 +3709,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12#\n" +
 	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\".\n" +
 	"\x18InterruptSessionResponse\x12\x12\n" +
-	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xc5\x02\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xbf\x06\n" +
 	"\x16ResolveApprovalRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
 	"\acall_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12-\n" +
@@ -3686,7 +3717,14 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\bapproved\x18\x04 \x01(\bR\bapproved\x12#\n" +
 	"\acomment\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\acomment\x124\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x19\n" +
+	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12A\n" +
+	"\x05scope\x18\a \x01(\x0e2!.fairlead.common.v1.ApprovalScopeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05scope\x12\x1d\n" +
+	"\x04rule\x18\b \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\x04rule\x12?\n" +
+	"\x16updated_arguments_json\x18\t \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x14updatedArgumentsJson:\xd4\x02\xbaH\xd0\x02\x1ad\n" +
+	"\x0escope.approved\x12+only what is approved is allowed for longer\x1a%this.approved || this.scope in [0, 1]\x1a_\n" +
+	"\n" +
+	"rule.scope\x12(a rule needs the scope SESSION or ALWAYS\x1a'this.rule == '' || this.scope in [2, 3]\x1a\x86\x01\n" +
+	"\x1fupdated_arguments_json.approved\x12/only an approved call runs with other arguments\x1a2this.approved || this.updated_arguments_json == ''\"\x19\n" +
 	"\x17ResolveApprovalResponse\"\xb2\x02\n" +
 	"\x17SubmitToolResultRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
@@ -3889,9 +3927,10 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(*Turn)(nil),                     // 59: fairlead.session.v1.Turn
 	(*Event)(nil),                    // 60: fairlead.session.v1.Event
 	(*Message)(nil),                  // 61: fairlead.session.v1.Message
-	(Role)(0),                        // 62: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 63: google.protobuf.Timestamp
-	(*status.Status)(nil),            // 64: google.rpc.Status
+	(v1.ApprovalScope)(0),            // 62: fairlead.common.v1.ApprovalScope
+	(Role)(0),                        // 63: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 64: google.protobuf.Timestamp
+	(*status.Status)(nil),            // 65: google.rpc.Status
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
@@ -3922,74 +3961,75 @@ var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	60, // 25: fairlead.session.v1.StreamEventsResponse.event:type_name -> fairlead.session.v1.Event
 	19, // 26: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
 	61, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
-	57, // 28: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	54, // 29: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 30: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	43, // 31: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	54, // 32: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	47, // 33: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	62, // 34: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	63, // 35: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	49, // 36: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	15, // 37: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	30, // 38: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	32, // 39: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 40: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	60, // 41: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 42: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	51, // 43: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	52, // 44: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	59, // 45: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	64, // 46: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 47: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 48: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 49: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 50: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 51: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 52: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 53: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 54: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 55: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 56: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 57: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 58: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 59: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 60: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 61: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 62: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	36, // 63: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	38, // 64: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	40, // 65: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	42, // 66: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	45, // 67: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	48, // 68: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 69: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 70: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 71: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 72: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 73: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 74: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 75: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 76: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 77: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 78: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 79: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 80: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 81: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 82: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 83: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	35, // 84: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	37, // 85: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	39, // 86: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	41, // 87: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	44, // 88: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	46, // 89: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	50, // 90: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	69, // [69:91] is the sub-list for method output_type
-	47, // [47:69] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	62, // 28: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
+	57, // 29: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	54, // 30: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 31: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	43, // 32: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	54, // 33: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	47, // 34: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	63, // 35: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	64, // 36: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	49, // 37: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 38: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 39: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	32, // 40: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 41: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	60, // 42: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 43: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	51, // 44: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	52, // 45: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	59, // 46: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	65, // 47: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 48: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 49: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 50: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 51: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 52: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 53: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 54: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 55: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 56: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 57: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 58: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 59: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 60: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 61: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 62: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 63: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	36, // 64: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	38, // 65: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	40, // 66: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	42, // 67: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	45, // 68: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	48, // 69: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 70: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 71: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 72: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 73: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 74: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 75: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 76: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 77: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 78: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 79: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 80: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 81: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 82: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 83: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 84: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	35, // 85: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	37, // 86: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	39, // 87: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	41, // 88: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	44, // 89: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	46, // 90: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	50, // 91: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	70, // [70:92] is the sub-list for method output_type
+	48, // [48:70] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }

@@ -1,6 +1,7 @@
 import datetime
 
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2
 from fairlead.session.v1 import turn_pb2 as _turn_pb2
@@ -423,7 +424,7 @@ class ToolCallFinished(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[_message_pb2.ToolOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ...) -> None: ...
 
 class ApprovalRequested(_message.Message):
-    __slots__ = ("call_id", "tool", "arguments_json", "digest", "rule", "kind", "message")
+    __slots__ = ("call_id", "tool", "arguments_json", "digest", "rule", "kind", "message", "suggested_rules", "expire_time")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +432,8 @@ class ApprovalRequested(_message.Message):
     RULE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SUGGESTED_RULES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     tool: str
     arguments_json: str
@@ -438,21 +441,29 @@ class ApprovalRequested(_message.Message):
     rule: str
     kind: ApprovalKind
     message: str
-    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., kind: _Optional[_Union[ApprovalKind, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    suggested_rules: _containers.RepeatedScalarFieldContainer[str]
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., kind: _Optional[_Union[ApprovalKind, str]] = ..., message: _Optional[str] = ..., suggested_rules: _Optional[_Iterable[str]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ApprovalResolved(_message.Message):
-    __slots__ = ("call_id", "approved", "user", "comment", "expired")
+    __slots__ = ("call_id", "approved", "user", "comment", "expired", "scope", "rule", "updated_arguments_json")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     approved: bool
     user: str
     comment: str
     expired: bool
-    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
+    scope: _permission_pb2.ApprovalScope
+    rule: str
+    updated_arguments_json: str
+    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ...) -> None: ...
 
 class TodoUpdated(_message.Message):
     __slots__ = ("todos",)

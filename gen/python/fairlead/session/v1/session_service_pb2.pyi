@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from fairlead.session.v1 import event_pb2 as _event_pb2
 from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2
@@ -339,20 +340,26 @@ class InterruptSessionResponse(_message.Message):
     def __init__(self, turn: _Optional[str] = ...) -> None: ...
 
 class ResolveApprovalRequest(_message.Message):
-    __slots__ = ("parent", "call_id", "digest", "approved", "comment", "request_id")
+    __slots__ = ("parent", "call_id", "digest", "approved", "comment", "request_id", "scope", "rule", "updated_arguments_json")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     parent: str
     call_id: str
     digest: str
     approved: bool
     comment: str
     request_id: str
-    def __init__(self, parent: _Optional[str] = ..., call_id: _Optional[str] = ..., digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    scope: _permission_pb2.ApprovalScope
+    rule: str
+    updated_arguments_json: str
+    def __init__(self, parent: _Optional[str] = ..., call_id: _Optional[str] = ..., digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., request_id: _Optional[str] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ...) -> None: ...
 
 class ResolveApprovalResponse(_message.Message):
     __slots__ = ()

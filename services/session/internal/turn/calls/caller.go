@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +72,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 		case sc.Ended():
 			return c.record(u, c.calls.cancel(sc.Outlasting(), u), begun)
 		case err == nil && end.result != nil:
+			c.noteEdit(u, end.result)
 			telemetry.EndCall(span, end.result)
 			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
@@ -163,7 +166,10 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) *toolsv1.CallTool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a, ok := sc.Active.Run.Approvals[u.CallId]; ok {
-		r.Approval = &toolsv1.Approval{Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User}
+		r.Approval = &toolsv1.Approval{
+			Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User,
+			Scope: a.Scope, Rule: a.Rule, UpdatedArgumentsJson: a.Arguments,
+		}
 	}
 	return r
 }
@@ -184,14 +190,33 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.sc.Active
-	t.Run.Asked[u.CallId] = state.Question{Digest: a.Digest, Rule: a.Rule}
+	t.Run.Asked[u.CallId] = state.Question{Digest: a.Digest, Rule: a.Rule, Suggested: a.SuggestedRules}
 	delete(t.Run.Approvals, u.CallId) // an answer to an earlier question does not count
 	e := c.sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
+		Kind: sessionv1.ApprovalKind_APPROVAL_KIND_TOOL_CALL, SuggestedRules: a.SuggestedRules, ExpireTime: c.sc.AnswerDeadline(),
 	}}})
 	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.Row()}}
 	c.sc.AwaitAnswer(&write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
 	return c.sc.Append(write)
+}
+
+// maxNote bounds how much of a person's arguments the model is told, in bytes.
+const maxNote = 4 << 10
+
+// noteEdit tells the model that its call ran with a person's arguments.
+func (c *caller) noteEdit(u *sessionv1.ToolUse, r *sessionv1.ToolResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.sc.Active.Run.Approvals[u.CallId]
+	if a.Arguments == "" {
+		return
+	}
+	text := a.Arguments
+	if len(text) > maxNote {
+		text = strings.ToValidUTF8(text[:maxNote], "") + " (shortened)"
+	}
+	r.Content = append(slices.Clip(r.Content), state.Text("Note: a person changed the arguments of this call and allowed it with these: "+text))
 }
 
 // record stores a call's result with the turn and appends the event of its end.

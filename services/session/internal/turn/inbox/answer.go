@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -25,10 +26,16 @@ func TakeApproval(sc state.Scope, c store.Command) error {
 	if t == nil || t.Run.Asked[c.CallID].Digest != r.Digest {
 		return sc.Append(write)
 	}
-	t.Run.Approvals[c.CallID] = state.Answer{Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User}
+	rule := r.Rule
+	if suggested := t.Run.Asked[c.CallID].Suggested; rule == "" && r.Scope > commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE && len(suggested) > 0 {
+		rule = suggested[0]
+	}
+	t.Run.Approvals[c.CallID] = state.Answer{
+		Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User, Scope: r.Scope, Rule: rule, Arguments: r.UpdatedArgumentsJson,
+	}
 	delete(t.Run.Asked, c.CallID)
 	write.Events = append(write.Events, sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
-		CallId: c.CallID, Approved: r.Approved, User: c.User, Comment: r.Comment,
+		CallId: c.CallID, Approved: r.Approved, User: c.User, Comment: r.Comment, Scope: r.Scope, Rule: rule, UpdatedArgumentsJson: r.UpdatedArgumentsJson,
 	}}}))
 	return resume(sc, write)
 }

@@ -32,7 +32,7 @@ func askToPass(sc state.Scope, d *store.Denial) state.Outcome {
 	t.Run.Asked[q.CallID] = state.Question{Digest: digest, Rule: q.Limit}
 	write := store.Write{
 		Events: []*sessionv1.Event{sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
-			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: question(d),
+			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: question(d), ExpireTime: sc.AnswerDeadline(),
 		}}})},
 	}
 	sc.AwaitAnswer(&write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -63,19 +64,23 @@ type QueueState struct {
 
 // Question is a question that waits for a person.
 type Question struct {
-	Digest  string `json:"digest"`
-	Rule    string `json:"rule"`
-	unknown unknown
+	Digest    string   `json:"digest"`
+	Rule      string   `json:"rule"`
+	Suggested []string `json:"suggested,omitempty"` // rules that cover the call, the narrowest first
+	unknown   unknown
 }
 
 // Answer is a person's answer to a question.
 type Answer struct {
-	Digest   string `json:"digest"`
-	Approved bool   `json:"approved"`
-	Comment  string `json:"comment,omitempty"`
-	User     string `json:"user"`
-	Expired  bool   `json:"expired,omitempty"` // no person has answered
-	unknown  unknown
+	Digest    string                 `json:"digest"`
+	Approved  bool                   `json:"approved"`
+	Comment   string                 `json:"comment,omitempty"`
+	User      string                 `json:"user"`
+	Expired   bool                   `json:"expired,omitempty"` // no person has answered
+	Scope     commonv1.ApprovalScope `json:"scope,omitempty"`
+	Rule      string                 `json:"rule,omitempty"`      // of a scope beyond the call
+	Arguments string                 `json:"arguments,omitempty"` // instead of the model's; empty: the model's
+	unknown   unknown
 }
 
 // Counted is a provider's token count up to a message of the conversation.
