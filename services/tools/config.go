@@ -26,7 +26,8 @@ type Config struct {
 	OperationTTL  time.Duration `key:"operation-ttl" help:"how long an operation, such as a command in the background, may run"`
 	OperationKeep time.Duration `key:"operation-keep" help:"how long an operation is kept after its end"`
 
-	Profiles map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes; rules on paths hold where symbolic links lead, but not for hard links and not for what Bash opens"`
+	Profiles    map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes; rules on paths hold where symbolic links lead, but not for hard links and not for what Bash opens"`
+	AllowBypass bool               `key:"allow-bypass" help:"whether the permission mode bypass, which allows what a profile asks about, may be used"`
 
 	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; further calls wait"`
 	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; further calls wait"`

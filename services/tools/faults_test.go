@@ -22,6 +22,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/sandboxtest"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/store/sqlite"
@@ -232,7 +233,7 @@ func TestNoFaultAtAnyStepMakesACallTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := call.Request{
 				Ref:  store.Ref{Tenant: "default", Session: session, Epoch: 1, CallID: "c1"},
-				Tool: c.tool, Arguments: c.args, Profile: "full", Allowed: []string{c.tool},
+				Tool: c.tool, Arguments: c.args, Policy: policy.Query{Profile: "full"}, Allowed: []string{c.tool},
 			}
 			clean := newScene(t)
 			p := clean.process(0, "")

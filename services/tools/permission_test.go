@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -177,5 +179,66 @@ func TestDelegated(t *testing.T) {
 	}
 	if got := report("d4", ok); got != "CALL_CANCELLED" {
 		t.Errorf("a cancelled call: got %q", got)
+	}
+}
+
+func TestModesAndFilters(t *testing.T) {
+	f := newFixture(t, func(c *Config) {
+		c.Profiles = map[string]Profile{"work": {Allow: []string{"Read", "Bash(cat *)"}, Ask: []string{"Bash", "Write"}, Interrupt: []string{"Bash(rm -rf *)"}}}
+	})
+	f.sandbox.Put(session, "a", "text")
+	in := func(mode commonv1.PermissionMode, q *toolsv1.CallToolRequest, filters ...*commonv1.PermissionRules) *toolsv1.CallToolRequest {
+		q.Profile, q.Mode, q.Filters = "work", mode, filters
+		return q
+	}
+	const edits, plan, bypass = commonv1.PermissionMode_PERMISSION_MODE_ACCEPT_EDITS, commonv1.PermissionMode_PERMISSION_MODE_PLAN, commonv1.PermissionMode_PERMISSION_MODE_BYPASS
+
+	a := f.must(in(0, bashCall("i1", "rm -rf x")), outcomeDenied)
+	if !a.result.GetInterrupt() || !strings.Contains(a.text(), "the turn ends here") || f.sandbox.Starts("i1") != 0 {
+		t.Errorf("got %v", a.result)
+	}
+	if again := f.must(in(0, bashCall("i1", "rm -rf x")), outcomeDenied); !again.result.GetInterrupt() {
+		t.Error("the recorded result does not end the turn")
+	}
+	a = f.must(in(edits, ask("m1", "Write", `{"file_path":"b","content":"x"}`)), outcomeOK)
+	if a.decision.GetRule() != "the mode accept-edits allows: ask Write" || f.sandbox.Changes("m1") != 1 {
+		t.Errorf("got %v", a.decision)
+	}
+	if a, err := f.call(in(edits, bashCall("m2", "make"))); err != nil || a.ask == nil {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	a = f.must(in(plan, ask("m3", "Write", `{"file_path":"b","content":"x"}`)), outcomeDenied)
+	if !strings.Contains(a.text(), "present the plan with ExitPlanMode") || a.result.GetInterrupt() {
+		t.Errorf("got %q", a.text())
+	}
+	f.must(in(plan, ask("m4", "Read", `{"file_path":"a"}`)), outcomeOK)
+	f.refused(in(bypass, bashCall("m5", "out x")), "BYPASS_NOT_ALLOWED")
+	f.config.AllowBypass = true
+	f.stop()
+	f.start()
+	f.must(in(bypass, bashCall("m5", "out x")), outcomeOK)
+	f.must(in(bypass, bashCall("m6", "out x"), &commonv1.PermissionRules{}, &commonv1.PermissionRules{Deny: []string{"Bash(out *)"}}), outcomeDenied)
+
+	_, err := f.call(in(0, bashCall("m7", "out x"), &commonv1.PermissionRules{}, &commonv1.PermissionRules{Deny: []string{"Read", "Bash("}}))
+	bad, _ := apierr.Detail[*errdetails.BadRequest](err)
+	if apierr.Reason(err) != "INVALID_RULE" || len(bad.GetFieldViolations()) != 1 || bad.GetFieldViolations()[0].GetField() != "filters[1].deny[1]" {
+		t.Errorf("got %v, %v", err, bad)
+	}
+	faults, err := f.calls.CheckAgents(t.Context(), &toolsv1.CheckAgentsRequest{Agents: []*toolsv1.AgentNeeds{
+		{Agent: "x", Profile: "work", Permissions: &commonv1.PermissionRules{Allow: []string{"Read"}, Interrupt: []string{"Read(../x)"}}},
+	}})
+	if err != nil || len(faults.GetFaults()) != 1 || faults.GetFaults()[0].GetField() != "permissions.interrupt[0]" {
+		t.Errorf("got %v, %v", faults, err)
+	}
+}
+
+func TestFiltersWithholdFromSearches(t *testing.T) {
+	f := newFixture(t, nil)
+	f.sandbox.Put(session, "secrets/key", "needle")
+	f.sandbox.Put(session, "open", "needle")
+	q := ask("w1", "Grep", `{"pattern":"needle"}`)
+	q.Filters = []*commonv1.PermissionRules{{Deny: []string{"Read(secrets/**)"}}}
+	if a := f.must(q, outcomeOK); strings.Contains(a.text(), "key") || !strings.Contains(a.text(), "open") {
+		t.Errorf("got %q", a.text())
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/server"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -104,9 +105,10 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	if err := profiles.CheckTools(all.Names()); err != nil {
 		return nil, err
 	}
+	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass})
 	known := server.Known{Tools: all.Names(), Profiles: profiles.Names()}
 	engine, err := call.New(call.Config{
-		Store: journal, Tools: all, Profiles: profiles, Log: d.Log, Now: time.Now,
+		Store: journal, Tools: all, Policies: policies, Log: d.Log, Now: time.Now,
 		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,
 		Limits: call.Limits{Session: c.MaxSessionCalls, Total: c.MaxCalls, Duration: c.MaxCallTime, OutputBytes: int(c.MaxCallOutput)},
 	})

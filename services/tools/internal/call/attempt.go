@@ -42,18 +42,18 @@ func (a *attempt) advance(ctx context.Context) error {
 	case store.Delegated:
 		return a.send(delegatedPiece(a.Tool, a.Arguments))
 	}
-	profile, ok := a.Profiles[a.Profile]
-	if !ok {
-		return fmt.Errorf("%w: %s", ErrProfileNotFound, a.Profile)
+	decider, err := a.Policies.Policy(ctx, a.Policy)
+	if err != nil {
+		return err
 	}
 	if placeLost(a.rec, a.Ref) {
 		return a.lost(ctx)
 	}
 	if a.rec.State == store.Started {
-		return a.resume(ctx, profile)
+		return a.resume(ctx, decider)
 	}
 	ctx, a.span = a.observe.start(ctx, a.Request, false)
-	err := a.begin(ctx, profile)
+	err = a.begin(ctx, decider)
 	if a.span != nil {
 		endSpan(a.span, err)
 	}
@@ -61,12 +61,12 @@ func (a *attempt) advance(ctx context.Context) error {
 }
 
 // begin makes a call that has not run.
-func (a *attempt) begin(ctx context.Context, profile *permission.Profile) error {
+func (a *attempt) begin(ctx context.Context, decider *permission.Policy) error {
 	t, args, fault := a.check()
 	if fault != nil {
 		return a.end(ctx, nil, fault)
 	}
-	d, err := a.decide(ctx, profile, t, args)
+	d, err := a.decide(ctx, decider, t, args)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *attempt) begin(ctx context.Context, profile *permission.Profile) error 
 	decided(a.span, d)
 	switch {
 	case d.Kind == permission.Deny:
-		return a.end(ctx, decisionPiece(d.Kind, d.Rule), denied(profile.Name(), a.Tool, d.Rule))
+		return a.end(ctx, decisionPiece(d.Kind, d.Rule), denied(decider.Profile.Name(), a.Tool, d))
 	case d.Kind == permission.Ask:
 		return a.ask(ctx, d)
 	case t.Delegated():
@@ -184,7 +184,7 @@ func (a *attempt) start(ctx context.Context, t *tool.Tool, args schema.Arguments
 
 // resume continues a call that was started before: by this replica, by another
 // live one, or by a dead one.
-func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error {
+func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error {
 	if r := a.find(a.Ref); r != nil {
 		return a.attach(ctx, r)
 	}
@@ -197,7 +197,7 @@ func (a *attempt) resume(ctx context.Context, profile *permission.Profile) error
 		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
 	}
-	refused, err := a.decideAgain(ctx, profile, t, args)
+	refused, err := a.decideAgain(ctx, decider, t, args)
 	if err != nil {
 		return err
 	}

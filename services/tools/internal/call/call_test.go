@@ -18,6 +18,7 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/store/sqlite"
@@ -89,7 +90,7 @@ func newWorld(t *testing.T, do func(ctx context.Context, c tool.Call, out tool.S
 		t.Fatal(err)
 	}
 	w.Engine, err = New(Config{
-		Store: w.store, Tools: tools, Profiles: permission.Set{"p": profile}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: time.Now,
+		Store: w.store, Tools: tools, Policies: policy.New(policy.Config{Profiles: permission.Set{"p": profile}}), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: time.Now,
 		Limits: Limits{Session: 4, Total: 4, Duration: time.Minute, OutputBytes: 1000},
 	})
 	if err != nil {
@@ -103,7 +104,7 @@ func newWorld(t *testing.T, do func(ctx context.Context, c tool.Call, out tool.S
 }
 
 func request1(epoch int64) Request {
-	return Request{Ref: store.Ref{Tenant: "t", Session: "sessions/s", Epoch: epoch, CallID: "c1"}, Tool: "Tool", Profile: "p", Allowed: []string{"Tool"}}
+	return Request{Ref: store.Ref{Tenant: "t", Session: "sessions/s", Epoch: epoch, CallID: "c1"}, Tool: "Tool", Policy: policy.Query{Profile: "p"}, Allowed: []string{"Tool"}}
 }
 
 func (w *world) result(t *testing.T, q Request) (*tool.Result, error) {

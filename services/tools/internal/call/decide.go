@@ -14,27 +14,27 @@ import (
 
 // decide decides on a call by its arguments and, if a rule of the profile covers
 // paths, by the target of its path. The tool then opens exactly that target.
-func (a *attempt) decide(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
-	q := permission.Request{Tool: a.Tool, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
+func (a *attempt) decide(ctx context.Context, decider *permission.Policy, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
+	q := permission.Request{Tool: a.Tool, ReadOnly: t.ReadOnly, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
 	refused := a.Approval != nil && !a.Approval.GetApproved()
-	if r, ok := t.Runner.(tool.Resolver); ok && !refused && profile.AsksWhereItLeads(a.Tool) {
+	if r, ok := t.Runner.(tool.Resolver); ok && !refused && decider.AsksWhereItLeads(a.Tool) {
 		var err error
 		if q.Leads, q.Doubt, err = r.Resolve(ctx, a.call(args), q.Path); err != nil {
 			return permission.Decision{}, err
 		}
-		a.leads, a.withheld = q.Leads, profile.Withheld(q)
+		a.leads, a.withheld = q.Leads, decider.Withheld(q)
 	}
-	return profile.Decide(q), nil
+	return decider.Decide(q), nil
 }
 
 // decideAgain decides again on a call that was started and has not ended, if a rule
 // covers paths: its path may lead elsewhere by now. It returns the result of a call that
 // may not go on.
-func (a *attempt) decideAgain(ctx context.Context, profile *permission.Profile, t *tool.Tool, args schema.Arguments) (*tool.Result, error) {
-	if !profile.AsksWhereItLeads(a.Tool) {
+func (a *attempt) decideAgain(ctx context.Context, decider *permission.Policy, t *tool.Tool, args schema.Arguments) (*tool.Result, error) {
+	if !decider.AsksWhereItLeads(a.Tool) {
 		return nil, nil //nolint:nilnil // the call goes on
 	}
-	d, err := a.decide(ctx, profile, t, args)
+	d, err := a.decide(ctx, decider, t, args)
 	if err != nil || d.Kind == permission.Allow || d.Kind == permission.Ask && a.Approval.GetApproved() {
 		return nil, err
 	}

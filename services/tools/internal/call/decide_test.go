@@ -39,7 +39,7 @@ func newPathWorld(t *testing.T) (*world, *pathRunner) {
 	for name, rules := range map[string]permission.Rules{
 		"plain": {Allow: []string{"Write"}}, "paths": {Allow: []string{"Write"}, Ask: []string{"Edit(./private/**)"}, Deny: []string{"Edit(./secret/**)"}},
 	} {
-		if w.Profiles[name], err = permission.Compile(name, rules); err != nil {
+		if w.Policies.Profiles[name], err = permission.Compile(name, rules); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func newPathWorld(t *testing.T) (*world, *pathRunner) {
 
 func writing(profile string) Request {
 	q := request1(1)
-	q.Tool, q.Allowed, q.Profile, q.Arguments = "Write", []string{"Write"}, profile, `{"file_path":"link"}`
+	q.Tool, q.Allowed, q.Policy.Profile, q.Arguments = "Write", []string{"Write"}, profile, `{"file_path":"link"}`
 	return q
 }
 

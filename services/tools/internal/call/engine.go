@@ -34,7 +34,7 @@ import (
 	"time"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
-	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -42,8 +42,6 @@ import (
 
 // Errors of a call. They mean that the request had no effect.
 var (
-	// ErrProfileNotFound says that there is no such permission profile.
-	ErrProfileNotFound = errors.New("there is no such permission profile")
 	// ErrIDReused says that the call's id was used for another call.
 	ErrIDReused = errors.New("the call id was used for another call")
 	// ErrCallCancelled says that the call was cancelled.
@@ -83,7 +81,7 @@ type Limits struct {
 type Config struct {
 	Store    store.Store
 	Tools    *registry.Registry
-	Profiles permission.Set
+	Policies *policy.Source
 	Limits   Limits
 	Log      *slog.Logger
 	// Now is the clock.
@@ -154,9 +152,10 @@ type Request struct {
 	Ref       store.Ref
 	Tool      string
 	Arguments string
-	Profile   string
-	Allowed   []string
-	Approval  *toolsv1.Approval
+	// Policy says what decides on the call.
+	Policy   policy.Query
+	Allowed  []string
+	Approval *toolsv1.Approval
 	// Forwarded says that the request comes from another replica, which takes
 	// this one for the call's owner. It is not forwarded again.
 	Forwarded bool

@@ -43,10 +43,19 @@ func progressPiece(message string) *toolsv1.CallToolResponse {
 	}}
 }
 
-func denied(profile, name, rule string) *tool.Result {
-	return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_DENIED, fmt.Sprintf(
+func denied(profile, name string, d permission.Decision) *tool.Result {
+	text := fmt.Sprintf(
 		"The permission profile %s does not allow this call of %s (%s). It was not made. Do not try to reach the same by other means; do without it, or say what you would need.",
-		profile, name, rule))
+		profile, name, d.Rule)
+	switch {
+	case d.Interrupt:
+		text = fmt.Sprintf("The permission profile %s does not allow this call of %s (%s). It was not made, and the turn ends here.", profile, name, d.Rule)
+	case d.Planning:
+		text = fmt.Sprintf("This call of %s was not made: %s. Nothing may be changed before a person approves the plan. Read what you need, then present the plan with ExitPlanMode.", name, d.Rule)
+	}
+	result := tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_DENIED, text)
+	result.Interrupt = d.Interrupt
+	return result
 }
 
 func refused(a *toolsv1.Approval) *tool.Result {

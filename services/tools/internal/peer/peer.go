@@ -44,8 +44,8 @@ func New(dial func(address string) (*grpc.ClientConn, error)) *Peers { return &P
 func (p *Peers) Call(ctx context.Context, address string, q call.Request, send call.Send) error {
 	return p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
 		stream, err := calls.CallTool(ctx, &toolsv1.CallToolRequest{
-			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Profile, AllowedTools: q.Allowed,
-			Approval: q.Approval,
+			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Policy.Profile, AllowedTools: q.Allowed,
+			Approval: q.Approval, Mode: q.Policy.Mode, Filters: q.Policy.Filters,
 		})
 		if err != nil {
 			return err

@@ -1,7 +1,14 @@
 // Package permission decides whether a call may run.
 //
-// A profile is a set of rules that allow, ask or deny, in the syntax of Claude Code; their order means
-// nothing. Deny beats ask, ask beats allow, and a call that no rule allows is denied.
+// A profile is a set of rules that allow, ask, deny or interrupt, in the syntax of Claude Code; their order
+// means nothing. Interrupt beats deny, deny beats ask, ask beats allow, and a call that no rule allows is
+// denied. Interrupt denies a call and ends its turn.
+//
+// Filters are further sets of rules, which only narrow: the strictest decision of the profile and the filters
+// holds. A filter without rules that allow says nothing about a call that it does not restrict.
+//
+// The mode changes the decision: it answers some questions with yes, or denies all changes. A grant, which a
+// person gave with an earlier approval, answers a question with yes. Neither makes a denied call run.
 //
 // The package decides by the text of a call, not by its effects. A rule on a command looks at the command's
 // words. A rule on a path looks at the path as written and at its target without symbolic links: one of the
@@ -16,18 +23,11 @@
 // a repository. The sandbox, not this package, bounds what a permitted call can reach.
 //
 // A deny or ask rule that cannot be checked, because a command cannot be parsed or computes the name of the
-// program it runs, counts as a match; an allow rule that cannot be checked does not.
+// program it runs, counts as a match; an allow rule that cannot be checked does not. An interrupt rule that
+// cannot be checked denies the call, and the turn goes on.
 package permission
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-	"sort"
-	"strings"
-
-	"github.com/fairlead/fairlead/services/internal/kit/config"
-)
+import "fmt"
 
 // Kind is the kind of a decision.
 type Kind int
@@ -57,12 +57,28 @@ type Decision struct {
 	Kind Kind
 	// Rule is the rule that decided, or why none did.
 	Rule string
+	// Interrupt says that the denial ends the turn.
+	Interrupt bool
+	// Planning says that the mode plan denies the call.
+	Planning bool
+
+	reading bool // a rule on reading asks about a tool that also writes
+}
+
+// strictness orders decisions, the strictest first.
+func (d Decision) strictness() int {
+	if d.Interrupt {
+		return -1
+	}
+	return int(d.Kind)
 }
 
 // Request is the call to decide on.
 type Request struct {
 	// Tool is the tool's name.
 	Tool string
+	// ReadOnly says that the tool changes nothing.
+	ReadOnly bool
 	// Command is the command of Bash.
 	Command string
 	// Path is the file or directory of a tool that has one, as the model wrote
@@ -75,187 +91,154 @@ type Request struct {
 	Doubt string
 }
 
-// Rules has a profile's rules, as written in the configuration.
-type Rules struct {
-	//
-	// A rule on paths, such as Read(./secret/**), holds for a path as it is written
-	// and where its symbolic links lead. It does not hold for hard links, which are
-	// other names of the same file, nor for what a command of Bash opens.
-	Allow []string `key:"allow" json:"allow" help:"rules that let a call run, such as Read or Bash(git *)"`
-	Ask   []string `key:"ask" json:"ask" help:"rules that make a person decide"`
-	Deny  []string `key:"deny" json:"deny" help:"rules that refuse a call; they beat all others"`
+// Policy is all that decides on the calls of one session: a profile, the filters of its
+// agent and of itself, the mode, and the grants. It is safe for concurrent use.
+type Policy struct {
+	Profile *Profile
+	Filters []*Profile
+	Mode    Mode
 }
 
-// Profile is a compiled set of rules. It is safe for concurrent use.
-type Profile struct {
-	name             string
-	allow, ask, deny []rule
-}
-
-// Compile checks rules and returns their profile. The error names every fault.
-func Compile(name string, r Rules) (*Profile, error) {
-	p := &Profile{name: name}
-	var faults []error
-	for _, list := range []struct {
-		word  string
-		texts []string
-		into  *[]rule
-	}{{"allow", r.Allow, &p.allow}, {"ask", r.Ask, &p.ask}, {"deny", r.Deny, &p.deny}} {
-		for _, text := range list.texts {
-			compiled, err := parseRule(text)
-			if err != nil {
-				faults = append(faults, fmt.Errorf("profile %s: %s rule %.100q: %w", name, list.word, text, err))
-				continue
-			}
-			*list.into = append(*list.into, compiled)
+// layers returns the profile and the filters.
+func (p *Policy) layers(yield func(*Profile) bool) {
+	if !yield(p.Profile) {
+		return
+	}
+	for _, f := range p.Filters {
+		if !yield(f) {
+			return
 		}
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	return p, nil
-}
-
-// Name returns the profile's name.
-func (p *Profile) Name() string { return p.name }
-
-func (p *Profile) looksIntoCommands() bool {
-	for _, rules := range [][]rule{p.allow, p.ask, p.deny} {
-		for _, r := range rules {
-			if r.command != nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Decide decides whether a call may run.
-func (p *Profile) Decide(q Request) Decision {
-	s := newSubject(q, p)
-	for _, r := range p.deny {
-		if s.restricts(r) {
-			return Decision{Deny, "deny " + r.text + s.reason(r)}
+func (p *Policy) Decide(q Request) Decision {
+	s := p.subject(q)
+	d := p.Profile.judge(s)
+	for _, f := range p.Filters {
+		if other := f.judge(s); other.strictness() < d.strictness() {
+			d = other
 		}
 	}
-	for _, r := range p.ask {
-		if s.restricts(r) {
-			return Decision{Ask, "ask " + r.text + s.reason(r)}
-		}
-	}
-	if rules, ok := s.allowed(p.allow); ok {
-		return Decision{Allow, "allow " + rules}
-	}
-	return Decision{Deny, fmt.Sprintf("no rule of the profile %s allows %s", p.name, s.missing(p.allow))}
+	return p.Mode.change(d, s)
 }
 
-// AsksWhereItLeads reports whether a rule on paths covers a tool, so that a decision
-// needs Request.Leads.
-func (p *Profile) AsksWhereItLeads(tool string) bool {
-	for _, rules := range [][]rule{p.allow, p.ask, p.deny} {
-		for _, r := range rules {
-			if r.paths != nil && r.limits(tool) {
-				return true
-			}
+// AsksWhereItLeads reports whether a decision on a tool needs Request.Leads.
+func (p *Policy) AsksWhereItLeads(tool string) bool {
+	if pathTools[tool] == nil {
+		return false
+	}
+	for l := range p.layers {
+		if l.asksWhereItLeads(tool) {
+			return true
 		}
 	}
-	return false
+	return p.Mode == AcceptEdits && edits(tool)
 }
 
 // Withheld returns globs of the paths that a searching tool must leave out of its
 // result: those that a rule denies, and those that need an approval that the request
 // itself does not need.
-func (p *Profile) Withheld(q Request) []string {
-	s := newSubject(q, p)
+func (p *Policy) Withheld(q Request) []string {
+	s := p.subject(q)
 	var globs []string
-	for _, r := range p.deny {
-		if r.paths != nil && r.covers(q.Tool) {
-			globs = append(globs, r.paths.globs...)
+	for l := range p.layers {
+		for _, rules := range [][]rule{l.interrupt, l.deny} {
+			for _, r := range rules {
+				if r.paths != nil && r.covers(q.Tool) {
+					globs = append(globs, r.paths.globs...)
+				}
+			}
 		}
-	}
-	for _, r := range p.ask {
-		if r.paths != nil && r.covers(q.Tool) && !s.restricts(r) {
-			globs = append(globs, r.paths.globs...)
+		for _, r := range l.ask {
+			if r.paths != nil && r.covers(q.Tool) && !s.restricts(r) && p.Mode != Bypass {
+				globs = append(globs, r.paths.globs...)
+			}
 		}
 	}
 	return globs
 }
 
-// Set has all profiles, by name.
-type Set map[string]*Profile
-
-// builtin are the profiles that need no configuration.
-var builtin = map[string]Rules{
-	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"}},
-	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "check_operation"}},
-	"ask-writes": {
-		Allow: []string{"Read", "Glob", "Grep", "LS", "TodoWrite", "check_operation", "cancel_operation"},
-		Ask:   []string{"Bash", "Write", "Edit", "MultiEdit"},
-	},
+// subject prepares a request for the rules of all layers.
+func (p *Policy) subject(q Request) *subject {
+	looks := q.Tool == bash && p.Mode == Plan
+	for l := range p.layers {
+		looks = looks || l.commands
+	}
+	return newSubject(q, looks, p.Mode)
 }
 
-// NewSet compiles the built-in profiles and those of the configuration, which
-// may not take a built-in one's name. The error names every fault.
-func NewSet(configured map[string]Rules) (Set, error) {
-	set := Set{}
-	var faults []error
-	add := func(name string, r Rules) {
-		p, err := Compile(name, r)
-		if err != nil {
-			faults = append(faults, err)
-			return
-		}
-		set[name] = p
+// Of returns a policy of one profile.
+func Of(p *Profile) *Policy { return &Policy{Profile: p} }
+
+// said names the place of a rule that is not one of the profile.
+func (p *Profile) said() string {
+	if p.filter {
+		return ", a rule of the agent or the session"
 	}
-	for name, r := range builtin {
-		add(name, r)
-	}
-	for name, r := range configured {
-		switch _, taken := builtin[name]; {
-		case taken:
-			faults = append(faults, fmt.Errorf("profile %s: the name belongs to a built-in profile; choose another", name))
-		case !validName(name):
-			faults = append(faults, fmt.Errorf("profile %q: a name is a lower-case letter, then lower-case letters, digits or -, at most 63 in all", name))
-		default:
-			add(name, r)
-		}
-	}
-	if len(faults) > 0 {
-		sort.Slice(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
-		return nil, errors.Join(faults...)
-	}
-	return set, nil
+	return ""
 }
 
-// CheckTools refuses rules about tools that do not exist: a rule with a typing error
-// would deny nothing. Tools of MCP servers may be added later. The error names every
-// fault.
-func (s Set) CheckTools(tools []string) error {
-	var faults []error
-	for _, name := range s.Names() {
-		p := s[name]
-		for _, r := range slices.Concat(p.allow, p.ask, p.deny) {
-			if !strings.HasPrefix(r.tool, "mcp__") && !slices.ContainsFunc(tools, r.about) {
-				faults = append(faults, fmt.Errorf("profile %s: rule %.100q: there is no such tool%s", name, r.text, config.Nearest(r.tool, tools)))
-			}
+// judge decides by the rules of one profile or filter.
+func (p *Profile) judge(s *subject) Decision {
+	doubted := ""
+	for _, r := range p.interrupt {
+		if !s.restricts(r) {
+			continue
+		}
+		if s.sure(r) {
+			return Decision{Kind: Deny, Rule: "interrupt " + r.text + s.reason(r) + p.said(), Interrupt: true}
+		}
+		doubted = "interrupt " + r.text + s.reason(r) + p.said()
+	}
+	if doubted != "" {
+		return Decision{Kind: Deny, Rule: doubted}
+	}
+	if why := p.unusable(s); why != "" {
+		return Decision{Kind: Deny, Rule: why}
+	}
+	for _, r := range p.deny {
+		if s.restricts(r) {
+			return Decision{Kind: Deny, Rule: "deny " + r.text + s.reason(r) + p.said()}
 		}
 	}
-	return errors.Join(faults...)
+	for _, r := range p.ask {
+		if s.restricts(r) {
+			return Decision{Kind: Ask, Rule: "ask " + r.text + s.reason(r) + p.said(), reading: !r.covers(s.Tool)}
+		}
+	}
+	if rules, ok := s.allowed(p.allow); ok {
+		return Decision{Kind: Allow, Rule: "allow " + rules}
+	}
+	switch {
+	case p.filter && !p.allows:
+		return Decision{Kind: Allow, Rule: "no rule of the agent or the session restricts it"}
+	case s.plans():
+		return Decision{Kind: Allow, Rule: "the mode plan"}
+	}
+	return Decision{Kind: Deny, Rule: fmt.Sprintf("no rule of %s allows %s", p.title(), s.missing(p.allow))}
 }
 
-// Names lists the profiles, sorted.
-func (s Set) Names() []string {
-	names := make([]string, 0, len(s))
-	for name := range s {
-		names = append(names, name)
+// unusable says why a profile does not have the tool of a call, or its file.
+func (p *Profile) unusable(s *subject) string {
+	for _, r := range p.disabled {
+		if r.covers(s.Tool) {
+			return "disabled tool " + r.text + p.said()
+		}
 	}
-	sort.Strings(names)
-	return names
-}
-
-func validName(name string) bool {
-	if name == "" || len(name) > 63 || name[0] < 'a' || name[0] > 'z' {
-		return false
+	if len(p.enabled) > 0 && !named(p.enabled, s.Tool) {
+		return fmt.Sprintf("%s is not among the enabled tools of %s", s.Tool, p.title())
 	}
-	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	if len(p.directories) == 0 || pathTools[s.Tool] == nil {
+		return ""
+	}
+	if !s.inside {
+		return s.doubt
+	}
+	for _, rel := range []string{s.path, s.leads} {
+		if !below(p.directories, rel) {
+			return fmt.Sprintf("%s on %q: it is not below a directory of %s; these are %s", s.Tool, clip(rel), p.title(), listed(p.directories))
+		}
+	}
+	return ""
 }

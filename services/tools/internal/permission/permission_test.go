@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-func profile(t testing.TB, r Rules) *Profile {
+func profile(t testing.TB, r Rules) *Policy {
 	t.Helper()
 	p, err := Compile("test", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return Of(p)
 }
 
 func TestDecideOnCommands(t *testing.T) {
@@ -176,7 +176,7 @@ func TestBuiltinProfiles(t *testing.T) {
 	}
 	for name, tools := range want {
 		for tool, kind := range tools {
-			if got := set[name].Decide(Request{Tool: tool, Command: "x", Path: "x"}); got.Kind != kind {
+			if got := Of(set[name]).Decide(Request{Tool: tool, Command: "x", Path: "x"}); got.Kind != kind {
 				t.Errorf("%s, %s: got %v, want %v", name, tool, got.Kind, kind)
 			}
 		}
@@ -323,9 +323,10 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p.Decide(Request{Tool: "Bash", Command: command})
-		p.Decide(Request{Tool: "Grep", Path: path, Leads: path})
-		p.Withheld(Request{Tool: "Grep", Path: path})
+		of := Of(p)
+		of.Decide(Request{Tool: "Bash", Command: command})
+		of.Decide(Request{Tool: "Grep", Path: path, Leads: path})
+		of.Withheld(Request{Tool: "Grep", Path: path})
 	})
 }
 

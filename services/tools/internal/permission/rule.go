@@ -17,8 +17,8 @@ const maxRuleBytes = 4096
 type rule struct {
 	text    string
 	tool    string
-	glob    *regexp.Regexp // for a tool name with wildcards
-	command *regexp.Regexp
+	glob    *pattern // for a tool name with wildcards
+	command *pattern
 	paths   *pathPattern
 }
 
@@ -42,7 +42,8 @@ func parseRule(text string) (rule, error) {
 		if specified {
 			return r, errors.New("a tool name with * takes no (…)")
 		}
-		r.glob = wildcard(name)
+		glob := newPattern(name)
+		r.glob = &glob
 		return r, nil
 	}
 	switch {
@@ -80,30 +81,21 @@ func splitRule(text string) (name, spec string, specified bool, err error) {
 
 // commandPattern compiles the pattern in Bash(…). `*` matches anything; after a
 // space at the end, or as `:*`, it also matches nothing, and the word before it
-// ends there.
-func commandPattern(spec string) (*regexp.Regexp, error) {
+// ends there. `\*` is an asterisk.
+func commandPattern(spec string) (*pattern, error) {
 	if head, ok := strings.CutSuffix(spec, ":*"); ok {
 		spec = head + " *"
 	}
-	if head, ok := strings.CutSuffix(spec, " *"); ok {
-		if strings.TrimSpace(head) == "" {
-			return nil, errors.New("there is no command before the *")
-		}
-		return regexp.Compile(`(?s)\A` + wildcardText(strings.TrimRight(head, " ")) + `(?: .*)?\z`)
+	head, open := strings.CutSuffix(spec, " *")
+	if open && strings.TrimSpace(head) == "" {
+		return nil, errors.New("there is no command before the *")
 	}
-	return wildcard(spec), nil
-}
-
-func wildcard(pattern string) *regexp.Regexp {
-	return regexp.MustCompile(`(?s)\A` + wildcardText(pattern) + `\z`)
-}
-
-func wildcardText(pattern string) string {
-	parts := strings.Split(pattern, "*")
-	for i := range parts {
-		parts[i] = regexp.QuoteMeta(parts[i])
+	if open {
+		spec = strings.TrimRight(head, " ")
 	}
-	return strings.Join(parts, ".*")
+	p := newPattern(spec)
+	p.open = open
+	return &p, nil
 }
 
 // pathTools lists, for each tool that takes a path, the tools whose rules with a
@@ -125,7 +117,7 @@ var showTools = []string{"Edit", "MultiEdit"}
 
 // about reports whether the rule names a tool, with or without a specifier.
 func (r rule) about(tool string) bool {
-	return r.tool == tool || r.glob != nil && r.glob.MatchString(tool)
+	return r.tool == tool || r.glob != nil && r.glob.match(tool)
 }
 
 // limits reports whether the rule, as one that denies or asks, is about a tool.
@@ -143,7 +135,7 @@ func (r rule) showsTo(tool string) bool {
 func (r rule) covers(tool string) bool {
 	switch {
 	case r.glob != nil:
-		return r.glob.MatchString(tool)
+		return r.glob.match(tool)
 	case r.paths != nil:
 		for _, name := range pathTools[tool] {
 			if name == r.tool {

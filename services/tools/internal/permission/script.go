@@ -229,7 +229,7 @@ func (c command) allowedBy(rules []rule) (string, bool) {
 		return "", false
 	}
 	for _, r := range rules {
-		if r.command != nil && (r.command.MatchString(c.words) || r.command.MatchString(c.raw)) {
+		if r.command != nil && (r.command.match(c.words) || r.command.match(c.raw)) {
 			return r.text, true
 		}
 	}
@@ -239,11 +239,11 @@ func (c command) allowedBy(rules []rule) (string, bool) {
 // anyMatches reports whether a restricting rule matches any command.
 func (s *script) anyMatches(r rule) bool {
 	for _, c := range s.commands {
-		if r.command.MatchString(c.raw) || r.command.MatchString(c.words) {
+		if r.command.match(c.raw) || r.command.match(c.words) {
 			return true
 		}
 		for _, v := range c.variants {
-			if r.command.MatchString(v) {
+			if r.command.match(v) {
 				return true
 			}
 		}

@@ -8,6 +8,7 @@ import (
 // subject is a request, prepared for the rules.
 type subject struct {
 	Request
+	mode   Mode
 	path   string // relative to the workspace
 	leads  string // its target; the path if that was not requested
 	inside bool   // whether both are inside, as far as is known
@@ -15,12 +16,11 @@ type subject struct {
 	parsed *script
 }
 
-// newSubject prepares a request. It parses the command only if a rule needs
-// that.
-func newSubject(q Request, p *Profile) subject {
-	s := subject{Request: q}
+// newSubject prepares a request. It parses the command only if a rule needs that.
+func newSubject(q Request, looks bool, m Mode) *subject {
+	s := &subject{Request: q, mode: m}
 	switch {
-	case q.Tool == "Bash" && p.looksIntoCommands():
+	case q.Tool == bash && looks:
 		s.parsed = parseScript(q.Command)
 	case pathTools[q.Tool] != nil:
 		s.place()
@@ -44,12 +44,12 @@ func (s *subject) place() {
 }
 
 // covers reports whether a rule on paths matches the path or its target.
-func (s subject) covers(r rule) bool {
+func (s *subject) covers(r rule) bool {
 	return r.paths.match(s.path) || r.paths.match(s.leads)
 }
 
 // restricts reports whether a deny or ask rule matches; in doubt it does.
-func (s subject) restricts(r rule) bool {
+func (s *subject) restricts(r rule) bool {
 	switch {
 	case !r.limits(s.Tool):
 		return false
@@ -62,8 +62,20 @@ func (s subject) restricts(r rule) bool {
 	}
 }
 
+// sure reports whether a rule that restricts does so for what is known of the request.
+func (s *subject) sure(r rule) bool {
+	switch {
+	case r.command != nil:
+		return s.parsed.anyMatches(r)
+	case r.paths != nil:
+		return s.inside
+	default:
+		return true
+	}
+}
+
 // reason explains why a rule matches although the text as written does not.
-func (s subject) reason(r rule) string {
+func (s *subject) reason(r rule) string {
 	switch {
 	case r.command != nil && s.parsed.opaque != "" && !s.parsed.anyMatches(r):
 		return " (cannot be ruled out: " + s.parsed.opaque + ")"
@@ -80,7 +92,7 @@ func (s subject) reason(r rule) string {
 
 // allowed reports whether the rules together allow the request, and names the
 // rule.
-func (s subject) allowed(rules []rule) (string, bool) {
+func (s *subject) allowed(rules []rule) (string, bool) {
 	if text, ok := s.allowedPath(rules); ok {
 		return text, true
 	}
@@ -102,7 +114,7 @@ func (s subject) allowed(rules []rule) (string, bool) {
 
 // allowedPath reports whether a rule allows every call of the tool, or rules allow
 // both the path and its target.
-func (s subject) allowedPath(rules []rule) (string, bool) {
+func (s *subject) allowedPath(rules []rule) (string, bool) {
 	written, leads := "", ""
 	for _, r := range rules {
 		switch {
@@ -125,7 +137,7 @@ func (s subject) allowedPath(rules []rule) (string, bool) {
 }
 
 // missing says what no rule allows.
-func (s subject) missing(rules []rule) string {
+func (s *subject) missing(rules []rule) string {
 	byCommand, byPath := false, false
 	for _, r := range rules {
 		byCommand = byCommand || r.command != nil && s.parsed != nil

@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 )
 
 // Known has the names that agents may use.
@@ -26,6 +28,15 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 		check("profile", "permission profile", a.GetProfile(), s.known.Profiles)
 		for _, name := range a.GetTools() {
 			check("tools", "tool", name, s.known.Tools)
+		}
+		faults, ok := errors.AsType[*policy.RuleError](policy.Check("permissions", a.GetPermissions()))
+		if !ok {
+			continue
+		}
+		for field, fault := range faults.Fields {
+			resp.Faults = append(resp.Faults, &toolsv1.AgentFault{
+				Agent: a.GetAgent(), Field: field, Message: fmt.Sprintf("agent %q: %s: %s", a.GetAgent(), field, fault),
+			})
 		}
 	}
 	return resp, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
@@ -42,7 +43,8 @@ func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		return err
 	}
 	err = s.engine.Call(ctx, call.Request{
-		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Profile: q.GetProfile(), Allowed: q.GetAllowedTools(),
+		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Allowed: q.GetAllowedTools(),
+		Policy:   policy.Query{Profile: q.GetProfile(), Mode: q.GetMode(), Filters: q.GetFilters()},
 		Approval: q.GetApproval(), Forwarded: peer.Forwarded(ctx),
 	}, stream.Send)
 	return outward(err, ref.CallID)

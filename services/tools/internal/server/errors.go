@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -40,7 +41,9 @@ type failure struct {
 // failures is the only table of this service's errors.
 var failures = []failure{
 	{errToolNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, "there is no such tool; ListTools lists the tools", resource("fairlead.dev/Tool")},
-	{call.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{policy.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{policy.ErrBypass, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED, "the mode bypass is not allowed; use another mode, or set allow-bypass in the configuration of tools", precondition("MODE")},
+	{policy.ErrRules, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, "a permission rule is not valid; docs/permissions.md has their syntax", field("filters", "is not a valid rule")},
 	{call.ErrIDReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
 	{call.ErrCallCancelled, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled and cannot go on", precondition("CALL")},
 	{call.ErrNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, "there is no such call", resource("fairlead.dev/Call")},
@@ -51,7 +54,7 @@ var failures = []failure{
 	{store.ErrNoOperation, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},
 	{store.ErrRequestReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, "the request id was used for another request; use a new one for a new request, and the old one only to repeat the same", resource("fairlead.dev/Request")},
 	{call.ErrReplicaUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE, "another replica makes the call and cannot be reached now; repeat the same call to continue it", retry},
-	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token does not belong to this list; start again without a token", field("page_token")},
+	{page.ErrBadToken, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_BAD_PAGE_TOKEN, "the page token does not belong to this list; start again without a token", field("page_token", "is not a token of this list")},
 	{store.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, "the tools service cannot reach its database; try again", retry},
 	{tool.ErrUnavailable, codes.Unavailable, toolsv1.ErrorReason_ERROR_REASON_SANDBOX_UNAVAILABLE, "the sandbox service cannot be reached or is busy; repeat the same call to continue it", retry},
 }
@@ -64,8 +67,8 @@ func precondition(kind string) func(string) apierr.Option {
 	return func(subject string) apierr.Option { return apierr.Precondition(kind, subject, "") }
 }
 
-func field(path string) func(string) apierr.Option {
-	return func(string) apierr.Option { return apierr.Field(path, "is not a token of this list") }
+func field(path, fault string) func(string) apierr.Option {
+	return func(string) apierr.Option { return apierr.Field(path, fault) }
 }
 
 func retry(string) apierr.Option { return apierr.RetryAfter(retryAfter) }
@@ -85,10 +88,23 @@ func outward(err error, subject string) error {
 	if errors.Is(err, tool.ErrClosing) {
 		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; repeat the call", apierr.RetryAfter(retryAfter))
 	}
+	if rules, ok := errors.AsType[*policy.RuleError](err); ok {
+		return ruleError(rules)
+	}
 	for _, f := range failures {
 		if errors.Is(err, f.is) {
 			return apierr.Of(f.code, f.reason, f.message, f.detail(subject))
 		}
 	}
 	return err
+}
+
+// ruleError names each faulty rule by its field.
+func ruleError(e *policy.RuleError) error {
+	var fields []apierr.Option
+	e.Fields(func(path, fault string) bool {
+		fields = append(fields, apierr.Field(path, fault))
+		return true
+	})
+	return apierr.Of(codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, e.Error(), fields...)
 }

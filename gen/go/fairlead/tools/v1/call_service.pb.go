@@ -1329,7 +1329,9 @@ type AgentNeeds struct {
 	// The permission profile that decides on its calls.
 	Profile string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	// The names of its tools, without `tools/`.
-	Tools         []string `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []string `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Its rules, which are checked like those of `CallToolRequest.filters`.
+	Permissions   *v1.PermissionRules `protobuf:"bytes,4,opt,name=permissions,proto3" json:"permissions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1381,6 +1383,13 @@ func (x *AgentNeeds) GetProfile() string {
 func (x *AgentNeeds) GetTools() []string {
 	if x != nil {
 		return x.Tools
+	}
+	return nil
+}
+
+func (x *AgentNeeds) GetPermissions() *v1.PermissionRules {
+	if x != nil {
+		return x.Permissions
 	}
 	return nil
 }
@@ -1438,7 +1447,7 @@ type AgentFault struct {
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	// A sentence that names the agent, the field, the value and a name near it.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The field of the agent: `tools` or `profile`.
+	// The field of the agent: `tools`, `profile` or, for a rule, as `permissions.deny[2]`.
 	Field         string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1669,12 +1678,13 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
 	"\x14FenceSessionResponse\"K\n" +
 	"\x12CheckAgentsRequest\x125\n" +
-	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"R\n" +
+	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"\x99\x01\n" +
 	"\n" +
 	"AgentNeeds\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x14\n" +
-	"\x05tools\x18\x03 \x03(\tR\x05tools\"L\n" +
+	"\x05tools\x18\x03 \x03(\tR\x05tools\x12E\n" +
+	"\vpermissions\x18\x04 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\"L\n" +
 	"\x13CheckAgentsResponse\x125\n" +
 	"\x06faults\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentFaultR\x06faults\"R\n" +
 	"\n" +
@@ -1792,24 +1802,25 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	8,  // 23: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
 	24, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
 	19, // 25: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	21, // 26: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 27: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 28: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 29: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 30: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 31: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	22, // 32: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 33: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 34: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 35: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 36: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	20, // 37: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	23, // 38: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	33, // [33:39] is the sub-list for method output_type
-	27, // [27:33] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	28, // 26: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	21, // 27: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 28: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 29: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 30: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 31: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 32: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	22, // 33: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 34: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 35: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 36: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 37: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	20, // 38: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	23, // 39: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }

@@ -215,14 +215,16 @@ class CheckAgentsRequest(_message.Message):
     def __init__(self, agents: _Optional[_Iterable[_Union[AgentNeeds, _Mapping]]] = ...) -> None: ...
 
 class AgentNeeds(_message.Message):
-    __slots__ = ("agent", "profile", "tools")
+    __slots__ = ("agent", "profile", "tools", "permissions")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
+    PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
     agent: str
     profile: str
     tools: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent: _Optional[str] = ..., profile: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ...) -> None: ...
+    permissions: _permission_pb2.PermissionRules
+    def __init__(self, agent: _Optional[str] = ..., profile: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ...) -> None: ...
 
 class CheckAgentsResponse(_message.Message):
     __slots__ = ("faults",)
