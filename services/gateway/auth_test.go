@@ -55,6 +55,11 @@ func (k *oneKey) ResolveKey(_ context.Context, hash []byte) (auth.Resolved, erro
 	return auth.Resolved{Principal: principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleOperator, Credential: "keys/k"}}, nil
 }
 
+// MostRole implements auth.Keys.
+func (*oneKey) MostRole(context.Context, string, string) (principal.Role, error) {
+	return principal.RoleAdmin, nil
+}
+
 func TestEachPathNeedsACredential(t *testing.T) {
 	f, keys := &fake{}, &oneKey{}
 	srv := serveAs(t, f, gateway.DefaultConfig(), knowing(t, auth.Config{Mode: auth.Required}, keys))

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // Keys returns what knows the API keys, for the listeners of this program.
@@ -30,8 +31,14 @@ func (l localKeys) ResolveKey(ctx context.Context, sha256 []byte) (r auth.Resolv
 	return r, nil
 }
 
+// MostRole implements auth.Keys.
+func (l localKeys) MostRole(ctx context.Context, tenant, user string) (principal.Role, error) {
+	role, err := l.keys.MostOf(ctx, store.Owner{Tenant: tenant, User: user})
+	return principal.Role(role), refused(err)
+}
+
 func refused(err error) error {
-	if errors.Is(err, apikey.ErrRefused) || errors.Is(err, apikey.ErrMissing) {
+	if errors.Is(err, apikey.ErrRefused) || errors.Is(err, apikey.ErrDeleted) || errors.Is(err, apikey.ErrMissing) {
 		return fmt.Errorf("%w: %w", auth.ErrRefused, err)
 	}
 	return err

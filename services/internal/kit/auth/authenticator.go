@@ -30,12 +30,16 @@ type Keys interface {
 	// ResolveKey returns what the holder of the key with a SHA-256 may do. An empty hash stands for a call without a
 	// credential. ErrRefused means that the key is not valid, or that a credential is needed.
 	ResolveKey(ctx context.Context, sha256 []byte) (Resolved, error)
+	// MostRole returns the highest role that a user may have, whatever the claims of a token say. ErrRefused means
+	// that the user was deleted.
+	MostRole(ctx context.Context, tenant, user string) (principal.Role, error)
 }
 
 // ErrRefused is the error of Keys for a credential that is not valid.
 var ErrRefused = errors.New("the credential is not valid")
 
-// How long answers are remembered. A revoked key must stop working everywhere within five seconds.
+// How long answers are remembered. A revoked key, and the tokens of a deleted user, must stop working everywhere within
+// five seconds.
 const (
 	keyTime     = 4 * time.Second
 	tokenTime   = time.Minute
@@ -54,6 +58,8 @@ type Authenticator struct {
 	log     *slog.Logger
 
 	known   *cache.Cache[[sha256.Size]byte, principal.Principal]
+	tokens  *cache.Cache[[sha256.Size]byte, Resolved] // verified, with what the claims say
+	users   *cache.Cache[user, most]
 	refused *cache.Cache[[sha256.Size]byte, struct{}]
 }
 
@@ -66,6 +72,8 @@ func New(c Config, keys Keys, reachable bool, log *slog.Logger) (*Authenticator,
 	a := &Authenticator{
 		mode: mode, keys: keys, log: log, issuers: map[string]*issuer{},
 		known:   cache.New[[sha256.Size]byte, principal.Principal](maxKnown),
+		tokens:  cache.New[[sha256.Size]byte, Resolved](maxKnown),
+		users:   cache.New[user, most](maxKnown),
 		refused: cache.New[[sha256.Size]byte, struct{}](maxRefused),
 	}
 	for _, i := range c.Issuers {
@@ -119,6 +127,9 @@ func (a *Authenticator) Authenticate(ctx context.Context, credential string) (pr
 		}
 		return principal.Principal{}, err
 	}
+	if keep == 0 {
+		return r.Principal, nil
+	}
 	until := time.Now().Add(keep)
 	if !r.Expire.IsZero() && r.Expire.Before(until) {
 		until = r.Expire
@@ -142,7 +153,7 @@ func (a *Authenticator) resolve(ctx context.Context, credential string, id [sha2
 		return r, keyTime, err
 	case strings.Count(credential, ".") == 2:
 		r, err = a.resolveToken(ctx, credential, id)
-		return r, tokenTime, err
+		return r, 0, err // what it needs is remembered apart
 	}
 	return r, 0, errMalformed
 }
@@ -165,25 +176,4 @@ func (a *Authenticator) resolveKey(ctx context.Context, hash []byte, refused err
 		return r, unavailable()
 	}
 	return r, err
-}
-
-// resolveToken verifies a token of one of the issuers.
-func (a *Authenticator) resolveToken(ctx context.Context, token string, id [sha256.Size]byte) (Resolved, error) {
-	i, err := a.issuerOf(token)
-	var r Resolved
-	if err == nil {
-		r, err = i.verify(ctx, token)
-		r.Credential = "tokens/" + hex.EncodeToString(id[:8])
-	}
-	switch {
-	case err == nil:
-		return r, nil
-	case ctx.Err() != nil:
-		return Resolved{}, ctx.Err()
-	case errors.Is(err, errUnreachable):
-		a.log.WarnContext(ctx, "a token cannot be checked", "error", err)
-		return Resolved{}, unavailable()
-	}
-	a.log.InfoContext(ctx, "a token is refused", "reason", err.Error(), "hash", hex.EncodeToString(id[:6]))
-	return Resolved{}, errInvalid
 }

@@ -135,6 +135,10 @@ func (noKeys) ResolveKey(context.Context, []byte) (Resolved, error) {
 	return Resolved{}, ErrRefused
 }
 
+func (noKeys) MostRole(context.Context, string, string) (principal.Role, error) {
+	return principal.RoleAdmin, nil
+}
+
 func newAuthenticator(t *testing.T, c Config, keys Keys) (*Authenticator, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -332,6 +336,10 @@ func (b *book) ResolveKey(_ context.Context, hash []byte) (Resolved, error) {
 		return Resolved{principal.Principal{Tenant: "acme", User: "ann", Role: principal.RoleUser, Credential: "keys/k"}, b.expire}, nil
 	}
 	return Resolved{}, fmt.Errorf("%w: the key of ann was revoked by bob", ErrRefused)
+}
+
+func (b *book) MostRole(context.Context, string, string) (principal.Role, error) {
+	return principal.RoleAdmin, b.fail
 }
 
 func TestKeysAreRememberedForFourSeconds(t *testing.T) {

@@ -49,12 +49,16 @@ func (c Config) Validate() error {
 	if c.InsecureNoAuth && (c.Mode == Required || len(c.Issuers) > 0) {
 		faults = append(faults, errors.New("insecure-no-auth: contradicts mode required, and a configured issuer"))
 	}
-	seen := map[string]bool{}
-	for _, i := range c.Issuers {
-		if seen[i.Issuer] {
-			faults = append(faults, fmt.Errorf("issuers: %s is there twice", i.Issuer))
+	for n, i := range c.Issuers {
+		for _, before := range c.Issuers[:n] {
+			switch {
+			case before.Issuer == i.Issuer:
+				faults = append(faults, fmt.Errorf("issuers: %s is there twice", i.Issuer))
+			case meet(before, i):
+				faults = append(faults, fmt.Errorf("issuers: %s and %s both have users of one tenant, and could give the same name to two people; "+
+					"set user-prefix of both, to values of which none begins with the other", before.Issuer, i.Issuer))
+			}
 		}
-		seen[i.Issuer] = true
 	}
 	if _, err := c.Keys(); err != nil && !errors.Is(err, ErrNoKeys) {
 		faults = append(faults, err)

@@ -110,7 +110,9 @@ func (i *issuer) principal(claims map[string]any) (p principal.Principal, err er
 			return p, errors.New("its tenant is the one that manages tenants, which no claim can name; an issuer with `tenant` can")
 		}
 	}
-	p.User, _ = claimAt(claims, i.UserClaim).(string)
+	if p.User, _ = claimAt(claims, i.UserClaim).(string); p.User != "" {
+		p.User = i.UserPrefix + p.User
+	}
 	if strings.Contains(p.User, "/") {
 		return p, errors.New("its user has a slash, which no resource name can have")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -25,6 +26,7 @@ type Issuer struct {
 	Tenant      string            `key:"tenant" help:"the tenant of its users"`
 	TenantClaim string            `key:"tenant-claim" help:"the claim with the tenant, instead of tenant"`
 	UserClaim   string            `key:"user-claim" help:"the claim with the user; sub by default"`
+	UserPrefix  string            `key:"user-prefix" help:"what begins the name of each of its users, such as okta:; needed where several issuers have users of one tenant, so that none can name another's user"`
 	RoleClaim   string            `key:"role-claim" help:"the claim with the user's roles or groups, such as groups or realm_access.roles"`
 	Roles       map[string]string `key:"roles" help:"which value of role-claim gives which role: viewer, user, operator or admin; the highest one counts"`
 	Role        string            `key:"role" help:"the role of users to whom roles gives none: user by default; none refuses them"`
@@ -73,6 +75,9 @@ func (c Issuer) Validate() error {
 			fault("tenant: %w", err)
 		}
 	}
+	if c.UserPrefix != "" && !prefixForm.MatchString(c.UserPrefix) {
+		fault("user-prefix: %q is not up to 32 letters, digits and characters of . _ @ + | : -", c.UserPrefix)
+	}
 	for value, role := range c.Roles {
 		if _, err := principal.ParseRole(role); err != nil {
 			fault("roles: %s: %w", value, err)
@@ -87,6 +92,18 @@ func (c Issuer) Validate() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+|:-]{0,31}$`)
+
+// meet reports whether two issuers could name the same user of the same tenant.
+func meet(c, d Issuer) bool {
+	c, d = c.withDefaults(), d.withDefaults()
+	apart := c.Tenant != d.Tenant
+	if c.TenantClaim != "" || d.TenantClaim != "" { // a claim names every tenant but the default one
+		apart = c.Tenant == principal.Default().Tenant || d.Tenant == principal.Default().Tenant
+	}
+	return !apart && (strings.HasPrefix(c.UserPrefix, d.UserPrefix) || strings.HasPrefix(d.UserPrefix, c.UserPrefix))
 }
 
 // checkURL refuses addresses that do not protect keys on their way.

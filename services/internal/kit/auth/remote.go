@@ -17,9 +17,8 @@ import (
 // The internal RPC of session that knows the keys. The kit imports no generated code, so it makes the messages by
 // reflection; a program that uses RemoteKeys links them.
 const (
-	resolveMethod   = "/fairlead.session.v1.KeyService/ResolveKey"
-	resolveRequest  = protoreflect.FullName("fairlead.session.v1.ResolveKeyRequest")
-	resolveResponse = protoreflect.FullName("fairlead.session.v1.ResolveKeyResponse")
+	keyService  = "/fairlead.session.v1.KeyService/"
+	keyMessages = "fairlead.session.v1."
 )
 
 // RemoteKeys returns the keys that the session service knows. The connection is to its peer listener.
@@ -29,23 +28,44 @@ type remoteKeys struct{ session grpc.ClientConnInterface }
 
 // ResolveKey implements Keys.
 func (k remoteKeys) ResolveKey(ctx context.Context, sha256 []byte) (r Resolved, err error) {
-	ask, err := message(resolveRequest)
+	answer, err := k.ask(ctx, "ResolveKey", func(ask protoreflect.Message) {
+		ask.Set(field(ask, "sha256"), protoreflect.ValueOfBytes(sha256))
+	})
 	if err != nil {
-		return r, err
-	}
-	answer, err := message(resolveResponse)
-	if err != nil {
-		return r, err
-	}
-	ask.Set(field(ask, "sha256"), protoreflect.ValueOfBytes(sha256))
-	service := principal.Service(principal.Default().Tenant, principal.Default().User)
-	if err := k.session.Invoke(principal.With(ctx, service), resolveMethod, ask.Interface(), answer.Interface()); err != nil {
-		if apierr.Code(err) == codes.Unauthenticated && apierr.ErrorDomain(err) != apierr.Domain { // that domain refuses this service
-			err = fmt.Errorf("%w: %s", ErrRefused, apierr.Reason(err))
-		}
 		return r, err
 	}
 	return fromMessage(answer), nil
+}
+
+// MostRole implements Keys.
+func (k remoteKeys) MostRole(ctx context.Context, tenant, user string) (principal.Role, error) {
+	answer, err := k.ask(ctx, "ResolveUser", func(ask protoreflect.Message) {
+		ask.Set(field(ask, "tenant"), protoreflect.ValueOfString(tenant))
+		ask.Set(field(ask, "user"), protoreflect.ValueOfString(user))
+	})
+	if err != nil {
+		return principal.RoleNone, err
+	}
+	return principal.Role(answer.Get(field(answer, "role")).Enum()), nil
+}
+
+// ask calls an RPC.
+func (k remoteKeys) ask(ctx context.Context, rpc string, fill func(ask protoreflect.Message)) (protoreflect.Message, error) {
+	ask, err := message(protoreflect.FullName(keyMessages + rpc + "Request"))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := message(protoreflect.FullName(keyMessages + rpc + "Response"))
+	if err != nil {
+		return nil, err
+	}
+	fill(ask)
+	service := principal.Service(principal.Default().Tenant, principal.Default().User)
+	err = k.session.Invoke(principal.With(ctx, service), keyService+rpc, ask.Interface(), answer.Interface())
+	if apierr.Code(err) == codes.Unauthenticated && apierr.ErrorDomain(err) != apierr.Domain { // that domain refuses this service
+		err = fmt.Errorf("%w: %s", ErrRefused, apierr.Reason(err))
+	}
+	return answer, err
 }
 
 func fromMessage(m protoreflect.Message) (r Resolved) {

@@ -43,10 +43,10 @@ func Ended(ctx context.Context) error {
 // watch returns a context that ends when a credential is refused, or does not stand for p any more. Ended has the
 // error then. The caller calls stop, which waits for the last check.
 //
-// A token is not watched: nothing revokes it, and its own end does not cut a stream.
+// The end of a token does not cut a stream, but the end of its user does.
 func (a *Authenticator) watch(ctx context.Context, credential string, p principal.Principal) (_ context.Context, stop func()) {
 	open := credential == "" && a.mode == Auto // until the first key exists
-	if !open && !strings.HasPrefix(credential, KeyPrefix) {
+	if credential == "" && !open {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -70,7 +70,7 @@ func (a *Authenticator) watch(ctx context.Context, credential string, p principa
 func (a *Authenticator) await(ctx context.Context, credential string, p principal.Principal) error {
 	for {
 		wait := watchTime
-		now, err := a.check(ctx, credential)
+		now, err := a.check(ctx, credential, p)
 		switch {
 		case apierr.Code(err) == codes.Unauthenticated:
 			return err
@@ -89,9 +89,12 @@ func (a *Authenticator) await(ctx context.Context, credential string, p principa
 	}
 }
 
-func (a *Authenticator) check(ctx context.Context, credential string) (principal.Principal, error) {
+func (a *Authenticator) check(ctx context.Context, credential string, p principal.Principal) (principal.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
+	if credential != "" && !strings.HasPrefix(credential, KeyPrefix) {
+		return a.bounded(ctx, p)
+	}
 	return a.Authenticate(ctx, credential)
 }
 

@@ -24,7 +24,9 @@ type holder struct {
 	mu    sync.Mutex
 	is    principal.Principal
 	fail  error
-	hangs bool // an answer takes until the caller gives up
+	hangs bool           // an answer takes until the caller gives up
+	most  principal.Role // of every user
+	asked int            // about users
 }
 
 func (h *holder) set(change func(h *holder)) {
@@ -41,6 +43,13 @@ func (h *holder) ResolveKey(ctx context.Context, _ []byte) (Resolved, error) {
 		return Resolved{}, ctx.Err()
 	}
 	return Resolved{Principal: h.is}, h.fail
+}
+
+func (h *holder) MostRole(context.Context, string, string) (principal.Role, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	return h.most, h.fail
 }
 
 func newHolder() *holder {
@@ -118,17 +127,6 @@ func TestAKeyThatCouldNotBeCheckedIsCheckedAgain(t *testing.T) {
 			t.Errorf("the stream ends with %v, %v", ctx.Err(), err)
 		}
 	})
-}
-
-func TestATokenThatEndsCutsNoStream(t *testing.T) {
-	p := newProvider(t)
-	a, _ := newAuthenticator(t, p.config(), noKeys{})
-	header := http.Header{"Authorization": {"Bearer " + p.sign(nil)}}
-	ctx, stop := enter(t, a, header)
-	defer stop()
-	if ctx.Done() != t.Context().Done() {
-		t.Error("the context of a token has an end of its own")
-	}
 }
 
 func TestStopWaitsForTheCheck(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -15,6 +16,7 @@ import (
 var (
 	ErrRefused = errors.New("the key is not valid")
 	ErrMissing = errors.New("a credential is needed")
+	ErrDeleted = errors.New("the user was deleted")
 )
 
 const (
@@ -53,6 +55,21 @@ func (r *Resolver) Resolve(ctx context.Context, hash []byte) (store.Resolved, er
 	defer r.mu.Unlock()
 	r.uses[store.KeyUse{Tenant: k.Tenant, Key: k.Key}] = time.Now()
 	return k, nil
+}
+
+// MostOf returns the highest role that a user may have: that of the user here, or ROLE_ADMIN for one that was never
+// created here. ErrDeleted for a deleted user.
+func (r *Resolver) MostOf(ctx context.Context, o store.Owner) (commonv1.Role, error) {
+	u, err := r.store.GetUser(ctx, o)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return commonv1.Role_ROLE_ADMIN, nil
+	case err != nil:
+		return commonv1.Role_ROLE_UNSPECIFIED, err
+	case u.Disabled:
+		return commonv1.Role_ROLE_UNSPECIFIED, ErrDeleted
+	}
+	return u.Role, nil
 }
 
 // Open returns ErrMissing unless calls without a credential are allowed. Once a key exists they never are

@@ -11,6 +11,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
 // KeyServer implements KeyService.
@@ -42,11 +43,22 @@ func (x *KeyServer) ResolveKey(ctx context.Context, r *sessionv1.ResolveKeyReque
 	return out, nil
 }
 
+// ResolveUser returns what a user may do at most.
+func (x *KeyServer) ResolveUser(ctx context.Context, r *sessionv1.ResolveUserRequest) (*sessionv1.ResolveUserResponse, error) {
+	role, err := x.keys.MostOf(ctx, store.Owner{Tenant: r.Tenant, User: r.User})
+	if err != nil {
+		return nil, resolveError(err)
+	}
+	return &sessionv1.ResolveUserResponse{Role: role}, nil
+}
+
 func resolveError(err error) error {
 	switch {
 	case errors.Is(err, apikey.ErrRefused):
 		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_KEY_REFUSED,
 			"The key is not valid: it does not exist, was revoked, has ended, or its user was deleted. Ask an admin of the tenant for another one.")
+	case errors.Is(err, apikey.ErrDeleted):
+		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_USER_REFUSED, "The user was deleted. Ask an admin of the tenant to create the user again.")
 	case errors.Is(err, apikey.ErrMissing):
 		return fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_CREDENTIAL_MISSING,
 			"The call has no credential, and the server needs one. Send `Authorization: Bearer` with a key or a token.")

@@ -206,6 +206,8 @@ const (
 	ErrorReason_ERROR_REASON_NO_FILE_STORE ErrorReason = 147
 	// A tenant, a user or a key has reached a limit; QuotaFailure names both.
 	ErrorReason_ERROR_REASON_LIMIT_REACHED ErrorReason = 160
+	// The user was deleted.
+	ErrorReason_ERROR_REASON_USER_REFUSED ErrorReason = 400
 )
 
 // Enum value maps for ErrorReason.
@@ -298,6 +300,7 @@ var (
 		146: "ERROR_REASON_FILES_UNAVAILABLE",
 		147: "ERROR_REASON_NO_FILE_STORE",
 		160: "ERROR_REASON_LIMIT_REACHED",
+		400: "ERROR_REASON_USER_REFUSED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -387,6 +390,7 @@ var (
 		"ERROR_REASON_FILES_UNAVAILABLE":     146,
 		"ERROR_REASON_NO_FILE_STORE":         147,
 		"ERROR_REASON_LIMIT_REACHED":         160,
+		"ERROR_REASON_USER_REFUSED":          400,
 	}
 )
 
@@ -421,7 +425,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xb8\x16\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xd8\x16\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -510,7 +514,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_FILE_REFUSED\x10\x91\x01\x12#\n" +
 	"\x1eERROR_REASON_FILES_UNAVAILABLE\x10\x92\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_NO_FILE_STORE\x10\x93\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_LIMIT_REACHED\x10\xa0\x01BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1aERROR_REASON_LIMIT_REACHED\x10\xa0\x01\x12\x1e\n" +
+	"\x19ERROR_REASON_USER_REFUSED\x10\x90\x03BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

@@ -666,7 +666,8 @@ type CreateUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user. A role that is not set is ROLE_USER.
 	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
-	// The user's id, such as a name or an e-mail address.
+	// The user's id, such as a name, an e-mail address, or what an issuer's tokens have
+	// as the user.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The request's idempotency key.
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1790,10 +1791,10 @@ const file_fairlead_session_v1_identity_service_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"t\n" +
 	"\x13ListTenantsResponse\x125\n" +
 	"\atenants\x18\x01 \x03(\v2\x1b.fairlead.session.v1.TenantR\atenants\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x92\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x95\x02\n" +
 	"\x11CreateUserRequest\x12-\n" +
-	"\x04user\x18\x01 \x01(\v2\x19.fairlead.session.v1.UserR\x04user\x12D\n" +
-	"\auser_id\x18\x02 \x01(\tB+\xbaH(r&2$^[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}$R\x06userId\x124\n" +
+	"\x04user\x18\x01 \x01(\v2\x19.fairlead.session.v1.UserR\x04user\x12G\n" +
+	"\auser_id\x18\x02 \x01(\tB.\xbaH+r)2'^[A-Za-z0-9][A-Za-z0-9._@+|:=-]{0,127}$R\x06userId\x124\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId:R\xbaHO\x1aM\n" +
 	"\x10user_id.reserved\x12#me is the caller; choose another id\x1a\x14this.user_id != 'me'\"C\n" +

@@ -24,6 +24,108 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ResolveUserRequest names a user.
+type ResolveUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant's id.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The user's id.
+	User          string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveUserRequest) Reset() {
+	*x = ResolveUserRequest{}
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveUserRequest) ProtoMessage() {}
+
+func (x *ResolveUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveUserRequest.ProtoReflect.Descriptor instead.
+func (*ResolveUserRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ResolveUserRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResolveUserRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+// ResolveUserResponse contains what a user may do.
+type ResolveUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The highest role that the user may have: that of the user here, and ROLE_ADMIN for
+	// one that was never created here, for whom the claims alone count.
+	Role          v1.Role `protobuf:"varint,1,opt,name=role,proto3,enum=fairlead.common.v1.Role" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolveUserResponse) Reset() {
+	*x = ResolveUserResponse{}
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolveUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolveUserResponse) ProtoMessage() {}
+
+func (x *ResolveUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolveUserResponse.ProtoReflect.Descriptor instead.
+func (*ResolveUserResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ResolveUserResponse) GetRole() v1.Role {
+	if x != nil {
+		return x.Role
+	}
+	return v1.Role(0)
+}
+
 // ResolveKeyRequest names a key by its hash.
 type ResolveKeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -37,7 +139,7 @@ type ResolveKeyRequest struct {
 
 func (x *ResolveKeyRequest) Reset() {
 	*x = ResolveKeyRequest{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +151,7 @@ func (x *ResolveKeyRequest) String() string {
 func (*ResolveKeyRequest) ProtoMessage() {}
 
 func (x *ResolveKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +164,7 @@ func (x *ResolveKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResolveKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ResolveKeyRequest) GetSha256() []byte {
@@ -93,7 +195,7 @@ type ResolveKeyResponse struct {
 
 func (x *ResolveKeyResponse) Reset() {
 	*x = ResolveKeyResponse{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -105,7 +207,7 @@ func (x *ResolveKeyResponse) String() string {
 func (*ResolveKeyResponse) ProtoMessage() {}
 
 func (x *ResolveKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -118,7 +220,7 @@ func (x *ResolveKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResolveKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ResolveKeyResponse) GetTenant() string {
@@ -167,7 +269,13 @@ var File_fairlead_session_v1_key_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_key_service_proto_rawDesc = "" +
 	"\n" +
-	"%fairlead/session/v1/key_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x85\x01\n" +
+	"%fairlead/session/v1/key_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"o\n" +
+	"\x12ResolveUserRequest\x129\n" +
+	"\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c2\x1a^[a-z0-9][a-z0-9_-]{0,62}$R\x06tenant\x12\x1e\n" +
+	"\x04user\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\x04user\"C\n" +
+	"\x13ResolveUserResponse\x12,\n" +
+	"\x04role\x18\x01 \x01(\x0e2\x18.fairlead.common.v1.RoleR\x04role\"\x85\x01\n" +
 	"\x11ResolveKeyRequest\x12p\n" +
 	"\x06sha256\x18\x01 \x01(\fBX\xbaHR\xba\x01O\n" +
 	"\rsha256.length\x12\x17must have 0 or 32 bytes\x1a%this.size() == 0 || this.size() == 32\x80\x01\x01R\x06sha256\"\xe3\x01\n" +
@@ -180,12 +288,15 @@ const file_fairlead_session_v1_key_service_proto_rawDesc = "" +
 	"credential\x18\x05 \x01(\tR\n" +
 	"credential\x12;\n" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime2~\n" +
+	"expireTime2\xf4\x01\n" +
 	"\n" +
 	"KeyService\x12p\n" +
 	"\n" +
 	"ResolveKey\x12&.fairlead.session.v1.ResolveKeyRequest\x1a'.fairlead.session.v1.ResolveKeyResponse\"\x11\xc2\xd5\x18\r\b\n" +
-	"\x12\tkeys.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x12\tkeys.read\x12t\n" +
+	"\vResolveUser\x12'.fairlead.session.v1.ResolveUserRequest\x1a(.fairlead.session.v1.ResolveUserResponse\"\x12\xc2\xd5\x18\x0e\b\n" +
+	"\x12\n" +
+	"users.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_key_service_proto_rawDescOnce sync.Once
@@ -199,23 +310,28 @@ func file_fairlead_session_v1_key_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_key_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_key_service_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_fairlead_session_v1_key_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_fairlead_session_v1_key_service_proto_goTypes = []any{
-	(*ResolveKeyRequest)(nil),     // 0: fairlead.session.v1.ResolveKeyRequest
-	(*ResolveKeyResponse)(nil),    // 1: fairlead.session.v1.ResolveKeyResponse
-	(v1.Role)(0),                  // 2: fairlead.common.v1.Role
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(*ResolveUserRequest)(nil),    // 0: fairlead.session.v1.ResolveUserRequest
+	(*ResolveUserResponse)(nil),   // 1: fairlead.session.v1.ResolveUserResponse
+	(*ResolveKeyRequest)(nil),     // 2: fairlead.session.v1.ResolveKeyRequest
+	(*ResolveKeyResponse)(nil),    // 3: fairlead.session.v1.ResolveKeyResponse
+	(v1.Role)(0),                  // 4: fairlead.common.v1.Role
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_key_service_proto_depIdxs = []int32{
-	2, // 0: fairlead.session.v1.ResolveKeyResponse.role:type_name -> fairlead.common.v1.Role
-	3, // 1: fairlead.session.v1.ResolveKeyResponse.expire_time:type_name -> google.protobuf.Timestamp
-	0, // 2: fairlead.session.v1.KeyService.ResolveKey:input_type -> fairlead.session.v1.ResolveKeyRequest
-	1, // 3: fairlead.session.v1.KeyService.ResolveKey:output_type -> fairlead.session.v1.ResolveKeyResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 0: fairlead.session.v1.ResolveUserResponse.role:type_name -> fairlead.common.v1.Role
+	4, // 1: fairlead.session.v1.ResolveKeyResponse.role:type_name -> fairlead.common.v1.Role
+	5, // 2: fairlead.session.v1.ResolveKeyResponse.expire_time:type_name -> google.protobuf.Timestamp
+	2, // 3: fairlead.session.v1.KeyService.ResolveKey:input_type -> fairlead.session.v1.ResolveKeyRequest
+	0, // 4: fairlead.session.v1.KeyService.ResolveUser:input_type -> fairlead.session.v1.ResolveUserRequest
+	3, // 5: fairlead.session.v1.KeyService.ResolveKey:output_type -> fairlead.session.v1.ResolveKeyResponse
+	1, // 6: fairlead.session.v1.KeyService.ResolveUser:output_type -> fairlead.session.v1.ResolveUserResponse
+	5, // [5:7] is the sub-list for method output_type
+	3, // [3:5] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_key_service_proto_init() }
@@ -229,7 +345,7 @@ func file_fairlead_session_v1_key_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_key_service_proto_rawDesc), len(file_fairlead_session_v1_key_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

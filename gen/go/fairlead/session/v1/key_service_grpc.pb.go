@@ -19,7 +19,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	KeyService_ResolveKey_FullMethodName = "/fairlead.session.v1.KeyService/ResolveKey"
+	KeyService_ResolveKey_FullMethodName  = "/fairlead.session.v1.KeyService/ResolveKey"
+	KeyService_ResolveUser_FullMethodName = "/fairlead.session.v1.KeyService/ResolveUser"
 )
 
 // KeyServiceClient is the client API for KeyService service.
@@ -32,6 +33,10 @@ type KeyServiceClient interface {
 	// ended, or belongs to a deleted user is UNAUTHENTICATED with reason KEY_REFUSED; the
 	// answer does not say which. A caller may keep an answer for less than five seconds.
 	ResolveKey(ctx context.Context, in *ResolveKeyRequest, opts ...grpc.CallOption) (*ResolveKeyResponse, error)
+	// ResolveUser returns what a user may do at most, whatever the claims of an issuer's
+	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
+	// keep an answer for less than five seconds.
+	ResolveUser(ctx context.Context, in *ResolveUserRequest, opts ...grpc.CallOption) (*ResolveUserResponse, error)
 }
 
 type keyServiceClient struct {
@@ -52,6 +57,16 @@ func (c *keyServiceClient) ResolveKey(ctx context.Context, in *ResolveKeyRequest
 	return out, nil
 }
 
+func (c *keyServiceClient) ResolveUser(ctx context.Context, in *ResolveUserRequest, opts ...grpc.CallOption) (*ResolveUserResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolveUserResponse)
+	err := c.cc.Invoke(ctx, KeyService_ResolveUser_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // KeyServiceServer is the server API for KeyService service.
 // All implementations must embed UnimplementedKeyServiceServer
 // for forward compatibility.
@@ -62,6 +77,10 @@ type KeyServiceServer interface {
 	// ended, or belongs to a deleted user is UNAUTHENTICATED with reason KEY_REFUSED; the
 	// answer does not say which. A caller may keep an answer for less than five seconds.
 	ResolveKey(context.Context, *ResolveKeyRequest) (*ResolveKeyResponse, error)
+	// ResolveUser returns what a user may do at most, whatever the claims of an issuer's
+	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
+	// keep an answer for less than five seconds.
+	ResolveUser(context.Context, *ResolveUserRequest) (*ResolveUserResponse, error)
 	mustEmbedUnimplementedKeyServiceServer()
 }
 
@@ -74,6 +93,9 @@ type UnimplementedKeyServiceServer struct{}
 
 func (UnimplementedKeyServiceServer) ResolveKey(context.Context, *ResolveKeyRequest) (*ResolveKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveKey not implemented")
+}
+func (UnimplementedKeyServiceServer) ResolveUser(context.Context, *ResolveUserRequest) (*ResolveUserResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolveUser not implemented")
 }
 func (UnimplementedKeyServiceServer) mustEmbedUnimplementedKeyServiceServer() {}
 func (UnimplementedKeyServiceServer) testEmbeddedByValue()                    {}
@@ -114,6 +136,24 @@ func _KeyService_ResolveKey_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _KeyService_ResolveUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolveUserRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(KeyServiceServer).ResolveUser(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: KeyService_ResolveUser_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(KeyServiceServer).ResolveUser(ctx, req.(*ResolveUserRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // KeyService_ServiceDesc is the grpc.ServiceDesc for KeyService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -124,6 +164,10 @@ var KeyService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResolveKey",
 			Handler:    _KeyService_ResolveKey_Handler,
+		},
+		{
+			MethodName: "ResolveUser",
+			Handler:    _KeyService_ResolveUser_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

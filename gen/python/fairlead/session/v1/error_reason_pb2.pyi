@@ -93,6 +93,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_FILES_UNAVAILABLE: _ClassVar[ErrorReason]
     ERROR_REASON_NO_FILE_STORE: _ClassVar[ErrorReason]
     ERROR_REASON_LIMIT_REACHED: _ClassVar[ErrorReason]
+    ERROR_REASON_USER_REFUSED: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
 ERROR_REASON_TURN_NOT_FOUND: ErrorReason
@@ -180,3 +181,4 @@ ERROR_REASON_FILE_REFUSED: ErrorReason
 ERROR_REASON_FILES_UNAVAILABLE: ErrorReason
 ERROR_REASON_NO_FILE_STORE: ErrorReason
 ERROR_REASON_LIMIT_REACHED: ErrorReason
+ERROR_REASON_USER_REFUSED: ErrorReason

@@ -11,6 +11,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ResolveUserRequest(_message.Message):
+    __slots__ = ("tenant", "user")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    user: str
+    def __init__(self, tenant: _Optional[str] = ..., user: _Optional[str] = ...) -> None: ...
+
+class ResolveUserResponse(_message.Message):
+    __slots__ = ("role",)
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    role: _access_pb2.Role
+    def __init__(self, role: _Optional[_Union[_access_pb2.Role, str]] = ...) -> None: ...
+
 class ResolveKeyRequest(_message.Message):
     __slots__ = ("sha256",)
     SHA256_FIELD_NUMBER: _ClassVar[int]

@@ -40,6 +40,11 @@ class KeyServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyResponse.FromString,
                 _registered_method=True)
+        self.ResolveUser = channel.unary_unary(
+                '/fairlead.session.v1.KeyService/ResolveUser',
+                request_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.FromString,
+                _registered_method=True)
 
 
 class KeyServiceServicer:
@@ -55,6 +60,15 @@ class KeyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ResolveUser(self, request, context):
+        """ResolveUser returns what a user may do at most, whatever the claims of an issuer's
+        token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
+        keep an answer for less than five seconds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_KeyServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -62,6 +76,11 @@ def add_KeyServiceServicer_to_server(servicer, server):
                     servicer.ResolveKey,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyResponse.SerializeToString,
+            ),
+            'ResolveUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveUser,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -92,6 +111,33 @@ class KeyService:
             '/fairlead.session.v1.KeyService/ResolveKey',
             fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolveUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.KeyService/ResolveUser',
+            fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,7 +15,57 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/key_service.proto.
  */
 export const file_fairlead_session_v1_key_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL2tleV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIn0KEVJlc29sdmVLZXlSZXF1ZXN0EmgKBnNoYTI1NhgBIAEoDEJYgAEBukhSugFPCg1zaGEyNTYubGVuZ3RoEhdtdXN0IGhhdmUgMCBvciAzMiBieXRlcxoldGhpcy5zaXplKCkgPT0gMCB8fCB0aGlzLnNpemUoKSA9PSAzMiKvAQoSUmVzb2x2ZUtleVJlc3BvbnNlEg4KBnRlbmFudBgBIAEoCRIMCgR1c2VyGAIgASgJEiYKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRIOCgZzY29wZXMYBCADKAkSEgoKY3JlZGVudGlhbBgFIAEoCRIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyfgoKS2V5U2VydmljZRJwCgpSZXNvbHZlS2V5EiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5SZXNvbHZlS2V5UmVxdWVzdBonLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUtleVJlc3BvbnNlIhHC1RgNCAoSCWtleXMucmVhZEJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_protobuf_timestamp]);
+  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL2tleV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxImEKElJlc29sdmVVc2VyUmVxdWVzdBIxCgZ0ZW5hbnQYASABKAlCIbpIHnIcMhpeW2EtejAtOV1bYS16MC05Xy1dezAsNjJ9JBIYCgR1c2VyGAIgASgJQgq6SAdyBRABKIACIj0KE1Jlc29sdmVVc2VyUmVzcG9uc2USJgoEcm9sZRgBIAEoDjIYLmZhaXJsZWFkLmNvbW1vbi52MS5Sb2xlIn0KEVJlc29sdmVLZXlSZXF1ZXN0EmgKBnNoYTI1NhgBIAEoDEJYgAEBukhSugFPCg1zaGEyNTYubGVuZ3RoEhdtdXN0IGhhdmUgMCBvciAzMiBieXRlcxoldGhpcy5zaXplKCkgPT0gMCB8fCB0aGlzLnNpemUoKSA9PSAzMiKvAQoSUmVzb2x2ZUtleVJlc3BvbnNlEg4KBnRlbmFudBgBIAEoCRIMCgR1c2VyGAIgASgJEiYKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRIOCgZzY29wZXMYBCADKAkSEgoKY3JlZGVudGlhbBgFIAEoCRIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAy9AEKCktleVNlcnZpY2UScAoKUmVzb2x2ZUtleRImLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUtleVJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVLZXlSZXNwb25zZSIRwtUYDQgKEglrZXlzLnJlYWQSdAoLUmVzb2x2ZVVzZXISJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVVc2VyUmVxdWVzdBooLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZVVzZXJSZXNwb25zZSISwtUYDggKEgp1c2Vycy5yZWFkQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_protobuf_timestamp]);
+
+/**
+ * ResolveUserRequest names a user.
+ *
+ * @generated from message fairlead.session.v1.ResolveUserRequest
+ */
+export type ResolveUserRequest = Message<"fairlead.session.v1.ResolveUserRequest"> & {
+  /**
+   * The tenant's id.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * The user's id.
+   *
+   * @generated from field: string user = 2;
+   */
+  user: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ResolveUserRequest.
+ * Use `create(ResolveUserRequestSchema)` to create a new message.
+ */
+export const ResolveUserRequestSchema: GenMessage<ResolveUserRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_key_service, 0);
+
+/**
+ * ResolveUserResponse contains what a user may do.
+ *
+ * @generated from message fairlead.session.v1.ResolveUserResponse
+ */
+export type ResolveUserResponse = Message<"fairlead.session.v1.ResolveUserResponse"> & {
+  /**
+   * The highest role that the user may have: that of the user here, and ROLE_ADMIN for
+   * one that was never created here, for whom the claims alone count.
+   *
+   * @generated from field: fairlead.common.v1.Role role = 1;
+   */
+  role: Role;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ResolveUserResponse.
+ * Use `create(ResolveUserResponseSchema)` to create a new message.
+ */
+export const ResolveUserResponseSchema: GenMessage<ResolveUserResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_key_service, 1);
 
 /**
  * ResolveKeyRequest names a key by its hash.
@@ -38,7 +88,7 @@ export type ResolveKeyRequest = Message<"fairlead.session.v1.ResolveKeyRequest">
  * Use `create(ResolveKeyRequestSchema)` to create a new message.
  */
 export const ResolveKeyRequestSchema: GenMessage<ResolveKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 0);
+  messageDesc(file_fairlead_session_v1_key_service, 2);
 
 /**
  * ResolveKeyResponse contains what a caller may do.
@@ -94,7 +144,7 @@ export type ResolveKeyResponse = Message<"fairlead.session.v1.ResolveKeyResponse
  * Use `create(ResolveKeyResponseSchema)` to create a new message.
  */
 export const ResolveKeyResponseSchema: GenMessage<ResolveKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 1);
+  messageDesc(file_fairlead_session_v1_key_service, 3);
 
 /**
  * KeyService tells the other services who calls them. It is internal.
@@ -113,6 +163,18 @@ export const KeyService: GenService<{
     methodKind: "unary";
     input: typeof ResolveKeyRequestSchema;
     output: typeof ResolveKeyResponseSchema;
+  },
+  /**
+   * ResolveUser returns what a user may do at most, whatever the claims of an issuer's
+   * token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
+   * keep an answer for less than five seconds.
+   *
+   * @generated from rpc fairlead.session.v1.KeyService.ResolveUser
+   */
+  resolveUser: {
+    methodKind: "unary";
+    input: typeof ResolveUserRequestSchema;
+    output: typeof ResolveUserResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fairlead_session_v1_key_service, 0);
