@@ -51,6 +51,7 @@ type Config struct {
 	Users
 	Limits         Limits       `key:"limits"`
 	Disk           Disk         `key:"disk"`
+	Trees          Trees        `key:"trees"`
 	WorkspaceQuota string       `key:"workspace-quota" help:"how the size of workspaces is limited: project (by the project quota of XFS or ext4, projects from uid-base on; level full), counted (by periodic counting), or auto, which is project where the file system supports project quotas"`
 	ObjectStore    ObjectStore  `key:"object-store"`
 	Egress         Egress       `key:"egress"`
@@ -251,6 +252,7 @@ func Defaults() Config {
 		HostFiles:    HostFiles{Storage: Storage{Bytes: 1 << 30, Inodes: 100_000}},
 		Repositories: Repositories{Timeout: 30 * time.Minute},
 		Disk:         Disk{FreeBytes: 512 << 20, FreeInodes: 10_000},
+		Trees:        Trees{Bytes: 1 << 30, Count: 1000, Keep: 24 * time.Hour, TreeBytes: 64 << 20, TreeFiles: 2000},
 	}
 }
 

@@ -108,6 +108,10 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if s.mounts, err = c.mounts(data, owners, leftovers, d.Driver.Unmapped); err != nil {
 		return nil, err
 	}
+	trees, err := c.trees(data, leftovers)
+	if err != nil {
+		return nil, err
+	}
 	folder := diskspace.Folder{Name: "data directory", Path: data}
 	if s.diskSpace, err = c.watch(folder); err != nil {
 		return nil, err
@@ -116,16 +120,25 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	shown := box.Shown{Mounts: s.mounts}
+	if trees != nil {
+		shown.Trees = trees
+	}
 	s.node, err = box.Open(box.Options{
 		Dir: data, Name: nodeName(c.Node), Runner: s.runner, Owners: owners, Limits: limits,
 		MaxExecs: c.Limits.Execs, MaxSessionExecs: c.Limits.SessionExecs, Spares: c.SpareSandboxes,
 		Keep: box.Retention{Finished: c.Limits.KeepResults, For: c.Limits.KeepFor}, Network: s.network,
-		Mounts: s.mounts, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder),
+		Shown: shown, DiskSpace: s.diskSpace, DataSpace: diskspace.New(c.Disk.FreeBytes, c.Disk.FreeInodes, folder),
 		Upkeep: box.Upkeep{Reclaim: server.Reclaim, Tidy: snapshot.Tidy, Recover: server.Recover}, Quota: keep, Leftovers: leftovers, Fault: d.fault,
 		Observer: observer, Log: d.Log,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if trees != nil {
+		if err := trees.Recover(); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.sweep(ctx, c, data); err != nil {
 		return nil, err
@@ -140,7 +153,7 @@ func New(ctx context.Context, c Config, d Deps) (_ *Service, err error) {
 	info := server.Info{
 		Node: nodeName(c.Node), Level: level, Driver: driver, Includes: included,
 		NetworkKind: c.networkKind(), Quota: quotaKind(keep),
-		Network: s.network, Mounts: s.mounts, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
+		Network: s.network, Mounts: s.mounts, Trees: trees, Snapshots: c.Limits.Snapshots, SnapshotBytes: c.Limits.SnapshotBytes, Objects: objects,
 		Repositories: server.Repositories{Remotes: remotes, Timeout: c.Repositories.Timeout},
 	}
 	d.Log.InfoContext(ctx, "sandbox ready", "driver", driver, "isolation_level", level, "why", why, "includes", info.Includes, "data", data)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,7 +67,7 @@ func (m *maker) mounts(s box.Sandbox) ([]shown, error) {
 			return nil, fmt.Errorf("mount %s: %w", x.Name, err)
 		}
 		if x.Alias != "" {
-			one.at = path.Join(box.WorkspacePath, x.Alias)
+			one.at = x.Path()
 			all = append(all, one)
 		}
 		if x.Original {
@@ -125,7 +124,7 @@ func (m *maker) covers(beside, user string, list []box.Mount) (all []shown, err 
 		if err != nil {
 			return nil, fmt.Errorf("make places for mounts: %w", err)
 		}
-		one.at = path.Join(box.WorkspacePath, c.Alias)
+		one.at = c.Path()
 		all = append(all, one)
 	}
 	return all, nil

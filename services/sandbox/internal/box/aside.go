@@ -36,7 +36,7 @@ func (ws *workspace) setAside(user string) error {
 	}
 	defer func() { _ = dir.Close() }()
 	for _, m := range all {
-		if m.Point() != m.Alias || m.Alias == "" || m.fits(ws.path("workspace", m.Alias)) {
+		if m.Point() == "" || m.Inner() || m.fits(ws.path("workspace", m.Alias)) {
 			continue
 		}
 		ws.node.o.Runner.Stop(ws.path("workspace")) // a mount would move along

@@ -112,6 +112,12 @@ type Upkeep struct {
 	Recover func(*Workspace, Interrupted) ([]byte, Fate)
 }
 
+// Shown is what sandboxes show besides their workspaces.
+type Shown struct {
+	Mounts Mounts // nil: there are none
+	Trees  Trees  // nil: there are none
+}
+
 // Options of a Node.
 type Options struct {
 	Dir             string
@@ -125,7 +131,7 @@ type Options struct {
 	Keep            Retention
 	Observer        Observer
 	Network         Network   // nil: no sandbox is given one
-	Mounts          Mounts    // nil: there are none
+	Shown                     // besides workspaces
 	DiskSpace       DiskSpace // of all disks, to refuse new work; nil: they are not watched
 	DataSpace       DiskSpace // of the disk that commands write to; nil: commands are not ended for room
 	Quota           Quota     // nil: the size of workspaces is counted, not kept
@@ -239,6 +245,7 @@ func (n *Node) tidy() {
 		n.o.Log.Error("cannot record the ends of commands", "error", err)
 	}
 	n.o.Leftovers.Retry()
+	n.keepTrees()
 	for _, s := range n.sessions.list() {
 		if err := s.mutations.answerLate(); err != nil {
 			n.o.Log.Error("an answer is only in the journal", "session", s.key.Session, "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ type Mount struct {
 	// Source is the folder. If empty, it is the workspace's own folder of the alias, which commands then
 	// cannot change.
 	Source string `json:"source,omitempty"`
-	// Alias is its clean path below the workspace; empty if it has none there.
+	// Alias is its clean path below the workspace, or an absolute one beside it; empty if it has neither.
 	Alias string `json:"alias,omitempty"`
 	// Cover marks a read-only folder that each sandbox has its own copy of. It holds only the places of the
 	// mounts below its alias. Source is a copy outside all sandboxes.
@@ -39,9 +40,29 @@ type Mount struct {
 	Inodes int64 `json:"inodes,omitempty"`
 }
 
+// Path returns the path of the alias in a sandbox.
+func (m Mount) Path() string {
+	if path.IsAbs(m.Alias) {
+		return m.Alias
+	}
+	return path.Join(WorkspacePath, m.Alias)
+}
+
+// Inner reports whether the alias lies in another mount, which comes before it in every list. The alias has
+// no place of its own then.
+func (m Mount) Inner() bool {
+	if path.IsAbs(m.Alias) {
+		return path.Dir(m.Alias) != "/"
+	}
+	return m.Point() != m.Alias
+}
+
 // Point returns the folder of the workspace that must exist for the alias, or an empty string. An alias of
 // several parts lies in another mount, which comes before it in every list.
 func (m Mount) Point() string {
+	if path.IsAbs(m.Alias) {
+		return ""
+	}
 	first, _, _ := strings.Cut(m.Alias, "/")
 	return first
 }
@@ -146,7 +167,7 @@ func (w *Workspace) Points(user string) (map[string]bool, error) {
 	}
 	points := map[string]bool{}
 	for _, m := range all {
-		if m.Alias != "" {
+		if m.Point() != "" {
 			points[m.Point()] = points[m.Point()] || m.Cover
 		}
 	}
@@ -163,6 +184,11 @@ func (ws *workspace) mountsFor(user string, asked []string, prepare bool) ([]Mou
 			return nil, err
 		}
 	}
+	beside, err := ws.trees()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, beside...)
 	return placed(ws.path("workspace"), ws.node.slots.owner(ws.meta.Slot), all, prepare)
 }
 
@@ -179,7 +205,7 @@ func placed(workspace string, o Owner, all []Mount, prepare bool) ([]Mount, erro
 	for _, m := range all {
 		err := place(dir, o, m, prepare)
 		switch {
-		case err == nil, !prepare && (m.Cover || m.Point() != m.Alias):
+		case err == nil, !prepare && (m.Cover || m.Inner()):
 			kept = append(kept, m)
 		case !errors.Is(err, ErrMountPoint): // the folder below may hold files that must not be seen or changed
 			return nil, err

@@ -13,6 +13,8 @@ import (
 const (
 	WorkspacePath = "/workspace"
 	HomePath      = "/home/agent"
+	// TreesPath holds the session's read-only trees, each by its name.
+	TreesPath = "/skills"
 )
 
 // Runner runs commands in sandboxes, one long-lived sandbox to a workspace. A sandbox is made when it is

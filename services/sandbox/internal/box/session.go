@@ -20,6 +20,7 @@ type meta struct {
 	Sealed     bool      `json:"sealed,omitempty"`  // nothing may change it, because it is about to be moved
 	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
 	Asked      []string  `json:"mounts,omitempty"`  // the names of the requested mounts
+	Trees      []Tree    `json:"trees,omitempty"`   // its read-only trees, by name
 	// Environment is a user's variables for the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // limits below the operator's; nil: none

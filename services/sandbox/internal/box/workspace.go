@@ -55,6 +55,8 @@ type Want struct {
 	Limits *Lower
 	// Mounts names its mounts besides those that it gets by default.
 	Mounts *[]string
+	// Trees are its read-only trees, sorted by name. A tree that the node lacks is ErrNoTree.
+	Trees *[]Tree
 	// Environment is the acting user's variables for the environment of commands.
 	Environment *Environment
 	// Existing refuses with ErrNoWorkspace if no workspace of the generation exists, instead of making one.
@@ -67,6 +69,11 @@ type Want struct {
 func (n *Node) Ensure(c Call, w Want, seed func(*Workspace) error) (Ensured, error) {
 	if w.Limits != nil {
 		if err := n.o.Limits.check(*w.Limits); err != nil {
+			return Ensured{}, err
+		}
+	}
+	if w.Trees != nil {
+		if _, err := n.treeMounts(*w.Trees); err != nil {
 			return Ensured{}, err
 		}
 	}
@@ -143,6 +150,9 @@ func (m *meta) want(w Want) (changed bool) {
 	if w.Mounts != nil && !slices.Equal(*w.Mounts, m.Asked) {
 		m.Asked, changed = *w.Mounts, true
 	}
+	if w.Trees != nil && !slices.Equal(*w.Trees, m.Trees) {
+		m.Trees, changed = *w.Trees, true
+	}
 	if w.Environment != nil && !w.Environment.equal(m.Environment) {
 		m.Environment, changed = *w.Environment, true
 	}
@@ -155,7 +165,7 @@ func (ws *workspace) become(w Want) error {
 	if !m.want(w) {
 		return nil
 	}
-	if live := ws.execs.live(); len(live) > 0 && !slices.Equal(m.Asked, ws.meta.Asked) { // the places of their mounts are in use
+	if live := ws.execs.live(); len(live) > 0 && (!slices.Equal(m.Asked, ws.meta.Asked) || !slices.Equal(m.Trees, ws.meta.Trees)) { // the places of their mounts are in use
 		return fmt.Errorf("%w: command %s: wait for its end, or end it", ErrMountsInUse, live[0].ID())
 	}
 	if err := ws.keepSize(&m); err != nil {

@@ -42,8 +42,11 @@ var (
 	errNotDirectory = fmt.Errorf("%w", ErrWrongType) // of a part of a path
 )
 
-// mount is the path of the workspace in a sandbox.
-const mount = "/workspace"
+// mount is the path of the workspace in a sandbox, and trees that of the read-only folders beside it.
+const (
+	mount = "/workspace"
+	trees = "/skills"
+)
 
 // Owner is the owner of written files; UID -1 means the service's own user.
 type Owner struct{ UID, GID int }
@@ -72,6 +75,18 @@ func Open(dir, staging string, owner Owner) (*Tree, error) {
 
 // Close closes the tree.
 func (t *Tree) Close() error { return t.root.Close() }
+
+// clean is Clean for a Space, which may have mounts beside the workspace: a path below /skills stays
+// absolute.
+func clean(name string) (string, error) {
+	if beside := path.Clean(name); beside == trees || strings.HasPrefix(beside, trees+"/") {
+		if strings.ContainsRune(name, 0) {
+			return "", fmt.Errorf("%w: it contains a NUL", ErrName)
+		}
+		return beside, nil
+	}
+	return Clean(name)
+}
 
 // Clean turns a request's path, relative or absolute below /workspace, into one relative to the workspace;
 // "." is the workspace itself. It only gives each file one name; the kernel keeps paths inside.

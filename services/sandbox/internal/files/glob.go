@@ -102,7 +102,7 @@ func relativePattern(pattern, dir string) (reading, error) {
 		return reading{}, ErrPattern
 	}
 	if path.IsAbs(pattern) {
-		base := strings.TrimSuffix(path.Join(mount, filename.Encode(dir)), "/")
+		base := strings.TrimSuffix(filename.Encode(absolute(dir)), "/")
 		rest, ok := strings.CutPrefix(pattern, base+"/")
 		if !ok {
 			return reading{}, ErrEscapes
@@ -110,6 +110,14 @@ func relativePattern(pattern, dir string) (reading, error) {
 		pattern = rest
 	}
 	return readPattern(strings.TrimPrefix(pattern, "./")), nil
+}
+
+// absolute returns the path in a sandbox of a clean path.
+func absolute(name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(mount, name)
 }
 
 // beneath returns the path of name in a directory.

@@ -71,7 +71,7 @@ func (q GrepQuery) begin(rules *Rules) (*grep, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := Clean(q.Path)
+	name, err := clean(q.Path)
 	if err != nil {
 		return nil, err
 	}

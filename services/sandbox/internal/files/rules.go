@@ -28,7 +28,7 @@ type Rules struct {
 // NewRules makes the rules of a request. given is the path before its resolution. A file found below it has
 // two paths, and a denied pattern for either path denies it.
 func NewRules(given string, noLinks bool, denied []string) (*Rules, error) {
-	given, err := Clean(given)
+	given, err := clean(given)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounted is a folder of the host that commands see below the workspace.
+// Mounted is a folder of the host that commands see below the workspace or beside it.
 type Mounted struct {
-	// Alias is its clean path below the workspace. A mount inside another one comes after it.
+	// Alias is its clean path below the workspace, or an absolute one beside it. A mount inside another one
+	// comes after it.
 	Alias    string
 	Writable bool
 	Cover    bool // it needs no folder of the workspace
@@ -53,6 +54,11 @@ func (t *Tree) With(mounts []Mounted) (*Space, error) {
 			s.mounts = slices.Insert(s.mounts, 0, &m) // so that it is found first
 			continue
 		}
+		if path.IsAbs(m.Alias) { // it needs no folder of the workspace
+			m.within = t
+			s.mounts = append(s.mounts, &m)
+			continue
+		}
 		there, err := t.protect(m.Alias)
 		if err != nil { // the folder below may not be seen or changed
 			return nil, errors.Join(fmt.Errorf("find the place of mount %s: %w", m.Alias, err), t.Close())
@@ -78,7 +84,7 @@ func (s *Space) Close() error {
 
 // find cleans a path. It returns the mount that the path is in, or nil, and the path within the mount.
 func (s *Space) find(name string) (full string, m *Mounted, rest string, err error) {
-	if full, err = Clean(name); err != nil {
+	if full, err = clean(name); err != nil {
 		return "", nil, "", err
 	}
 	for _, m := range s.mounts {
@@ -88,6 +94,9 @@ func (s *Space) find(name string) (full string, m *Mounted, rest string, err err
 		if rest, ok := strings.CutPrefix(full, m.Alias+"/"); ok {
 			return full, m, rest, nil
 		}
+	}
+	if path.IsAbs(full) {
+		return "", nil, "", fmt.Errorf("%w: %s", ErrEscapes, name)
 	}
 	return full, nil, full, nil
 }
@@ -173,7 +182,7 @@ func (s *Space) Read(name string) (r *Reader, err error) {
 // below returns the mounts whose alias is below a folder.
 func (s *Space) below(name string) (all []*Mounted) {
 	for _, m := range s.mounts {
-		if name == "." || strings.HasPrefix(m.Alias, name+"/") {
+		if name == "." && !path.IsAbs(m.Alias) || strings.HasPrefix(m.Alias, name+"/") {
 			all = append(all, m)
 		}
 	}

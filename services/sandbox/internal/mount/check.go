@@ -35,7 +35,7 @@ var sensitive = []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot"}
 // system are folders that every sandbox has itself.
 var system = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/proc", "/dev", "/sys", "/tmp", "/var/tmp",
-	box.WorkspacePath, box.HomePath,
+	box.WorkspacePath, box.HomePath, box.TreesPath,
 }
 
 // compile checks a mount of the operator.

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/files"
 	"github.com/fairlead/fairlead/services/sandbox/internal/repository"
 	"github.com/fairlead/fairlead/services/sandbox/internal/snapshot"
+	"github.com/fairlead/fairlead/services/sandbox/internal/tree"
 )
 
 const domain = "sandbox.fairlead.dev"
@@ -58,6 +59,10 @@ var rules = []rule{
 	{diskspace.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_DISK_FULL},
 	{box.ErrIsolation, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_ISOLATION_FAILED},
 	{box.ErrNoMount, codes.NotFound, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_NOT_FOUND},
+	{box.ErrNoTree, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_TREE_NOT_FOUND},
+	{box.ErrTrees, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_TREES_UNAVAILABLE},
+	{tree.ErrFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_TREES_FULL},
+	{tree.ErrDigest, codes.InvalidArgument, sandboxv1.ErrorReason_ERROR_REASON_BAD_ARCHIVE},
 	{box.ErrMountPoint, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_MOUNT_POINT},
 	{box.ErrMountsInUse, codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_MOUNTS_IN_USE},
 	{box.ErrStorageFull, codes.ResourceExhausted, sandboxv1.ErrorReason_ERROR_REASON_STORAGE_FULL},

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
@@ -18,6 +19,14 @@ func (s *Server) mounts(c box.Call, r *sandboxv1.EnsureWorkspaceRequest) (w box.
 			return w, err
 		}
 		w.Mounts = &names
+	}
+	if r.GetTrees() != nil {
+		all := make([]box.Tree, 0, len(r.GetTrees().GetTrees()))
+		for _, t := range r.GetTrees().GetTrees() {
+			all = append(all, box.Tree{Name: t.GetName(), Digest: t.GetDigest()})
+		}
+		slices.SortFunc(all, func(a, b box.Tree) int { return strings.Compare(a.Name, b.Name) })
+		w.Trees = &all
 	}
 	if r.GetEnvironment() == nil {
 		return w, nil

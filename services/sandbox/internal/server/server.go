@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 	"github.com/fairlead/fairlead/services/sandbox/internal/egress"
 	"github.com/fairlead/fairlead/services/sandbox/internal/mount"
+	"github.com/fairlead/fairlead/services/sandbox/internal/tree"
 )
 
 // Info is what the RPCs need to know, and report, about a node.
@@ -32,6 +33,8 @@ type Info struct {
 	Network *egress.Network
 	// Mounts are the operator's mounts and variables.
 	Mounts *mount.Set
+	// Trees are the read-only folders of sessions; nil: the driver cannot show any.
+	Trees *tree.Store
 	// Snapshots is how many a session may have. SnapshotBytes is the size on disk up to which another one
 	// is made.
 	Snapshots     int

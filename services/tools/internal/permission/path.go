@@ -11,8 +11,12 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/filename"
 )
 
-// workspace is the path of the workspace for commands and the model.
-const workspace = "/workspace"
+// workspace is the path of the workspace for commands and the model, and skills that of the folders of
+// skills beside it.
+const (
+	workspace = "/workspace"
+	skills    = "/skills"
+)
 
 // pathPattern is the pattern in Read(…) and similar rules. It is relative to the
 // workspace or absolute below it, as in a .gitignore file: without a slash in the
@@ -26,7 +30,7 @@ func newPathPattern(spec string) (*pathPattern, error) {
 	anchored := strings.Contains(strings.TrimSuffix(spec, "/"), "/")
 	rel, ok := workspacePath(filename.ParsePattern(spec))
 	if !ok {
-		return nil, errors.New("the path leads outside /workspace and would never match")
+		return nil, errors.New("the path leads outside /workspace and /skills and would never match")
 	}
 	if rel == "." {
 		rel = "**"
@@ -60,14 +64,17 @@ func (p *pathPattern) match(rel string) bool {
 	return false
 }
 
-// workspacePath makes a path relative to the workspace, like the sandbox; it
-// returns false for one that leads outside.
+// workspacePath makes a path relative to the workspace, like the sandbox; a path
+// below /skills stays absolute. It returns false for one that leads outside.
 func workspacePath(p string) (string, bool) {
 	if strings.ContainsRune(p, 0) {
 		return "", false
 	}
 	if path.IsAbs(p) {
 		clean := path.Clean(p)
+		if clean == skills || strings.HasPrefix(clean, skills+"/") {
+			return clean, true
+		}
 		if clean != workspace && !strings.HasPrefix(clean, workspace+"/") {
 			return "", false
 		}

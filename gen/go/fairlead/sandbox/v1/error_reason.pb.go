@@ -139,6 +139,12 @@ const (
 	ErrorReason_ERROR_REASON_PATH_CHANGED ErrorReason = 54
 	// The file, or the text for it, is in an encoding that the edit would break.
 	ErrorReason_ERROR_REASON_NOT_TEXT ErrorReason = 55
+	// The node does not have the tree: put it there first.
+	ErrorReason_ERROR_REASON_TREE_NOT_FOUND ErrorReason = 60
+	// The node's driver cannot show trees.
+	ErrorReason_ERROR_REASON_TREES_UNAVAILABLE ErrorReason = 61
+	// The node has no room for another tree.
+	ErrorReason_ERROR_REASON_TREES_FULL ErrorReason = 62
 )
 
 // Enum value maps for ErrorReason.
@@ -197,6 +203,9 @@ var (
 		53: "ERROR_REASON_BAD_PATH",
 		54: "ERROR_REASON_PATH_CHANGED",
 		55: "ERROR_REASON_NOT_TEXT",
+		60: "ERROR_REASON_TREE_NOT_FOUND",
+		61: "ERROR_REASON_TREES_UNAVAILABLE",
+		62: "ERROR_REASON_TREES_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -252,6 +261,9 @@ var (
 		"ERROR_REASON_BAD_PATH":             53,
 		"ERROR_REASON_PATH_CHANGED":         54,
 		"ERROR_REASON_NOT_TEXT":             55,
+		"ERROR_REASON_TREE_NOT_FOUND":       60,
+		"ERROR_REASON_TREES_UNAVAILABLE":    61,
+		"ERROR_REASON_TREES_FULL":           62,
 	}
 )
 
@@ -286,7 +298,7 @@ var File_fairlead_sandbox_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xf5\r\n" +
+	"&fairlead/sandbox/v1/error_reason.proto\x12\x13fairlead.sandbox.v1*\xd7\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12$\n" +
 	" ERROR_REASON_WORKSPACE_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -341,7 +353,10 @@ const file_fairlead_sandbox_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_WORKSPACE_SEALED\x104\x12\x19\n" +
 	"\x15ERROR_REASON_BAD_PATH\x105\x12\x1d\n" +
 	"\x19ERROR_REASON_PATH_CHANGED\x106\x12\x19\n" +
-	"\x15ERROR_REASON_NOT_TEXT\x107BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
+	"\x15ERROR_REASON_NOT_TEXT\x107\x12\x1f\n" +
+	"\x1bERROR_REASON_TREE_NOT_FOUND\x10<\x12\"\n" +
+	"\x1eERROR_REASON_TREES_UNAVAILABLE\x10=\x12\x1b\n" +
+	"\x17ERROR_REASON_TREES_FULL\x10>BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1;sandboxv1b\x06proto3"
 
 var (
 	file_fairlead_sandbox_v1_error_reason_proto_rawDescOnce sync.Once

@@ -176,6 +176,11 @@ type EnsureWorkspaceRequest struct {
 	// acting user gets unasked. Not set changes nothing. One that does not exist, or
 	// is not for the acting user, is NOT_FOUND with reason MOUNT_NOT_FOUND.
 	Mounts *WorkspaceMounts `protobuf:"bytes,6,opt,name=mounts,proto3" json:"mounts,omitempty"`
+	// Which read-only trees commands see beside the workspace from now on. Not set
+	// changes nothing. One that the node does not have is FAILED_PRECONDITION with
+	// reason TREE_NOT_FOUND: put it there first. A driver that cannot show a folder to
+	// some commands only is FAILED_PRECONDITION with reason TREES_UNAVAILABLE.
+	Trees *WorkspaceTrees `protobuf:"bytes,8,opt,name=trees,proto3" json:"trees,omitempty"`
 	// What the acting user has in the environment of commands from now on, over what
 	// the operator has there. Not set changes nothing. Commands of other users do not
 	// get it. Values are never shown.
@@ -259,6 +264,13 @@ func (x *EnsureWorkspaceRequest) GetWarm() bool {
 func (x *EnsureWorkspaceRequest) GetMounts() *WorkspaceMounts {
 	if x != nil {
 		return x.Mounts
+	}
+	return nil
+}
+
+func (x *EnsureWorkspaceRequest) GetTrees() *WorkspaceTrees {
+	if x != nil {
+		return x.Trees
 	}
 	return nil
 }
@@ -455,6 +467,107 @@ func (x *WorkspaceMounts) GetNames() []string {
 	return nil
 }
 
+// WorkspaceTrees are the read-only folders of a session.
+type WorkspaceTrees struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The trees.
+	Trees         []*WorkspaceTree `protobuf:"bytes,1,rep,name=trees,proto3" json:"trees,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceTrees) Reset() {
+	*x = WorkspaceTrees{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceTrees) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceTrees) ProtoMessage() {}
+
+func (x *WorkspaceTrees) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceTrees.ProtoReflect.Descriptor instead.
+func (*WorkspaceTrees) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WorkspaceTrees) GetTrees() []*WorkspaceTree {
+	if x != nil {
+		return x.Trees
+	}
+	return nil
+}
+
+// WorkspaceTree is a read-only folder beside the workspace.
+type WorkspaceTree struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name: commands and the file RPCs find it at `/skills/{name}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The SHA-256 of its archive, in hexadecimal digits.
+	Digest        string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceTree) Reset() {
+	*x = WorkspaceTree{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceTree) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceTree) ProtoMessage() {}
+
+func (x *WorkspaceTree) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceTree.ProtoReflect.Descriptor instead.
+func (*WorkspaceTree) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorkspaceTree) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkspaceTree) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 // WorkspaceEnvironment are variables of a user's.
 type WorkspaceEnvironment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +580,7 @@ type WorkspaceEnvironment struct {
 
 func (x *WorkspaceEnvironment) Reset() {
 	*x = WorkspaceEnvironment{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +592,7 @@ func (x *WorkspaceEnvironment) String() string {
 func (*WorkspaceEnvironment) ProtoMessage() {}
 
 func (x *WorkspaceEnvironment) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[3]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +605,7 @@ func (x *WorkspaceEnvironment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceEnvironment.ProtoReflect.Descriptor instead.
 func (*WorkspaceEnvironment) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WorkspaceEnvironment) GetVariables() map[string]string {
@@ -517,7 +630,7 @@ type NetworkPolicy struct {
 
 func (x *NetworkPolicy) Reset() {
 	*x = NetworkPolicy{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +642,7 @@ func (x *NetworkPolicy) String() string {
 func (*NetworkPolicy) ProtoMessage() {}
 
 func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[4]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +655,7 @@ func (x *NetworkPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkPolicy.ProtoReflect.Descriptor instead.
 func (*NetworkPolicy) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NetworkPolicy) GetRules() []*NetworkRule {
@@ -579,7 +692,7 @@ type NetworkRule struct {
 
 func (x *NetworkRule) Reset() {
 	*x = NetworkRule{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +704,7 @@ func (x *NetworkRule) String() string {
 func (*NetworkRule) ProtoMessage() {}
 
 func (x *NetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[5]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +717,7 @@ func (x *NetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkRule.ProtoReflect.Descriptor instead.
 func (*NetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NetworkRule) GetName() string {
@@ -671,7 +784,7 @@ type EnsureWorkspaceResponse struct {
 
 func (x *EnsureWorkspaceResponse) Reset() {
 	*x = EnsureWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +796,7 @@ func (x *EnsureWorkspaceResponse) String() string {
 func (*EnsureWorkspaceResponse) ProtoMessage() {}
 
 func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[6]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +809,7 @@ func (x *EnsureWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnsureWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*EnsureWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EnsureWorkspaceResponse) GetCreated() bool {
@@ -731,7 +844,7 @@ type FenceWorkspaceRequest struct {
 
 func (x *FenceWorkspaceRequest) Reset() {
 	*x = FenceWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +856,7 @@ func (x *FenceWorkspaceRequest) String() string {
 func (*FenceWorkspaceRequest) ProtoMessage() {}
 
 func (x *FenceWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[7]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +869,7 @@ func (x *FenceWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*FenceWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *FenceWorkspaceRequest) GetCall() *v1.CallRef {
@@ -775,7 +888,7 @@ type FenceWorkspaceResponse struct {
 
 func (x *FenceWorkspaceResponse) Reset() {
 	*x = FenceWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +900,7 @@ func (x *FenceWorkspaceResponse) String() string {
 func (*FenceWorkspaceResponse) ProtoMessage() {}
 
 func (x *FenceWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[8]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +913,7 @@ func (x *FenceWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*FenceWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
 }
 
 // SealWorkspaceRequest names a workspace, by its session.
@@ -814,7 +927,7 @@ type SealWorkspaceRequest struct {
 
 func (x *SealWorkspaceRequest) Reset() {
 	*x = SealWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +939,7 @@ func (x *SealWorkspaceRequest) String() string {
 func (*SealWorkspaceRequest) ProtoMessage() {}
 
 func (x *SealWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[9]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +952,7 @@ func (x *SealWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*SealWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SealWorkspaceRequest) GetCall() *v1.CallRef {
@@ -858,7 +971,7 @@ type SealWorkspaceResponse struct {
 
 func (x *SealWorkspaceResponse) Reset() {
 	*x = SealWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +983,7 @@ func (x *SealWorkspaceResponse) String() string {
 func (*SealWorkspaceResponse) ProtoMessage() {}
 
 func (x *SealWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[10]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +996,7 @@ func (x *SealWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*SealWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
 }
 
 // UnsealWorkspaceRequest names a workspace, by its session.
@@ -897,7 +1010,7 @@ type UnsealWorkspaceRequest struct {
 
 func (x *UnsealWorkspaceRequest) Reset() {
 	*x = UnsealWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +1022,7 @@ func (x *UnsealWorkspaceRequest) String() string {
 func (*UnsealWorkspaceRequest) ProtoMessage() {}
 
 func (x *UnsealWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[11]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1035,7 @@ func (x *UnsealWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*UnsealWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UnsealWorkspaceRequest) GetCall() *v1.CallRef {
@@ -941,7 +1054,7 @@ type UnsealWorkspaceResponse struct {
 
 func (x *UnsealWorkspaceResponse) Reset() {
 	*x = UnsealWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1066,7 @@ func (x *UnsealWorkspaceResponse) String() string {
 func (*UnsealWorkspaceResponse) ProtoMessage() {}
 
 func (x *UnsealWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[12]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1079,7 @@ func (x *UnsealWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*UnsealWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
 }
 
 // DeleteWorkspaceRequest names a workspace.
@@ -984,7 +1097,7 @@ type DeleteWorkspaceRequest struct {
 
 func (x *DeleteWorkspaceRequest) Reset() {
 	*x = DeleteWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1109,7 @@ func (x *DeleteWorkspaceRequest) String() string {
 func (*DeleteWorkspaceRequest) ProtoMessage() {}
 
 func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[13]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1122,7 @@ func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteWorkspaceRequest) GetSession() string {
@@ -1035,7 +1148,7 @@ type DeleteWorkspaceResponse struct {
 
 func (x *DeleteWorkspaceResponse) Reset() {
 	*x = DeleteWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1160,7 @@ func (x *DeleteWorkspaceResponse) String() string {
 func (*DeleteWorkspaceResponse) ProtoMessage() {}
 
 func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[14]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1173,7 @@ func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
 }
 
 // DeleteUserStorageRequest asks for the deletion of the principal's files.
@@ -1072,7 +1185,7 @@ type DeleteUserStorageRequest struct {
 
 func (x *DeleteUserStorageRequest) Reset() {
 	*x = DeleteUserStorageRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1197,7 @@ func (x *DeleteUserStorageRequest) String() string {
 func (*DeleteUserStorageRequest) ProtoMessage() {}
 
 func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[15]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1210,7 @@ func (x *DeleteUserStorageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
 }
 
 // DeleteUserStorageResponse says that the files are gone.
@@ -1109,7 +1222,7 @@ type DeleteUserStorageResponse struct {
 
 func (x *DeleteUserStorageResponse) Reset() {
 	*x = DeleteUserStorageResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1234,7 @@ func (x *DeleteUserStorageResponse) String() string {
 func (*DeleteUserStorageResponse) ProtoMessage() {}
 
 func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[16]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1247,7 @@ func (x *DeleteUserStorageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserStorageResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserStorageResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
 }
 
 // GetCapabilitiesRequest asks what isolates commands.
@@ -1146,7 +1259,7 @@ type GetCapabilitiesRequest struct {
 
 func (x *GetCapabilitiesRequest) Reset() {
 	*x = GetCapabilitiesRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1271,7 @@ func (x *GetCapabilitiesRequest) String() string {
 func (*GetCapabilitiesRequest) ProtoMessage() {}
 
 func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[17]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1284,7 @@ func (x *GetCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{19}
 }
 
 // GetCapabilitiesResponse describes what isolates commands.
@@ -1202,7 +1315,7 @@ type GetCapabilitiesResponse struct {
 
 func (x *GetCapabilitiesResponse) Reset() {
 	*x = GetCapabilitiesResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1327,7 @@ func (x *GetCapabilitiesResponse) String() string {
 func (*GetCapabilitiesResponse) ProtoMessage() {}
 
 func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[18]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1340,7 @@ func (x *GetCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*GetCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetCapabilitiesResponse) GetLevel() string {
@@ -1303,7 +1416,7 @@ type WorkspaceMount struct {
 
 func (x *WorkspaceMount) Reset() {
 	*x = WorkspaceMount{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1428,7 @@ func (x *WorkspaceMount) String() string {
 func (*WorkspaceMount) ProtoMessage() {}
 
 func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[19]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1441,7 @@ func (x *WorkspaceMount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMount.ProtoReflect.Descriptor instead.
 func (*WorkspaceMount) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkspaceMount) GetName() string {
@@ -1377,7 +1490,7 @@ type ExportWorkspaceRequest struct {
 
 func (x *ExportWorkspaceRequest) Reset() {
 	*x = ExportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1502,7 @@ func (x *ExportWorkspaceRequest) String() string {
 func (*ExportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[20]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1515,7 @@ func (x *ExportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExportWorkspaceRequest) GetSession() string {
@@ -1444,7 +1557,7 @@ type ExportWorkspaceResponse struct {
 
 func (x *ExportWorkspaceResponse) Reset() {
 	*x = ExportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1569,7 @@ func (x *ExportWorkspaceResponse) String() string {
 func (*ExportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[21]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1582,7 @@ func (x *ExportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ExportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExportWorkspaceResponse) GetData() []byte {
@@ -1495,7 +1608,7 @@ type ImportWorkspaceRequest struct {
 
 func (x *ImportWorkspaceRequest) Reset() {
 	*x = ImportWorkspaceRequest{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +1620,7 @@ func (x *ImportWorkspaceRequest) String() string {
 func (*ImportWorkspaceRequest) ProtoMessage() {}
 
 func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[22]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +1633,7 @@ func (x *ImportWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ImportWorkspaceRequest) GetKind() isImportWorkspaceRequest_Kind {
@@ -1579,7 +1692,7 @@ type ImportWorkspaceOpen struct {
 
 func (x *ImportWorkspaceOpen) Reset() {
 	*x = ImportWorkspaceOpen{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1704,7 @@ func (x *ImportWorkspaceOpen) String() string {
 func (*ImportWorkspaceOpen) ProtoMessage() {}
 
 func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[23]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1717,7 @@ func (x *ImportWorkspaceOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceOpen.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceOpen) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ImportWorkspaceOpen) GetCall() *v1.CallRef {
@@ -1632,7 +1745,7 @@ type ImportWorkspaceResponse struct {
 
 func (x *ImportWorkspaceResponse) Reset() {
 	*x = ImportWorkspaceResponse{}
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1757,7 @@ func (x *ImportWorkspaceResponse) String() string {
 func (*ImportWorkspaceResponse) ProtoMessage() {}
 
 func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[24]
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,10 +1770,198 @@ func (x *ImportWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*ImportWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ImportWorkspaceResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+// PutTreeRequest is one piece of a tree.
+type PutTreeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*PutTreeRequest_Open
+	//	*PutTreeRequest_Data
+	Kind          isPutTreeRequest_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutTreeRequest) Reset() {
+	*x = PutTreeRequest{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutTreeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutTreeRequest) ProtoMessage() {}
+
+func (x *PutTreeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutTreeRequest.ProtoReflect.Descriptor instead.
+func (*PutTreeRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PutTreeRequest) GetKind() isPutTreeRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *PutTreeRequest) GetOpen() *PutTreeOpen {
+	if x != nil {
+		if x, ok := x.Kind.(*PutTreeRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *PutTreeRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Kind.(*PutTreeRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isPutTreeRequest_Kind interface {
+	isPutTreeRequest_Kind()
+}
+
+type PutTreeRequest_Open struct {
+	// Begins: the first request, and only the first.
+	Open *PutTreeOpen `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type PutTreeRequest_Data struct {
+	// More of the archive.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+func (*PutTreeRequest_Open) isPutTreeRequest_Kind() {}
+
+func (*PutTreeRequest_Data) isPutTreeRequest_Kind() {}
+
+// PutTreeOpen begins a tree.
+type PutTreeOpen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node that the request is meant for; empty: any.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The SHA-256 of the archive, in hexadecimal digits.
+	Digest        string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutTreeOpen) Reset() {
+	*x = PutTreeOpen{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutTreeOpen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutTreeOpen) ProtoMessage() {}
+
+func (x *PutTreeOpen) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutTreeOpen.ProtoReflect.Descriptor instead.
+func (*PutTreeOpen) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *PutTreeOpen) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *PutTreeOpen) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+// PutTreeResponse says that the node has the tree.
+type PutTreeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether this request made it.
+	Created       bool `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutTreeResponse) Reset() {
+	*x = PutTreeResponse{}
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutTreeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutTreeResponse) ProtoMessage() {}
+
+func (x *PutTreeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_sandbox_v1_workspace_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutTreeResponse.ProtoReflect.Descriptor instead.
+func (*PutTreeResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *PutTreeResponse) GetCreated() bool {
 	if x != nil {
 		return x.Created
 	}
@@ -1671,7 +1972,7 @@ var File_fairlead_sandbox_v1_workspace_proto protoreflect.FileDescriptor
 
 const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
-	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\xd4\x04\n" +
+	"#fairlead/sandbox/v1/workspace.proto\x12\x13fairlead.sandbox.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a\x1egoogle/protobuf/duration.proto\"\x8f\x05\n" +
 	"\x16EnsureWorkspaceRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12m\n" +
 	"\n" +
@@ -1681,7 +1982,8 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\n" +
 	"must_exist\x18\r \x01(\bR\tmustExist\x12\x12\n" +
 	"\x04warm\x18\f \x01(\bR\x04warm\x12<\n" +
-	"\x06mounts\x18\x06 \x01(\v2$.fairlead.sandbox.v1.WorkspaceMountsR\x06mounts\x12K\n" +
+	"\x06mounts\x18\x06 \x01(\v2$.fairlead.sandbox.v1.WorkspaceMountsR\x06mounts\x129\n" +
+	"\x05trees\x18\b \x01(\v2#.fairlead.sandbox.v1.WorkspaceTreesR\x05trees\x12K\n" +
 	"\venvironment\x18\a \x01(\v2).fairlead.sandbox.v1.WorkspaceEnvironmentR\venvironment\x1a<\n" +
 	"\x0eSeedFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1705,7 +2007,13 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\vmax_timeout\x18\v \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\n" +
 	"maxTimeout\";\n" +
 	"\x0fWorkspaceMounts\x12(\n" +
-	"\x05names\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10@\x18\x01\"\x06r\x04\x10\x01(@R\x05names\"\xe4\x01\n" +
+	"\x05names\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10@\x18\x01\"\x06r\x04\x10\x01(@R\x05names\"\xa1\x01\n" +
+	"\x0eWorkspaceTrees\x12\x8e\x01\n" +
+	"\x05trees\x18\x01 \x03(\v2\".fairlead.sandbox.v1.WorkspaceTreeBT\xbaHQ\xba\x01I\n" +
+	"\vtrees.names\x12\x1ctwo trees have the same name\x1a\x1cthis.map(t, t.name).unique()\x92\x01\x02\x10@R\x05trees\"\x7f\n" +
+	"\rWorkspaceTree\x12?\n" +
+	"\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$R\x04name\x12-\n" +
+	"\x06digest\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[0-9a-f]{64}$R\x06digest\"\xe4\x01\n" +
 	"\x14WorkspaceEnvironment\x12\x8d\x01\n" +
 	"\tvariables\x18\x01 \x03(\v28.fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntryB5\xbaH2\x9a\x01/\x10\x80\x01\"\"r 2\x1e^[A-Za-z_][A-Za-z0-9_]{0,127}$*\x06r\x04(\x80\x80\x04R\tvariables\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
@@ -1775,6 +2083,15 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12D\n" +
 	"\x06format\x18\x03 \x01(\x0e2\".fairlead.sandbox.v1.ArchiveFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06formatJ\x04\b\x02\x10\x03R\x14workspace_generation\"3\n" +
 	"\x17ImportWorkspaceResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\bR\acreated\"x\n" +
+	"\x0ePutTreeRequest\x126\n" +
+	"\x04open\x18\x01 \x01(\v2 .fairlead.sandbox.v1.PutTreeOpenH\x00R\x04open\x12\x1f\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@H\x00R\x04dataB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"Z\n" +
+	"\vPutTreeOpen\x12\x1c\n" +
+	"\x04node\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x04node\x12-\n" +
+	"\x06digest\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[0-9a-f]{64}$R\x06digest\"+\n" +
+	"\x0fPutTreeResponse\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\bR\acreated*\x88\x01\n" +
 	"\n" +
 	"NetworkTls\x12\x1b\n" +
@@ -1787,7 +2104,7 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x1aARCHIVE_FORMAT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_TAR\x10\x01\x12\x16\n" +
 	"\x12ARCHIVE_FORMAT_ZIP\x10\x02\x12\x1b\n" +
-	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\xb9\b\n" +
+	"\x17ARCHIVE_FORMAT_TAR_GZIP\x10\x032\x99\t\n" +
 	"\x10WorkspaceService\x12t\n" +
 	"\x0fEnsureWorkspace\x12+.fairlead.sandbox.v1.EnsureWorkspaceRequest\x1a,.fairlead.sandbox.v1.EnsureWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12q\n" +
@@ -1802,6 +2119,8 @@ const file_fairlead_sandbox_v1_workspace_proto_rawDesc = "" +
 	"\x0fExportWorkspace\x12+.fairlead.sandbox.v1.ExportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ExportWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"0\x01\x12v\n" +
 	"\x0fImportWorkspace\x12+.fairlead.sandbox.v1.ImportWorkspaceRequest\x1a,.fairlead.sandbox.v1.ImportWorkspaceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"(\x01\x12^\n" +
+	"\aPutTree\x12#.fairlead.sandbox.v1.PutTreeRequest\x1a$.fairlead.sandbox.v1.PutTreeResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"(\x01\x12z\n" +
 	"\x11DeleteUserStorage\x12-.fairlead.sandbox.v1.DeleteUserStorageRequest\x1a..fairlead.sandbox.v1.DeleteUserStorageResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12t\n" +
@@ -1821,83 +2140,93 @@ func file_fairlead_sandbox_v1_workspace_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_sandbox_v1_workspace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_fairlead_sandbox_v1_workspace_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_fairlead_sandbox_v1_workspace_proto_goTypes = []any{
 	(NetworkTls)(0),                   // 0: fairlead.sandbox.v1.NetworkTls
 	(ArchiveFormat)(0),                // 1: fairlead.sandbox.v1.ArchiveFormat
 	(*EnsureWorkspaceRequest)(nil),    // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest
 	(*WorkspaceLimits)(nil),           // 3: fairlead.sandbox.v1.WorkspaceLimits
 	(*WorkspaceMounts)(nil),           // 4: fairlead.sandbox.v1.WorkspaceMounts
-	(*WorkspaceEnvironment)(nil),      // 5: fairlead.sandbox.v1.WorkspaceEnvironment
-	(*NetworkPolicy)(nil),             // 6: fairlead.sandbox.v1.NetworkPolicy
-	(*NetworkRule)(nil),               // 7: fairlead.sandbox.v1.NetworkRule
-	(*EnsureWorkspaceResponse)(nil),   // 8: fairlead.sandbox.v1.EnsureWorkspaceResponse
-	(*FenceWorkspaceRequest)(nil),     // 9: fairlead.sandbox.v1.FenceWorkspaceRequest
-	(*FenceWorkspaceResponse)(nil),    // 10: fairlead.sandbox.v1.FenceWorkspaceResponse
-	(*SealWorkspaceRequest)(nil),      // 11: fairlead.sandbox.v1.SealWorkspaceRequest
-	(*SealWorkspaceResponse)(nil),     // 12: fairlead.sandbox.v1.SealWorkspaceResponse
-	(*UnsealWorkspaceRequest)(nil),    // 13: fairlead.sandbox.v1.UnsealWorkspaceRequest
-	(*UnsealWorkspaceResponse)(nil),   // 14: fairlead.sandbox.v1.UnsealWorkspaceResponse
-	(*DeleteWorkspaceRequest)(nil),    // 15: fairlead.sandbox.v1.DeleteWorkspaceRequest
-	(*DeleteWorkspaceResponse)(nil),   // 16: fairlead.sandbox.v1.DeleteWorkspaceResponse
-	(*DeleteUserStorageRequest)(nil),  // 17: fairlead.sandbox.v1.DeleteUserStorageRequest
-	(*DeleteUserStorageResponse)(nil), // 18: fairlead.sandbox.v1.DeleteUserStorageResponse
-	(*GetCapabilitiesRequest)(nil),    // 19: fairlead.sandbox.v1.GetCapabilitiesRequest
-	(*GetCapabilitiesResponse)(nil),   // 20: fairlead.sandbox.v1.GetCapabilitiesResponse
-	(*WorkspaceMount)(nil),            // 21: fairlead.sandbox.v1.WorkspaceMount
-	(*ExportWorkspaceRequest)(nil),    // 22: fairlead.sandbox.v1.ExportWorkspaceRequest
-	(*ExportWorkspaceResponse)(nil),   // 23: fairlead.sandbox.v1.ExportWorkspaceResponse
-	(*ImportWorkspaceRequest)(nil),    // 24: fairlead.sandbox.v1.ImportWorkspaceRequest
-	(*ImportWorkspaceOpen)(nil),       // 25: fairlead.sandbox.v1.ImportWorkspaceOpen
-	(*ImportWorkspaceResponse)(nil),   // 26: fairlead.sandbox.v1.ImportWorkspaceResponse
-	nil,                               // 27: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	nil,                               // 28: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
-	(*v1.CallRef)(nil),                // 29: fairlead.common.v1.CallRef
-	(*durationpb.Duration)(nil),       // 30: google.protobuf.Duration
+	(*WorkspaceTrees)(nil),            // 5: fairlead.sandbox.v1.WorkspaceTrees
+	(*WorkspaceTree)(nil),             // 6: fairlead.sandbox.v1.WorkspaceTree
+	(*WorkspaceEnvironment)(nil),      // 7: fairlead.sandbox.v1.WorkspaceEnvironment
+	(*NetworkPolicy)(nil),             // 8: fairlead.sandbox.v1.NetworkPolicy
+	(*NetworkRule)(nil),               // 9: fairlead.sandbox.v1.NetworkRule
+	(*EnsureWorkspaceResponse)(nil),   // 10: fairlead.sandbox.v1.EnsureWorkspaceResponse
+	(*FenceWorkspaceRequest)(nil),     // 11: fairlead.sandbox.v1.FenceWorkspaceRequest
+	(*FenceWorkspaceResponse)(nil),    // 12: fairlead.sandbox.v1.FenceWorkspaceResponse
+	(*SealWorkspaceRequest)(nil),      // 13: fairlead.sandbox.v1.SealWorkspaceRequest
+	(*SealWorkspaceResponse)(nil),     // 14: fairlead.sandbox.v1.SealWorkspaceResponse
+	(*UnsealWorkspaceRequest)(nil),    // 15: fairlead.sandbox.v1.UnsealWorkspaceRequest
+	(*UnsealWorkspaceResponse)(nil),   // 16: fairlead.sandbox.v1.UnsealWorkspaceResponse
+	(*DeleteWorkspaceRequest)(nil),    // 17: fairlead.sandbox.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil),   // 18: fairlead.sandbox.v1.DeleteWorkspaceResponse
+	(*DeleteUserStorageRequest)(nil),  // 19: fairlead.sandbox.v1.DeleteUserStorageRequest
+	(*DeleteUserStorageResponse)(nil), // 20: fairlead.sandbox.v1.DeleteUserStorageResponse
+	(*GetCapabilitiesRequest)(nil),    // 21: fairlead.sandbox.v1.GetCapabilitiesRequest
+	(*GetCapabilitiesResponse)(nil),   // 22: fairlead.sandbox.v1.GetCapabilitiesResponse
+	(*WorkspaceMount)(nil),            // 23: fairlead.sandbox.v1.WorkspaceMount
+	(*ExportWorkspaceRequest)(nil),    // 24: fairlead.sandbox.v1.ExportWorkspaceRequest
+	(*ExportWorkspaceResponse)(nil),   // 25: fairlead.sandbox.v1.ExportWorkspaceResponse
+	(*ImportWorkspaceRequest)(nil),    // 26: fairlead.sandbox.v1.ImportWorkspaceRequest
+	(*ImportWorkspaceOpen)(nil),       // 27: fairlead.sandbox.v1.ImportWorkspaceOpen
+	(*ImportWorkspaceResponse)(nil),   // 28: fairlead.sandbox.v1.ImportWorkspaceResponse
+	(*PutTreeRequest)(nil),            // 29: fairlead.sandbox.v1.PutTreeRequest
+	(*PutTreeOpen)(nil),               // 30: fairlead.sandbox.v1.PutTreeOpen
+	(*PutTreeResponse)(nil),           // 31: fairlead.sandbox.v1.PutTreeResponse
+	nil,                               // 32: fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	nil,                               // 33: fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	(*v1.CallRef)(nil),                // 34: fairlead.common.v1.CallRef
+	(*durationpb.Duration)(nil),       // 35: google.protobuf.Duration
 }
 var file_fairlead_sandbox_v1_workspace_proto_depIdxs = []int32{
-	29, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	27, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
-	6,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
+	34, // 0: fairlead.sandbox.v1.EnsureWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	32, // 1: fairlead.sandbox.v1.EnsureWorkspaceRequest.seed_files:type_name -> fairlead.sandbox.v1.EnsureWorkspaceRequest.SeedFilesEntry
+	8,  // 2: fairlead.sandbox.v1.EnsureWorkspaceRequest.network:type_name -> fairlead.sandbox.v1.NetworkPolicy
 	3,  // 3: fairlead.sandbox.v1.EnsureWorkspaceRequest.limits:type_name -> fairlead.sandbox.v1.WorkspaceLimits
 	4,  // 4: fairlead.sandbox.v1.EnsureWorkspaceRequest.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMounts
-	5,  // 5: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
-	30, // 6: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
-	30, // 7: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
-	28, // 8: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
-	7,  // 9: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
-	0,  // 10: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
-	29, // 11: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	29, // 12: fairlead.sandbox.v1.SealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	29, // 13: fairlead.sandbox.v1.UnsealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
-	21, // 14: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
-	1,  // 15: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	25, // 16: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
-	29, // 17: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
-	1,  // 18: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
-	2,  // 19: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
-	9,  // 20: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
-	11, // 21: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:input_type -> fairlead.sandbox.v1.SealWorkspaceRequest
-	13, // 22: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:input_type -> fairlead.sandbox.v1.UnsealWorkspaceRequest
-	15, // 23: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
-	22, // 24: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
-	24, // 25: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
-	17, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
-	19, // 27: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
-	8,  // 28: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
-	10, // 29: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
-	12, // 30: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:output_type -> fairlead.sandbox.v1.SealWorkspaceResponse
-	14, // 31: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:output_type -> fairlead.sandbox.v1.UnsealWorkspaceResponse
-	16, // 32: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
-	23, // 33: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
-	26, // 34: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
-	18, // 35: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
-	20, // 36: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
-	28, // [28:37] is the sub-list for method output_type
-	19, // [19:28] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	5,  // 5: fairlead.sandbox.v1.EnsureWorkspaceRequest.trees:type_name -> fairlead.sandbox.v1.WorkspaceTrees
+	7,  // 6: fairlead.sandbox.v1.EnsureWorkspaceRequest.environment:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment
+	35, // 7: fairlead.sandbox.v1.WorkspaceLimits.timeout:type_name -> google.protobuf.Duration
+	35, // 8: fairlead.sandbox.v1.WorkspaceLimits.max_timeout:type_name -> google.protobuf.Duration
+	6,  // 9: fairlead.sandbox.v1.WorkspaceTrees.trees:type_name -> fairlead.sandbox.v1.WorkspaceTree
+	33, // 10: fairlead.sandbox.v1.WorkspaceEnvironment.variables:type_name -> fairlead.sandbox.v1.WorkspaceEnvironment.VariablesEntry
+	9,  // 11: fairlead.sandbox.v1.NetworkPolicy.rules:type_name -> fairlead.sandbox.v1.NetworkRule
+	0,  // 12: fairlead.sandbox.v1.NetworkRule.tls:type_name -> fairlead.sandbox.v1.NetworkTls
+	34, // 13: fairlead.sandbox.v1.FenceWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 14: fairlead.sandbox.v1.SealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 15: fairlead.sandbox.v1.UnsealWorkspaceRequest.call:type_name -> fairlead.common.v1.CallRef
+	23, // 16: fairlead.sandbox.v1.GetCapabilitiesResponse.mounts:type_name -> fairlead.sandbox.v1.WorkspaceMount
+	1,  // 17: fairlead.sandbox.v1.ExportWorkspaceRequest.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	27, // 18: fairlead.sandbox.v1.ImportWorkspaceRequest.open:type_name -> fairlead.sandbox.v1.ImportWorkspaceOpen
+	34, // 19: fairlead.sandbox.v1.ImportWorkspaceOpen.call:type_name -> fairlead.common.v1.CallRef
+	1,  // 20: fairlead.sandbox.v1.ImportWorkspaceOpen.format:type_name -> fairlead.sandbox.v1.ArchiveFormat
+	30, // 21: fairlead.sandbox.v1.PutTreeRequest.open:type_name -> fairlead.sandbox.v1.PutTreeOpen
+	2,  // 22: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:input_type -> fairlead.sandbox.v1.EnsureWorkspaceRequest
+	11, // 23: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:input_type -> fairlead.sandbox.v1.FenceWorkspaceRequest
+	13, // 24: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:input_type -> fairlead.sandbox.v1.SealWorkspaceRequest
+	15, // 25: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:input_type -> fairlead.sandbox.v1.UnsealWorkspaceRequest
+	17, // 26: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:input_type -> fairlead.sandbox.v1.DeleteWorkspaceRequest
+	24, // 27: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:input_type -> fairlead.sandbox.v1.ExportWorkspaceRequest
+	26, // 28: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:input_type -> fairlead.sandbox.v1.ImportWorkspaceRequest
+	29, // 29: fairlead.sandbox.v1.WorkspaceService.PutTree:input_type -> fairlead.sandbox.v1.PutTreeRequest
+	19, // 30: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:input_type -> fairlead.sandbox.v1.DeleteUserStorageRequest
+	21, // 31: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:input_type -> fairlead.sandbox.v1.GetCapabilitiesRequest
+	10, // 32: fairlead.sandbox.v1.WorkspaceService.EnsureWorkspace:output_type -> fairlead.sandbox.v1.EnsureWorkspaceResponse
+	12, // 33: fairlead.sandbox.v1.WorkspaceService.FenceWorkspace:output_type -> fairlead.sandbox.v1.FenceWorkspaceResponse
+	14, // 34: fairlead.sandbox.v1.WorkspaceService.SealWorkspace:output_type -> fairlead.sandbox.v1.SealWorkspaceResponse
+	16, // 35: fairlead.sandbox.v1.WorkspaceService.UnsealWorkspace:output_type -> fairlead.sandbox.v1.UnsealWorkspaceResponse
+	18, // 36: fairlead.sandbox.v1.WorkspaceService.DeleteWorkspace:output_type -> fairlead.sandbox.v1.DeleteWorkspaceResponse
+	25, // 37: fairlead.sandbox.v1.WorkspaceService.ExportWorkspace:output_type -> fairlead.sandbox.v1.ExportWorkspaceResponse
+	28, // 38: fairlead.sandbox.v1.WorkspaceService.ImportWorkspace:output_type -> fairlead.sandbox.v1.ImportWorkspaceResponse
+	31, // 39: fairlead.sandbox.v1.WorkspaceService.PutTree:output_type -> fairlead.sandbox.v1.PutTreeResponse
+	20, // 40: fairlead.sandbox.v1.WorkspaceService.DeleteUserStorage:output_type -> fairlead.sandbox.v1.DeleteUserStorageResponse
+	22, // 41: fairlead.sandbox.v1.WorkspaceService.GetCapabilities:output_type -> fairlead.sandbox.v1.GetCapabilitiesResponse
+	32, // [32:42] is the sub-list for method output_type
+	22, // [22:32] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_sandbox_v1_workspace_proto_init() }
@@ -1905,9 +2234,13 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 	if File_fairlead_sandbox_v1_workspace_proto != nil {
 		return
 	}
-	file_fairlead_sandbox_v1_workspace_proto_msgTypes[22].OneofWrappers = []any{
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[24].OneofWrappers = []any{
 		(*ImportWorkspaceRequest_Open)(nil),
 		(*ImportWorkspaceRequest_Data)(nil),
+	}
+	file_fairlead_sandbox_v1_workspace_proto_msgTypes[27].OneofWrappers = []any{
+		(*PutTreeRequest_Open)(nil),
+		(*PutTreeRequest_Data)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1915,7 +2248,7 @@ func file_fairlead_sandbox_v1_workspace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_sandbox_v1_workspace_proto_rawDesc), len(file_fairlead_sandbox_v1_workspace_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

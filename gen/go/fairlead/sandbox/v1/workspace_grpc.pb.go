@@ -26,6 +26,7 @@ const (
 	WorkspaceService_DeleteWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/DeleteWorkspace"
 	WorkspaceService_ExportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ExportWorkspace"
 	WorkspaceService_ImportWorkspace_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace"
+	WorkspaceService_PutTree_FullMethodName           = "/fairlead.sandbox.v1.WorkspaceService/PutTree"
 	WorkspaceService_DeleteUserStorage_FullMethodName = "/fairlead.sandbox.v1.WorkspaceService/DeleteUserStorage"
 	WorkspaceService_GetCapabilities_FullMethodName   = "/fairlead.sandbox.v1.WorkspaceService/GetCapabilities"
 )
@@ -79,6 +80,16 @@ type WorkspaceServiceClient interface {
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse], error)
+	// PutTree gives the node a read-only folder that workspaces may show, from a tar. The
+	// first request is `open`, the others bring the archive. A tree is named by the
+	// SHA-256 of its archive, so all sessions of the node share it. If the node has
+	// the tree, it answers at once and takes no archive. The tree is there whole, or not
+	// at all. An archive with absolute paths, paths that lead outside, links or
+	// anything but files and folders, one that is larger than a tree may be, and one of
+	// another digest is INVALID_ARGUMENT with reason BAD_ARCHIVE. A node whose trees are
+	// all in use is RESOURCE_EXHAUSTED with reason TREES_FULL. A node removes a tree that
+	// was unused for a while.
+	PutTree(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutTreeRequest, PutTreeResponse], error)
 	// DeleteUserStorage deletes the files that the acting user has stored on this node
 	// beyond sessions. What does not exist is deleted already. Commands that run
 	// meanwhile lose them, and cannot write there any more.
@@ -178,6 +189,19 @@ func (c *workspaceServiceClient) ImportWorkspace(ctx context.Context, opts ...gr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkspaceService_ImportWorkspaceClient = grpc.ClientStreamingClient[ImportWorkspaceRequest, ImportWorkspaceResponse]
 
+func (c *workspaceServiceClient) PutTree(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutTreeRequest, PutTreeResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WorkspaceService_ServiceDesc.Streams[2], WorkspaceService_PutTree_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PutTreeRequest, PutTreeResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_PutTreeClient = grpc.ClientStreamingClient[PutTreeRequest, PutTreeResponse]
+
 func (c *workspaceServiceClient) DeleteUserStorage(ctx context.Context, in *DeleteUserStorageRequest, opts ...grpc.CallOption) (*DeleteUserStorageResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteUserStorageResponse)
@@ -247,6 +271,16 @@ type WorkspaceServiceServer interface {
 	// larger than a workspace may be is RESOURCE_EXHAUSTED with reason
 	// WORKSPACE_FULL.
 	ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error
+	// PutTree gives the node a read-only folder that workspaces may show, from a tar. The
+	// first request is `open`, the others bring the archive. A tree is named by the
+	// SHA-256 of its archive, so all sessions of the node share it. If the node has
+	// the tree, it answers at once and takes no archive. The tree is there whole, or not
+	// at all. An archive with absolute paths, paths that lead outside, links or
+	// anything but files and folders, one that is larger than a tree may be, and one of
+	// another digest is INVALID_ARGUMENT with reason BAD_ARCHIVE. A node whose trees are
+	// all in use is RESOURCE_EXHAUSTED with reason TREES_FULL. A node removes a tree that
+	// was unused for a while.
+	PutTree(grpc.ClientStreamingServer[PutTreeRequest, PutTreeResponse]) error
 	// DeleteUserStorage deletes the files that the acting user has stored on this node
 	// beyond sessions. What does not exist is deleted already. Commands that run
 	// meanwhile lose them, and cannot write there any more.
@@ -284,6 +318,9 @@ func (UnimplementedWorkspaceServiceServer) ExportWorkspace(*ExportWorkspaceReque
 }
 func (UnimplementedWorkspaceServiceServer) ImportWorkspace(grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]) error {
 	return status.Error(codes.Unimplemented, "method ImportWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) PutTree(grpc.ClientStreamingServer[PutTreeRequest, PutTreeResponse]) error {
+	return status.Error(codes.Unimplemented, "method PutTree not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) DeleteUserStorage(context.Context, *DeleteUserStorageRequest) (*DeleteUserStorageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteUserStorage not implemented")
@@ -420,6 +457,13 @@ func _WorkspaceService_ImportWorkspace_Handler(srv interface{}, stream grpc.Serv
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type WorkspaceService_ImportWorkspaceServer = grpc.ClientStreamingServer[ImportWorkspaceRequest, ImportWorkspaceResponse]
 
+func _WorkspaceService_PutTree_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(WorkspaceServiceServer).PutTree(&grpc.GenericServerStream[PutTreeRequest, PutTreeResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WorkspaceService_PutTreeServer = grpc.ClientStreamingServer[PutTreeRequest, PutTreeResponse]
+
 func _WorkspaceService_DeleteUserStorage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteUserStorageRequest)
 	if err := dec(in); err != nil {
@@ -501,6 +545,11 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ImportWorkspace",
 			Handler:       _WorkspaceService_ImportWorkspace_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "PutTree",
+			Handler:       _WorkspaceService_PutTree_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -59,6 +59,9 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_BAD_PATH: _ClassVar[ErrorReason]
     ERROR_REASON_PATH_CHANGED: _ClassVar[ErrorReason]
     ERROR_REASON_NOT_TEXT: _ClassVar[ErrorReason]
+    ERROR_REASON_TREE_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_TREES_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_TREES_FULL: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_WORKSPACE_NOT_FOUND: ErrorReason
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason
@@ -112,3 +115,6 @@ ERROR_REASON_WORKSPACE_SEALED: ErrorReason
 ERROR_REASON_BAD_PATH: ErrorReason
 ERROR_REASON_PATH_CHANGED: ErrorReason
 ERROR_REASON_NOT_TEXT: ErrorReason
+ERROR_REASON_TREE_NOT_FOUND: ErrorReason
+ERROR_REASON_TREES_UNAVAILABLE: ErrorReason
+ERROR_REASON_TREES_FULL: ErrorReason

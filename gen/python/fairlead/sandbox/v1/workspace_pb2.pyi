@@ -38,7 +38,7 @@ ARCHIVE_FORMAT_ZIP: ArchiveFormat
 ARCHIVE_FORMAT_TAR_GZIP: ArchiveFormat
 
 class EnsureWorkspaceRequest(_message.Message):
-    __slots__ = ("call", "seed_files", "network", "limits", "must_exist", "warm", "mounts", "environment")
+    __slots__ = ("call", "seed_files", "network", "limits", "must_exist", "warm", "mounts", "trees", "environment")
     class SeedFilesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class EnsureWorkspaceRequest(_message.Message):
     MUST_EXIST_FIELD_NUMBER: _ClassVar[int]
     WARM_FIELD_NUMBER: _ClassVar[int]
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
+    TREES_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     seed_files: _containers.ScalarMap[str, bytes]
@@ -61,8 +62,9 @@ class EnsureWorkspaceRequest(_message.Message):
     must_exist: bool
     warm: bool
     mounts: WorkspaceMounts
+    trees: WorkspaceTrees
     environment: WorkspaceEnvironment
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., must_exist: _Optional[bool] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., seed_files: _Optional[_Mapping[str, bytes]] = ..., network: _Optional[_Union[NetworkPolicy, _Mapping]] = ..., limits: _Optional[_Union[WorkspaceLimits, _Mapping]] = ..., must_exist: _Optional[bool] = ..., warm: _Optional[bool] = ..., mounts: _Optional[_Union[WorkspaceMounts, _Mapping]] = ..., trees: _Optional[_Union[WorkspaceTrees, _Mapping]] = ..., environment: _Optional[_Union[WorkspaceEnvironment, _Mapping]] = ...) -> None: ...
 
 class WorkspaceLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "cpu_millis", "file_bytes", "open_files", "output_bytes", "flood_bytes", "workspace_bytes", "workspace_inodes", "timeout", "max_timeout")
@@ -95,6 +97,20 @@ class WorkspaceMounts(_message.Message):
     NAMES_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkspaceTrees(_message.Message):
+    __slots__ = ("trees",)
+    TREES_FIELD_NUMBER: _ClassVar[int]
+    trees: _containers.RepeatedCompositeFieldContainer[WorkspaceTree]
+    def __init__(self, trees: _Optional[_Iterable[_Union[WorkspaceTree, _Mapping]]] = ...) -> None: ...
+
+class WorkspaceTree(_message.Message):
+    __slots__ = ("name", "digest")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    digest: str
+    def __init__(self, name: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class WorkspaceEnvironment(_message.Message):
     __slots__ = ("variables",)
@@ -264,6 +280,28 @@ class ImportWorkspaceOpen(_message.Message):
     def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., format: _Optional[_Union[ArchiveFormat, str]] = ...) -> None: ...
 
 class ImportWorkspaceResponse(_message.Message):
+    __slots__ = ("created",)
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    created: bool
+    def __init__(self, created: _Optional[bool] = ...) -> None: ...
+
+class PutTreeRequest(_message.Message):
+    __slots__ = ("open", "data")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    open: PutTreeOpen
+    data: bytes
+    def __init__(self, open: _Optional[_Union[PutTreeOpen, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PutTreeOpen(_message.Message):
+    __slots__ = ("node", "digest")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    digest: str
+    def __init__(self, node: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
+
+class PutTreeResponse(_message.Message):
     __slots__ = ("created",)
     CREATED_FIELD_NUMBER: _ClassVar[int]
     created: bool

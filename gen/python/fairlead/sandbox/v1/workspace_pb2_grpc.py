@@ -71,6 +71,11 @@ class WorkspaceServiceStub:
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
                 response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
                 _registered_method=True)
+        self.PutTree = channel.stream_unary(
+                '/fairlead.sandbox.v1.WorkspaceService/PutTree',
+                request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeRequest.SerializeToString,
+                response_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeResponse.FromString,
+                _registered_method=True)
         self.DeleteUserStorage = channel.unary_unary(
                 '/fairlead.sandbox.v1.WorkspaceService/DeleteUserStorage',
                 request_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.DeleteUserStorageRequest.SerializeToString,
@@ -165,6 +170,21 @@ class WorkspaceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PutTree(self, request_iterator, context):
+        """PutTree gives the node a read-only folder that workspaces may show, from a tar. The
+        first request is `open`, the others bring the archive. A tree is named by the
+        SHA-256 of its archive, so all sessions of the node share it. If the node has
+        the tree, it answers at once and takes no archive. The tree is there whole, or not
+        at all. An archive with absolute paths, paths that lead outside, links or
+        anything but files and folders, one that is larger than a tree may be, and one of
+        another digest is INVALID_ARGUMENT with reason BAD_ARCHIVE. A node whose trees are
+        all in use is RESOURCE_EXHAUSTED with reason TREES_FULL. A node removes a tree that
+        was unused for a while.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteUserStorage(self, request, context):
         """DeleteUserStorage deletes the files that the acting user has stored on this node
         beyond sessions. What does not exist is deleted already. Commands that run
@@ -219,6 +239,11 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
                     servicer.ImportWorkspace,
                     request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.FromString,
                     response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.SerializeToString,
+            ),
+            'PutTree': grpc.stream_unary_rpc_method_handler(
+                    servicer.PutTree,
+                    request_deserializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeRequest.FromString,
+                    response_serializer=fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeResponse.SerializeToString,
             ),
             'DeleteUserStorage': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteUserStorage,
@@ -422,6 +447,33 @@ class WorkspaceService:
             '/fairlead.sandbox.v1.WorkspaceService/ImportWorkspace',
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceRequest.SerializeToString,
             fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.ImportWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutTree(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/fairlead.sandbox.v1.WorkspaceService/PutTree',
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeRequest.SerializeToString,
+            fairlead_dot_sandbox_dot_v1_dot_workspace__pb2.PutTreeResponse.FromString,
             options,
             channel_credentials,
             insecure,

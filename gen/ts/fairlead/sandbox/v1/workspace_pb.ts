@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/sandbox/v1/workspace.proto.
  */
 export const file_fairlead_sandbox_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSKABAoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxISCgptdXN0X2V4aXN0GA0gASgIEgwKBHdhcm0YDCABKAgSNAoGbW91bnRzGAYgASgLMiQuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudHMSPgoLZW52aXJvbm1lbnQYByABKAsyKS5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUVudmlyb25tZW50GjAKDlNlZWRGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAFKBAgDEARSFHdvcmtzcGFjZV9nZW5lcmF0aW9uIpUDCg9Xb3Jrc3BhY2VMaW1pdHMSHQoMbWVtb3J5X2J5dGVzGAEgASgDQge6SAQiAigAEhoKCXByb2Nlc3NlcxgCIAEoBUIHukgEGgIoABIbCgpjcHVfbWlsbGlzGAMgASgDQge6SAQiAigAEhsKCmZpbGVfYnl0ZXMYBCABKANCB7pIBCICKAASGwoKb3Blbl9maWxlcxgFIAEoBUIHukgEGgIoABIdCgxvdXRwdXRfYnl0ZXMYBiABKANCB7pIBCICKAASHAoLZmxvb2RfYnl0ZXMYByABKANCB7pIBCICKAASIAoPd29ya3NwYWNlX2J5dGVzGAggASgDQge6SAQiAigAEiEKEHdvcmtzcGFjZV9pbm9kZXMYCSABKANCB7pIBCICKAASNAoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASOAoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAIjQKD1dvcmtzcGFjZU1vdW50cxIhCgVuYW1lcxgBIAMoCUISukgPkgEMEEAYASIGcgQQAShAIs0BChRXb3Jrc3BhY2VFbnZpcm9ubWVudBKCAQoJdmFyaWFibGVzGAEgAygLMjguZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudC5WYXJpYWJsZXNFbnRyeUI1ukgymgEvEIABIiJyIDIeXltBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kKgZyBCiAgAQaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1OZXR3b3JrUG9saWN5EjoKBXJ1bGVzGAEgAygLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrUnVsZUIJukgGkgEDEIACIuwBCgtOZXR3b3JrUnVsZRIWCgRuYW1lGAEgASgJQgi6SAVyAyiACBIYCgRob3N0GAIgASgJQgq6SAdyBRABKIAIEiEKBXBvcnRzGAMgAygFQhK6SA+SAQwQQCIIGgYY//8DKAESGQoHbWV0aG9kcxgEIAMoCUIIukgFkgECEEASFwoFcGF0aHMYBSADKAlCCLpIBZIBAhBAEjYKA3RscxgGIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1Rsc0IIukgFggECEAESHAoKY3JlZGVudGlhbBgHIAEoCUIIukgFcgMogAIiVgoXRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCBIMCgRub2RlGAIgASgJEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIkoKFUZlbmNlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASIYChZGZW5jZVdvcmtzcGFjZVJlc3BvbnNlIkkKFFNlYWxXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhcKFVNlYWxXb3Jrc3BhY2VSZXNwb25zZSJLChZVbnNlYWxXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhkKF1Vuc2VhbFdvcmtzcGFjZVJlc3BvbnNlInsKFkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSJQoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKANCB7pIBCICKAAiGQoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiGgoYRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0IhsKGURlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiGAoWR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdCLMAQoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJEgwKBG5vZGUYCiABKAkSMwoGbW91bnRzGAYgAygLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudBITCgtlbnZpcm9ubWVudBgHIAMoCSJTCg5Xb3Jrc3BhY2VNb3VudBIMCgRuYW1lGAEgASgJEg0KBXBhdGhzGAIgAygJEhAKCHdyaXRhYmxlGAMgASgIEhIKCm9uX3JlcXVlc3QYBCABKAgiyAEKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQARIWCgRwYXRoGAQgASgJQgi6SAVyAyiAICInChdFeHBvcnRXb3Jrc3BhY2VSZXNwb25zZRIMCgRkYXRhGAEgASgMInwKFkltcG9ydFdvcmtzcGFjZVJlcXVlc3QSOAoEb3BlbhgBIAEoCzIoLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlT3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqIBChNJbXBvcnRXb3Jrc3BhY2VPcGVuEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAFKBAgCEANSFHdvcmtzcGFjZV9nZW5lcmF0aW9uIioKF0ltcG9ydFdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgqiAEKCk5ldHdvcmtUbHMSGwoXTkVUV09SS19UTFNfVU5TUEVDSUZJRUQQABIUChBORVRXT1JLX1RMU19QQVNTEAESEwoPTkVUV09SS19UTFNfUkFXEAISGQoVTkVUV09SS19UTFNfSU5URVJDRVBUEAMSFwoTTkVUV09SS19UTFNfVVBHUkFERRAEKnwKDUFyY2hpdmVGb3JtYXQSHgoaQVJDSElWRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIWChJBUkNISVZFX0ZPUk1BVF9UQVIQARIWChJBUkNISVZFX0ZPUk1BVF9aSVAQAhIbChdBUkNISVZFX0ZPUk1BVF9UQVJfR1pJUBADMrkIChBXb3Jrc3BhY2VTZXJ2aWNlEnQKD0Vuc3VyZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRW5zdXJlV29ya3NwYWNlUmVzcG9uc2UiBsLVGAIIChJxCg5GZW5jZVdvcmtzcGFjZRIqLmZhaXJsZWFkLnNhbmRib3gudjEuRmVuY2VXb3Jrc3BhY2VSZXF1ZXN0GisuZmFpcmxlYWQuc2FuZGJveC52MS5GZW5jZVdvcmtzcGFjZVJlc3BvbnNlIgbC1RgCCAoSbgoNU2VhbFdvcmtzcGFjZRIpLmZhaXJsZWFkLnNhbmRib3gudjEuU2VhbFdvcmtzcGFjZVJlcXVlc3QaKi5mYWlybGVhZC5zYW5kYm94LnYxLlNlYWxXb3Jrc3BhY2VSZXNwb25zZSIGwtUYAggKEnQKD1Vuc2VhbFdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuVW5zZWFsV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuVW5zZWFsV29ya3NwYWNlUmVzcG9uc2UiBsLVGAIIChJ0Cg9EZWxldGVXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVdvcmtzcGFjZVJlc3BvbnNlIgbC1RgCCAoSdgoPRXhwb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FeHBvcnRXb3Jrc3BhY2VSZXNwb25zZSIGwtUYAggKMAESdgoPSW1wb3J0V29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5JbXBvcnRXb3Jrc3BhY2VSZXNwb25zZSIGwtUYAggKKAESegoRRGVsZXRlVXNlclN0b3JhZ2USLS5mYWlybGVhZC5zYW5kYm94LnYxLkRlbGV0ZVVzZXJTdG9yYWdlUmVxdWVzdBouLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXNwb25zZSIGwtUYAggKEnQKD0dldENhcGFiaWxpdGllcxIrLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2UiBsLVGAIICkJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zYW5kYm94L3YxO3NhbmRib3h2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_google_protobuf_duration]);
+  fileDesc("CiNmYWlybGVhZC9zYW5kYm94L3YxL3dvcmtzcGFjZS5wcm90bxITZmFpcmxlYWQuc2FuZGJveC52MSK0BAoWRW5zdXJlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARJiCgpzZWVkX2ZpbGVzGAIgAygLMjouZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0LlNlZWRGaWxlc0VudHJ5QhK6SA+aAQwQgAIiB3IFEAEogCASMwoHbmV0d29yaxgEIAEoCzIiLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1BvbGljeRI0CgZsaW1pdHMYBSABKAsyJC5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZUxpbWl0cxISCgptdXN0X2V4aXN0GA0gASgIEgwKBHdhcm0YDCABKAgSNAoGbW91bnRzGAYgASgLMiQuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudHMSMgoFdHJlZXMYCCABKAsyIy5mYWlybGVhZC5zYW5kYm94LnYxLldvcmtzcGFjZVRyZWVzEj4KC2Vudmlyb25tZW50GAcgASgLMikuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudBowCg5TZWVkRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAw6AjgBSgQIAxAEUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiKVAwoPV29ya3NwYWNlTGltaXRzEh0KDG1lbW9yeV9ieXRlcxgBIAEoA0IHukgEIgIoABIaCglwcm9jZXNzZXMYAiABKAVCB7pIBBoCKAASGwoKY3B1X21pbGxpcxgDIAEoA0IHukgEIgIoABIbCgpmaWxlX2J5dGVzGAQgASgDQge6SAQiAigAEhsKCm9wZW5fZmlsZXMYBSABKAVCB7pIBBoCKAASHQoMb3V0cHV0X2J5dGVzGAYgASgDQge6SAQiAigAEhwKC2Zsb29kX2J5dGVzGAcgASgDQge6SAQiAigAEiAKD3dvcmtzcGFjZV9ieXRlcxgIIAEoA0IHukgEIgIoABIhChB3b3Jrc3BhY2VfaW5vZGVzGAkgASgDQge6SAQiAigAEjQKB3RpbWVvdXQYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCLpIBaoBAjIAEjgKC21heF90aW1lb3V0GAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyACI0Cg9Xb3Jrc3BhY2VNb3VudHMSIQoFbmFtZXMYASADKAlCErpID5IBDBBAGAEiBnIEEAEoQCKaAQoOV29ya3NwYWNlVHJlZXMShwEKBXRyZWVzGAEgAygLMiIuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VUcmVlQlS6SFG6AUkKC3RyZWVzLm5hbWVzEhx0d28gdHJlZXMgaGF2ZSB0aGUgc2FtZSBuYW1lGhx0aGlzLm1hcCh0LCB0Lm5hbWUpLnVuaXF1ZSgpkgECEEAicQoNV29ya3NwYWNlVHJlZRI5CgRuYW1lGAEgASgJQiu6SChyJjIkXlthLXowLTldKFthLXowLTktXXswLDYyfVthLXowLTldKT8kEiUKBmRpZ2VzdBgCIAEoCUIVukgSchAyDl5bMC05YS1mXXs2NH0kIs0BChRXb3Jrc3BhY2VFbnZpcm9ubWVudBKCAQoJdmFyaWFibGVzGAEgAygLMjguZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VFbnZpcm9ubWVudC5WYXJpYWJsZXNFbnRyeUI1ukgymgEvEIABIiJyIDIeXltBLVphLXpfXVtBLVphLXowLTlfXXswLDEyN30kKgZyBCiAgAQaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLCg1OZXR3b3JrUG9saWN5EjoKBXJ1bGVzGAEgAygLMiAuZmFpcmxlYWQuc2FuZGJveC52MS5OZXR3b3JrUnVsZUIJukgGkgEDEIACIuwBCgtOZXR3b3JrUnVsZRIWCgRuYW1lGAEgASgJQgi6SAVyAyiACBIYCgRob3N0GAIgASgJQgq6SAdyBRABKIAIEiEKBXBvcnRzGAMgAygFQhK6SA+SAQwQQCIIGgYY//8DKAESGQoHbWV0aG9kcxgEIAMoCUIIukgFkgECEEASFwoFcGF0aHMYBSADKAlCCLpIBZIBAhBAEjYKA3RscxgGIAEoDjIfLmZhaXJsZWFkLnNhbmRib3gudjEuTmV0d29ya1Rsc0IIukgFggECEAESHAoKY3JlZGVudGlhbBgHIAEoCUIIukgFcgMogAIiVgoXRW5zdXJlV29ya3NwYWNlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCBIMCgRub2RlGAIgASgJEhwKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAMgASgDIkoKFUZlbmNlV29ya3NwYWNlUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASIYChZGZW5jZVdvcmtzcGFjZVJlc3BvbnNlIkkKFFNlYWxXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhcKFVNlYWxXb3Jrc3BhY2VSZXNwb25zZSJLChZVbnNlYWxXb3Jrc3BhY2VSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhkKF1Vuc2VhbFdvcmtzcGFjZVJlc3BvbnNlInsKFkRlbGV0ZVdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSJQoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKANCB7pIBCICKAAiGQoXRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiGgoYRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0IhsKGURlbGV0ZVVzZXJTdG9yYWdlUmVzcG9uc2UiGAoWR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdCLMAQoXR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2USDQoFbGV2ZWwYASABKAkSDgoGZHJpdmVyGAIgASgJEhAKCGluY2x1ZGVzGAMgAygJEg8KB25ldHdvcmsYBCABKAkSFwoPd29ya3NwYWNlX3F1b3RhGAUgASgJEgwKBG5vZGUYCiABKAkSMwoGbW91bnRzGAYgAygLMiMuZmFpcmxlYWQuc2FuZGJveC52MS5Xb3Jrc3BhY2VNb3VudBITCgtlbnZpcm9ubWVudBgHIAMoCSJTCg5Xb3Jrc3BhY2VNb3VudBIMCgRuYW1lGAEgASgJEg0KBXBhdGhzGAIgAygJEhAKCHdyaXRhYmxlGAMgASgIEhIKCm9uX3JlcXVlc3QYBCABKAgiyAEKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSHAoUd29ya3NwYWNlX2dlbmVyYXRpb24YAiABKAMSPAoGZm9ybWF0GAMgASgOMiIuZmFpcmxlYWQuc2FuZGJveC52MS5BcmNoaXZlRm9ybWF0Qgi6SAWCAQIQARIWCgRwYXRoGAQgASgJQgi6SAVyAyiAICInChdFeHBvcnRXb3Jrc3BhY2VSZXNwb25zZRIMCgRkYXRhGAEgASgMInwKFkltcG9ydFdvcmtzcGFjZVJlcXVlc3QSOAoEb3BlbhgBIAEoCzIoLmZhaXJsZWFkLnNhbmRib3gudjEuSW1wb3J0V29ya3NwYWNlT3BlbkgAEhkKBGRhdGEYAiABKAxCCbpIBnoEGICAQEgAQg0KBGtpbmQSBbpIAggBIqIBChNJbXBvcnRXb3Jrc3BhY2VPcGVuEjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjwKBmZvcm1hdBgDIAEoDjIiLmZhaXJsZWFkLnNhbmRib3gudjEuQXJjaGl2ZUZvcm1hdEIIukgFggECEAFKBAgCEANSFHdvcmtzcGFjZV9nZW5lcmF0aW9uIioKF0ltcG9ydFdvcmtzcGFjZVJlc3BvbnNlEg8KB2NyZWF0ZWQYASABKAgibAoOUHV0VHJlZVJlcXVlc3QSMAoEb3BlbhgBIAEoCzIgLmZhaXJsZWFkLnNhbmRib3gudjEuUHV0VHJlZU9wZW5IABIZCgRkYXRhGAIgASgMQgm6SAZ6BBiAgEBIAEINCgRraW5kEgW6SAIIASJMCgtQdXRUcmVlT3BlbhIWCgRub2RlGAEgASgJQgi6SAVyAyj9ARIlCgZkaWdlc3QYAiABKAlCFbpIEnIQMg5eWzAtOWEtZl17NjR9JCIiCg9QdXRUcmVlUmVzcG9uc2USDwoHY3JlYXRlZBgBIAEoCCqIAQoKTmV0d29ya1RscxIbChdORVRXT1JLX1RMU19VTlNQRUNJRklFRBAAEhQKEE5FVFdPUktfVExTX1BBU1MQARITCg9ORVRXT1JLX1RMU19SQVcQAhIZChVORVRXT1JLX1RMU19JTlRFUkNFUFQQAxIXChNORVRXT1JLX1RMU19VUEdSQURFEAQqfAoNQXJjaGl2ZUZvcm1hdBIeChpBUkNISVZFX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhYKEkFSQ0hJVkVfRk9STUFUX1RBUhABEhYKEkFSQ0hJVkVfRk9STUFUX1pJUBACEhsKF0FSQ0hJVkVfRk9STUFUX1RBUl9HWklQEAMymQkKEFdvcmtzcGFjZVNlcnZpY2USdAoPRW5zdXJlV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5FbnN1cmVXb3Jrc3BhY2VSZXNwb25zZSIGwtUYAggKEnEKDkZlbmNlV29ya3NwYWNlEiouZmFpcmxlYWQuc2FuZGJveC52MS5GZW5jZVdvcmtzcGFjZVJlcXVlc3QaKy5mYWlybGVhZC5zYW5kYm94LnYxLkZlbmNlV29ya3NwYWNlUmVzcG9uc2UiBsLVGAIIChJuCg1TZWFsV29ya3NwYWNlEikuZmFpcmxlYWQuc2FuZGJveC52MS5TZWFsV29ya3NwYWNlUmVxdWVzdBoqLmZhaXJsZWFkLnNhbmRib3gudjEuU2VhbFdvcmtzcGFjZVJlc3BvbnNlIgbC1RgCCAoSdAoPVW5zZWFsV29ya3NwYWNlEisuZmFpcmxlYWQuc2FuZGJveC52MS5VbnNlYWxXb3Jrc3BhY2VSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5VbnNlYWxXb3Jrc3BhY2VSZXNwb25zZSIGwtUYAggKEnQKD0RlbGV0ZVdvcmtzcGFjZRIrLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVxdWVzdBosLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlV29ya3NwYWNlUmVzcG9uc2UiBsLVGAIIChJ2Cg9FeHBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkV4cG9ydFdvcmtzcGFjZVJlc3BvbnNlIgbC1RgCCAowARJ2Cg9JbXBvcnRXb3Jrc3BhY2USKy5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlcXVlc3QaLC5mYWlybGVhZC5zYW5kYm94LnYxLkltcG9ydFdvcmtzcGFjZVJlc3BvbnNlIgbC1RgCCAooARJeCgdQdXRUcmVlEiMuZmFpcmxlYWQuc2FuZGJveC52MS5QdXRUcmVlUmVxdWVzdBokLmZhaXJsZWFkLnNhbmRib3gudjEuUHV0VHJlZVJlc3BvbnNlIgbC1RgCCAooARJ6ChFEZWxldGVVc2VyU3RvcmFnZRItLmZhaXJsZWFkLnNhbmRib3gudjEuRGVsZXRlVXNlclN0b3JhZ2VSZXF1ZXN0Gi4uZmFpcmxlYWQuc2FuZGJveC52MS5EZWxldGVVc2VyU3RvcmFnZVJlc3BvbnNlIgbC1RgCCAoSdAoPR2V0Q2FwYWJpbGl0aWVzEisuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXF1ZXN0GiwuZmFpcmxlYWQuc2FuZGJveC52MS5HZXRDYXBhYmlsaXRpZXNSZXNwb25zZSIGwtUYAggKQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3NhbmRib3gvdjE7c2FuZGJveHYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_google_protobuf_duration]);
 
 /**
  * EnsureWorkspaceRequest asks for a workspace.
@@ -87,6 +87,16 @@ export type EnsureWorkspaceRequest = Message<"fairlead.sandbox.v1.EnsureWorkspac
    * @generated from field: fairlead.sandbox.v1.WorkspaceMounts mounts = 6;
    */
   mounts?: WorkspaceMounts | undefined;
+
+  /**
+   * Which read-only trees commands see beside the workspace from now on. Not set
+   * changes nothing. One that the node does not have is FAILED_PRECONDITION with
+   * reason TREE_NOT_FOUND: put it there first. A driver that cannot show a folder to
+   * some commands only is FAILED_PRECONDITION with reason TREES_UNAVAILABLE.
+   *
+   * @generated from field: fairlead.sandbox.v1.WorkspaceTrees trees = 8;
+   */
+  trees?: WorkspaceTrees | undefined;
 
   /**
    * What the acting user has in the environment of commands from now on, over what
@@ -221,6 +231,55 @@ export const WorkspaceMountsSchema: GenMessage<WorkspaceMounts> = /*@__PURE__*/
   messageDesc(file_fairlead_sandbox_v1_workspace, 2);
 
 /**
+ * WorkspaceTrees are the read-only folders of a session.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceTrees
+ */
+export type WorkspaceTrees = Message<"fairlead.sandbox.v1.WorkspaceTrees"> & {
+  /**
+   * The trees.
+   *
+   * @generated from field: repeated fairlead.sandbox.v1.WorkspaceTree trees = 1;
+   */
+  trees: WorkspaceTree[];
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceTrees.
+ * Use `create(WorkspaceTreesSchema)` to create a new message.
+ */
+export const WorkspaceTreesSchema: GenMessage<WorkspaceTrees> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+
+/**
+ * WorkspaceTree is a read-only folder beside the workspace.
+ *
+ * @generated from message fairlead.sandbox.v1.WorkspaceTree
+ */
+export type WorkspaceTree = Message<"fairlead.sandbox.v1.WorkspaceTree"> & {
+  /**
+   * Its name: commands and the file RPCs find it at `/skills/{name}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The SHA-256 of its archive, in hexadecimal digits.
+   *
+   * @generated from field: string digest = 2;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.WorkspaceTree.
+ * Use `create(WorkspaceTreeSchema)` to create a new message.
+ */
+export const WorkspaceTreeSchema: GenMessage<WorkspaceTree> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
+
+/**
  * WorkspaceEnvironment are variables of a user's.
  *
  * @generated from message fairlead.sandbox.v1.WorkspaceEnvironment
@@ -240,7 +299,7 @@ export type WorkspaceEnvironment = Message<"fairlead.sandbox.v1.WorkspaceEnviron
  * Use `create(WorkspaceEnvironmentSchema)` to create a new message.
  */
 export const WorkspaceEnvironmentSchema: GenMessage<WorkspaceEnvironment> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 3);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
 
 /**
  * NetworkPolicy says what commands may reach. Without rules there is no network at
@@ -265,7 +324,7 @@ export type NetworkPolicy = Message<"fairlead.sandbox.v1.NetworkPolicy"> & {
  * Use `create(NetworkPolicySchema)` to create a new message.
  */
 export const NetworkPolicySchema: GenMessage<NetworkPolicy> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 4);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
 
 /**
  * NetworkRule lets some requests out.
@@ -332,7 +391,7 @@ export type NetworkRule = Message<"fairlead.sandbox.v1.NetworkRule"> & {
  * Use `create(NetworkRuleSchema)` to create a new message.
  */
 export const NetworkRuleSchema: GenMessage<NetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 5);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
 
 /**
  * EnsureWorkspaceResponse says that the workspace is there.
@@ -367,7 +426,7 @@ export type EnsureWorkspaceResponse = Message<"fairlead.sandbox.v1.EnsureWorkspa
  * Use `create(EnsureWorkspaceResponseSchema)` to create a new message.
  */
 export const EnsureWorkspaceResponseSchema: GenMessage<EnsureWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 6);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
 
 /**
  * FenceWorkspaceRequest names the session and its new epoch.
@@ -388,7 +447,7 @@ export type FenceWorkspaceRequest = Message<"fairlead.sandbox.v1.FenceWorkspaceR
  * Use `create(FenceWorkspaceRequestSchema)` to create a new message.
  */
 export const FenceWorkspaceRequestSchema: GenMessage<FenceWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 7);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
 
 /**
  * FenceWorkspaceResponse says that the epoch is remembered.
@@ -403,7 +462,7 @@ export type FenceWorkspaceResponse = Message<"fairlead.sandbox.v1.FenceWorkspace
  * Use `create(FenceWorkspaceResponseSchema)` to create a new message.
  */
 export const FenceWorkspaceResponseSchema: GenMessage<FenceWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 8);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
 
 /**
  * SealWorkspaceRequest names a workspace, by its session.
@@ -424,7 +483,7 @@ export type SealWorkspaceRequest = Message<"fairlead.sandbox.v1.SealWorkspaceReq
  * Use `create(SealWorkspaceRequestSchema)` to create a new message.
  */
 export const SealWorkspaceRequestSchema: GenMessage<SealWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 9);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
 
 /**
  * SealWorkspaceResponse says that the workspace stays as it is.
@@ -439,7 +498,7 @@ export type SealWorkspaceResponse = Message<"fairlead.sandbox.v1.SealWorkspaceRe
  * Use `create(SealWorkspaceResponseSchema)` to create a new message.
  */
 export const SealWorkspaceResponseSchema: GenMessage<SealWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 10);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
 
 /**
  * UnsealWorkspaceRequest names a workspace, by its session.
@@ -460,7 +519,7 @@ export type UnsealWorkspaceRequest = Message<"fairlead.sandbox.v1.UnsealWorkspac
  * Use `create(UnsealWorkspaceRequestSchema)` to create a new message.
  */
 export const UnsealWorkspaceRequestSchema: GenMessage<UnsealWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 11);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
 
 /**
  * UnsealWorkspaceResponse says that the workspace may be changed.
@@ -475,7 +534,7 @@ export type UnsealWorkspaceResponse = Message<"fairlead.sandbox.v1.UnsealWorkspa
  * Use `create(UnsealWorkspaceResponseSchema)` to create a new message.
  */
 export const UnsealWorkspaceResponseSchema: GenMessage<UnsealWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 12);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
 
 /**
  * DeleteWorkspaceRequest names a workspace.
@@ -505,7 +564,7 @@ export type DeleteWorkspaceRequest = Message<"fairlead.sandbox.v1.DeleteWorkspac
  * Use `create(DeleteWorkspaceRequestSchema)` to create a new message.
  */
 export const DeleteWorkspaceRequestSchema: GenMessage<DeleteWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 13);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
 
 /**
  * DeleteWorkspaceResponse says that the workspace is gone.
@@ -520,7 +579,7 @@ export type DeleteWorkspaceResponse = Message<"fairlead.sandbox.v1.DeleteWorkspa
  * Use `create(DeleteWorkspaceResponseSchema)` to create a new message.
  */
 export const DeleteWorkspaceResponseSchema: GenMessage<DeleteWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 14);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
 
 /**
  * DeleteUserStorageRequest asks for the deletion of the principal's files.
@@ -535,7 +594,7 @@ export type DeleteUserStorageRequest = Message<"fairlead.sandbox.v1.DeleteUserSt
  * Use `create(DeleteUserStorageRequestSchema)` to create a new message.
  */
 export const DeleteUserStorageRequestSchema: GenMessage<DeleteUserStorageRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 15);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
 
 /**
  * DeleteUserStorageResponse says that the files are gone.
@@ -550,7 +609,7 @@ export type DeleteUserStorageResponse = Message<"fairlead.sandbox.v1.DeleteUserS
  * Use `create(DeleteUserStorageResponseSchema)` to create a new message.
  */
 export const DeleteUserStorageResponseSchema: GenMessage<DeleteUserStorageResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 16);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
 
 /**
  * GetCapabilitiesRequest asks what isolates commands.
@@ -565,7 +624,7 @@ export type GetCapabilitiesRequest = Message<"fairlead.sandbox.v1.GetCapabilitie
  * Use `create(GetCapabilitiesRequestSchema)` to create a new message.
  */
 export const GetCapabilitiesRequestSchema: GenMessage<GetCapabilitiesRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 17);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 19);
 
 /**
  * GetCapabilitiesResponse describes what isolates commands.
@@ -638,7 +697,7 @@ export type GetCapabilitiesResponse = Message<"fairlead.sandbox.v1.GetCapabiliti
  * Use `create(GetCapabilitiesResponseSchema)` to create a new message.
  */
 export const GetCapabilitiesResponseSchema: GenMessage<GetCapabilitiesResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 18);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 20);
 
 /**
  * WorkspaceMount is a folder that commands see besides the workspace.
@@ -680,7 +739,7 @@ export type WorkspaceMount = Message<"fairlead.sandbox.v1.WorkspaceMount"> & {
  * Use `create(WorkspaceMountSchema)` to create a new message.
  */
 export const WorkspaceMountSchema: GenMessage<WorkspaceMount> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 19);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 21);
 
 /**
  * ExportWorkspaceRequest names a workspace.
@@ -723,7 +782,7 @@ export type ExportWorkspaceRequest = Message<"fairlead.sandbox.v1.ExportWorkspac
  * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
  */
 export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 20);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 22);
 
 /**
  * ExportWorkspaceResponse is one piece of the archive.
@@ -744,7 +803,7 @@ export type ExportWorkspaceResponse = Message<"fairlead.sandbox.v1.ExportWorkspa
  * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
  */
 export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 21);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 23);
 
 /**
  * ImportWorkspaceRequest is one piece of an import.
@@ -781,7 +840,7 @@ export type ImportWorkspaceRequest = Message<"fairlead.sandbox.v1.ImportWorkspac
  * Use `create(ImportWorkspaceRequestSchema)` to create a new message.
  */
 export const ImportWorkspaceRequestSchema: GenMessage<ImportWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 22);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 24);
 
 /**
  * ImportWorkspaceOpen begins an import.
@@ -809,7 +868,7 @@ export type ImportWorkspaceOpen = Message<"fairlead.sandbox.v1.ImportWorkspaceOp
  * Use `create(ImportWorkspaceOpenSchema)` to create a new message.
  */
 export const ImportWorkspaceOpenSchema: GenMessage<ImportWorkspaceOpen> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 23);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 25);
 
 /**
  * ImportWorkspaceResponse says that the workspace is there.
@@ -830,7 +889,93 @@ export type ImportWorkspaceResponse = Message<"fairlead.sandbox.v1.ImportWorkspa
  * Use `create(ImportWorkspaceResponseSchema)` to create a new message.
  */
 export const ImportWorkspaceResponseSchema: GenMessage<ImportWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_sandbox_v1_workspace, 24);
+  messageDesc(file_fairlead_sandbox_v1_workspace, 26);
+
+/**
+ * PutTreeRequest is one piece of a tree.
+ *
+ * @generated from message fairlead.sandbox.v1.PutTreeRequest
+ */
+export type PutTreeRequest = Message<"fairlead.sandbox.v1.PutTreeRequest"> & {
+  /**
+   * What it is.
+   *
+   * @generated from oneof fairlead.sandbox.v1.PutTreeRequest.kind
+   */
+  kind: {
+    /**
+     * Begins: the first request, and only the first.
+     *
+     * @generated from field: fairlead.sandbox.v1.PutTreeOpen open = 1;
+     */
+    value: PutTreeOpen;
+    case: "open";
+  } | {
+    /**
+     * More of the archive.
+     *
+     * @generated from field: bytes data = 2;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.PutTreeRequest.
+ * Use `create(PutTreeRequestSchema)` to create a new message.
+ */
+export const PutTreeRequestSchema: GenMessage<PutTreeRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 27);
+
+/**
+ * PutTreeOpen begins a tree.
+ *
+ * @generated from message fairlead.sandbox.v1.PutTreeOpen
+ */
+export type PutTreeOpen = Message<"fairlead.sandbox.v1.PutTreeOpen"> & {
+  /**
+   * The node that the request is meant for; empty: any.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * The SHA-256 of the archive, in hexadecimal digits.
+   *
+   * @generated from field: string digest = 2;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.PutTreeOpen.
+ * Use `create(PutTreeOpenSchema)` to create a new message.
+ */
+export const PutTreeOpenSchema: GenMessage<PutTreeOpen> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 28);
+
+/**
+ * PutTreeResponse says that the node has the tree.
+ *
+ * @generated from message fairlead.sandbox.v1.PutTreeResponse
+ */
+export type PutTreeResponse = Message<"fairlead.sandbox.v1.PutTreeResponse"> & {
+  /**
+   * Whether this request made it.
+   *
+   * @generated from field: bool created = 1;
+   */
+  created: boolean;
+};
+
+/**
+ * Describes the message fairlead.sandbox.v1.PutTreeResponse.
+ * Use `create(PutTreeResponseSchema)` to create a new message.
+ */
+export const PutTreeResponseSchema: GenMessage<PutTreeResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_sandbox_v1_workspace, 29);
 
 /**
  * NetworkTls says what happens with TLS.
@@ -1027,6 +1172,24 @@ export const WorkspaceService: GenService<{
     methodKind: "client_streaming";
     input: typeof ImportWorkspaceRequestSchema;
     output: typeof ImportWorkspaceResponseSchema;
+  },
+  /**
+   * PutTree gives the node a read-only folder that workspaces may show, from a tar. The
+   * first request is `open`, the others bring the archive. A tree is named by the
+   * SHA-256 of its archive, so all sessions of the node share it. If the node has
+   * the tree, it answers at once and takes no archive. The tree is there whole, or not
+   * at all. An archive with absolute paths, paths that lead outside, links or
+   * anything but files and folders, one that is larger than a tree may be, and one of
+   * another digest is INVALID_ARGUMENT with reason BAD_ARCHIVE. A node whose trees are
+   * all in use is RESOURCE_EXHAUSTED with reason TREES_FULL. A node removes a tree that
+   * was unused for a while.
+   *
+   * @generated from rpc fairlead.sandbox.v1.WorkspaceService.PutTree
+   */
+  putTree: {
+    methodKind: "client_streaming";
+    input: typeof PutTreeRequestSchema;
+    output: typeof PutTreeResponseSchema;
   },
   /**
    * DeleteUserStorage deletes the files that the acting user has stored on this node

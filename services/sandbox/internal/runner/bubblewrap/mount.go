@@ -2,7 +2,6 @@ package bubblewrap
 
 import (
 	"fmt"
-	"path"
 
 	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
@@ -47,7 +46,7 @@ func (v *invocation) mounts(all []shown) {
 		if m.Original {
 			v.add(option, m.from, m.Source)
 		}
-		at := path.Join(box.WorkspacePath, m.Alias)
+		at := m.Path()
 		switch {
 		case m.Alias == "":
 			continue
@@ -55,7 +54,7 @@ func (v *invocation) mounts(all []shown) {
 			covers = append(covers, at)
 			v.add("--size", "65536", "--perms", "0755", "--tmpfs", at)
 			continue
-		case m.Point() != m.Alias:
+		case m.Inner():
 			v.add("--dir", at)
 		}
 		v.add(option, m.from, at)

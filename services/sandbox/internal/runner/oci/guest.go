@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -177,7 +176,7 @@ func (m *maker) showGuest(s box.Sandbox, mounts []box.Mount) (*rootfs.Frame, []s
 	for i, x := range all {
 		at := x.Source
 		if !x.original {
-			at = path.Join(box.WorkspacePath, x.Alias)
+			at = x.Path()
 		}
 		mode := "ro"
 		if x.Writable {

@@ -135,7 +135,11 @@ func makePlace(dir *os.File, at string, o box.Owner) error {
 // put attaches the mount at its place, in the sandbox's mount namespace. It follows no link.
 func (x shown) put(workspace *os.File) error {
 	open := func() (*os.File, error) { return bind.Folder(x.Source) }
-	if !x.original {
+	switch {
+	case x.original:
+	case path.IsAbs(x.Alias):
+		open = func() (*os.File, error) { return bind.Folder(x.Alias) }
+	default:
 		open = func() (*os.File, error) { return bind.Beneath(workspace, x.Alias) }
 	}
 	at, err := open()

@@ -10,7 +10,7 @@ import (
 // Build makes a folder that is the read-only root of containers: generated files, links, and places for
 // mounts.
 func (l *Layout) Build(root string, places ...string) error {
-	for _, dir := range append([]string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath}, places...) {
+	for _, dir := range append([]string{"/proc", "/dev", "/tmp", "/var", "/etc", box.WorkspacePath, box.HomePath, box.TreesPath}, places...) {
 		if err := os.MkdirAll(root+dir, 0o755); err != nil {
 			return err
 		}

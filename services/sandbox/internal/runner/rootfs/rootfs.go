@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fairlead/fairlead/services/sandbox/internal/box"
 )
 
 // systemFolders are the top-level folders besides /usr that programs need. On most systems they are links
@@ -144,7 +146,7 @@ func (l *Layout) addExtra(path string) error {
 	if !filepath.IsAbs(path) || path != filepath.Clean(path) || path == "/" {
 		return fmt.Errorf("must be an absolute, clean path below /")
 	}
-	for _, own := range []string{"/proc", "/dev", "/sys", "/tmp", "/workspace", "/home/agent"} {
+	for _, own := range []string{"/proc", "/dev", "/sys", "/tmp", box.WorkspacePath, box.HomePath, box.TreesPath} {
 		if path == own || strings.HasPrefix(path, own+"/") || strings.HasPrefix(own, path+"/") {
 			return fmt.Errorf("would hide the sandbox's own %s", own)
 		}
