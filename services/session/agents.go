@@ -35,7 +35,7 @@ type agents struct {
 func newAgents(set *agent.Set, tools *remote.Tools, log *slog.Logger) *agents {
 	a := &agents{every: checkAgentsEvery, needs: &toolsv1.CheckAgentsRequest{}, tools: tools, log: log}
 	for _, x := range set.All() {
-		a.needs.Agents = append(a.needs.Agents, &toolsv1.AgentNeeds{Agent: x.ID, Profile: x.Spec.Profile, Tools: x.Spec.Tools})
+		a.needs.Agents = append(a.needs.Agents, x.Needs())
 	}
 	return a
 }

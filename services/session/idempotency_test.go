@@ -143,6 +143,17 @@ var mutations = map[string]repeated{
 		}
 		return &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/B", RequestId: "r"}, nil
 	},
+	"McpService.SetUserMcpServer": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.SetUserMcpServerRequest{Name: "users/default/mcpServers/a", Server: wiki("a"), RequestId: "r"},
+			&sessionv1.SetUserMcpServerRequest{Name: "users/default/mcpServers/a", Server: wiki("a", "Bearer x"), RequestId: "r"}
+	},
+	"McpService.DeleteUserMcpServer": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		_, err := sessionv1.NewMcpServiceClient(f.conn).SetUserMcpServer(ctx, &sessionv1.SetUserMcpServerRequest{Name: "users/default/mcpServers/b", Server: wiki("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sessionv1.DeleteUserMcpServerRequest{Name: "users/default/mcpServers/b", RequestId: "r"}, nil
+	},
 	"WebhookService.RotateWebhookSecret": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		made, err := sessionv1.NewWebhookServiceClient(f.conn).CreateWebhook(ctx, newWebhook())
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -31,6 +32,20 @@ var refusals = map[sessionv1.ErrorReason]struct {
 	}},
 	sessionv1.ErrorReason_ERROR_REASON_OTHER_USER: {codes.PermissionDenied, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
 		_, err := sessionv1.NewUserServiceClient(f.conn).DeleteUserStorage(ctx, &sessionv1.DeleteUserStorageRequest{Name: "users/another/storage"})
+		return err
+	}},
+	sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND: {codes.NotFound, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
+		_, err := sessionv1.NewMcpServiceClient(f.conn).GetUserMcpServer(ctx, &sessionv1.GetUserMcpServerRequest{Name: "users/me/mcpServers/none"})
+		return err
+	}},
+	sessionv1.ErrorReason_ERROR_REASON_MCP_NAME_TAKEN: {codes.InvalidArgument, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
+		f.peers.lack("operators")
+		defer f.peers.lack("")
+		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{McpServers: []*commonv1.McpServer{wiki("operators")}}})
+		return err
+	}},
+	sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER: {codes.InvalidArgument, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
+		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{McpServers: []*commonv1.McpServer{wiki("a"), wiki("a")}}})
 		return err
 	}},
 	sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND: {codes.NotFound, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {

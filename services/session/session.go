@@ -249,6 +249,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
+	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())

@@ -116,6 +116,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterUserServiceHandlerClient(ctx, a.mux, sessionv1.NewUserServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the user service: %w", err)
 	}
+	if err := sessionv1.RegisterMcpServiceHandlerClient(ctx, a.mux, sessionv1.NewMcpServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the service of MCP servers: %w", err)
+	}
 	if err := sessionv1.RegisterEnvironmentServiceHandlerClient(ctx, a.mux, sessionv1.NewEnvironmentServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the environment service: %w", err)
 	}

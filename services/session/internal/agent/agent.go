@@ -16,7 +16,9 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 )
 
 // Spec is one agent. An empty field means the server's default.
@@ -50,6 +52,12 @@ type Spec struct {
 	Repositories []Repository `key:"repositories" json:"repositories,omitempty" help:"Git repositories that sessions start with, within the limits of the sandbox's operator"`
 
 	TurnLimits
+	Extensions
+}
+
+// Extensions are what an agent brings besides the tools of the service.
+type Extensions struct {
+	MCPServers mcp.Servers `key:"mcp-servers" json:"mcp_servers,omitempty" help:"MCP servers whose tools the agent gets, by name, besides those of the operator that tools names"`
 }
 
 // TurnLimits are the limits of each turn of an agent. Zeros mean the server's.
@@ -104,6 +112,11 @@ type Agent struct {
 func New(id string, spec Spec) Agent {
 	spec.Tools = slices.Sorted(slices.Values(spec.Tools))
 	return Agent{ID: id, Revision: spec.revision(), Spec: spec}
+}
+
+// Needs returns what the tools service must have for the agent.
+func (a Agent) Needs() *toolsv1.AgentNeeds {
+	return &toolsv1.AgentNeeds{Agent: a.ID, Profile: a.Spec.Profile, Tools: a.Spec.Tools, McpServers: a.Spec.MCPServers.Names()}
 }
 
 // Set has the agents of a server. It does not change.

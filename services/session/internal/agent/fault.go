@@ -27,6 +27,7 @@ func (s Spec) Faults() []Fault {
 	check("limits", s.Limits.check())
 	check("mounts", checkMounts(s.Mounts))
 	check("repositories", s.checkRepositories())
+	check("mcp_servers", s.MCPServers.Check())
 	for _, limit := range []struct {
 		field    string
 		negative bool

@@ -3,6 +3,7 @@ package agent
 import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 )
 
 // FromProto returns the spec that a client sent.
@@ -26,6 +27,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 			URL: r.GetUrl(), Ref: r.GetRef(), Directory: r.GetDirectory(), Depth: r.GetDepth(), Branch: r.GetBranch(), Push: r.GetPush(),
 		})
 	}
+	s.MCPServers = mcp.From(p.GetMcpServers())
 	return s
 }
 
@@ -50,6 +52,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 			Url: r.URL, Ref: r.Ref, Directory: r.Directory, Depth: r.Depth, Branch: r.Branch, Push: r.Push,
 		})
 	}
+	p.McpServers = s.MCPServers.Protos()
 	return p
 }
 

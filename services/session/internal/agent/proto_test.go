@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 )
 
 // full has every field, so that a new one that is not converted fails the test.
@@ -17,6 +19,13 @@ func full() Spec {
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
 		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
 		TurnLimits: TurnLimits{MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2},
+		Extensions: Extensions{MCPServers: mcp.Servers{
+			"wiki": {
+				URL: "https://a.com", Headers: map[string]string{"A": "b"}, SSE: true, OAuth: mcp.OAuth{ClientID: "c", ClientSecret: "s", Scopes: []string{"r"}},
+				Required: true, Tools: []string{"t"}, DisabledTools: []string{"u"}, Timeout: time.Second, Trusted: true,
+			},
+			"files": {Command: "npx", Args: []string{"x"}, Env: map[string]string{"A": "b"}},
+		}},
 	}
 }
 
@@ -53,6 +62,7 @@ func TestAFaultNamesItsField(t *testing.T) {
 		"limits":             func(s *Spec) { s.Limits.Memory = -1 },
 		"mounts":             func(s *Spec) { s.Mounts = []string{"../etc"} },
 		"repositories":       func(s *Spec) { s.Repositories[0].URL = "git@host" },
+		"mcp_servers":        func(s *Spec) { s.MCPServers["a__b"] = mcp.Server{Command: "x"} },
 		"max_steps":          func(s *Spec) { s.MaxSteps = -1 },
 		"max_wall_time":      func(s *Spec) { s.MaxWallTime = -1 },
 		"max_output_tokens":  func(s *Spec) { s.MaxOutputTokens = -1 },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -72,7 +74,7 @@ func (a *AgentServer) RollbackAgent(ctx context.Context, r *sessionv1.RollbackAg
 // write checks a spec, writes it, and reads the agent at its new version.
 func (a *AgentServer) write(ctx context.Context, agentID string, spec *sessionv1.AgentSpec, w store.AgentWrite) (*sessionv1.Agent, error) {
 	made := agent.New(agentID, agent.FromProto(spec))
-	if err := a.check(ctx, made); err != nil {
+	if err := a.check(ctx, made, twoOfOneName(spec.GetMcpServers())...); err != nil {
 		return nil, err
 	}
 	w.Tenant, w.User = principal.Tenant(ctx), user(ctx)
@@ -102,8 +104,8 @@ func splitVersion(name string) (agent string, version int32, _ error) {
 }
 
 // check refuses a spec that breaks a rule of configured agents. It reports every fault at once.
-func (a *AgentServer) check(ctx context.Context, made agent.Agent) error {
-	faults := append(made.Spec.Faults(), a.s.ModelFaults(made.Spec)...)
+func (a *AgentServer) check(ctx context.Context, made agent.Agent, faults ...agent.Fault) error {
+	faults = slices.Concat(faults, made.Spec.Faults(), a.s.ModelFaults(made.Spec))
 	if name := made.Spec.Environment; name != "" {
 		_, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, 0)
 		if errors.Is(err, store.ErrNotFound) {
@@ -115,7 +117,7 @@ func (a *AgentServer) check(ctx context.Context, made agent.Agent) error {
 	asking, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
 	missing, err := a.s.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{
-		Agents: []*toolsv1.AgentNeeds{{Agent: made.ID, Profile: made.Spec.Profile, Tools: made.Spec.Tools}},
+		Agents: []*toolsv1.AgentNeeds{made.Needs()},
 	})
 	if err != nil {
 		if left := ctx.Err(); left != nil {
@@ -126,9 +128,6 @@ func (a *AgentServer) check(ctx context.Context, made agent.Agent) error {
 			"The agent's tools and profile cannot be checked, because the tools service does not answer. Nothing was changed; try again, with the same request id.", apierr.RetryAfter(time.Second))
 	}
 	for _, f := range missing {
-		if f.Field == "profile" && made.Spec.Profile == "" {
-			continue // it is reported as missing
-		}
 		faults = append(faults, agent.Fault{Field: f.Field, Text: f.Message})
 	}
 	return invalidSpec(faults)
@@ -238,8 +237,10 @@ func versionProto(row store.AgentRow) (*sessionv1.AgentVersion, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec := a.Spec.ToProto()
+	spec.McpServers = mcp.Show(spec.McpServers)
 	return &sessionv1.AgentVersion{
-		Name: fmt.Sprintf("%s/versions/%d", row.Name, row.Version), Version: row.Version, Revision: row.Revision, Spec: a.Spec.ToProto(),
+		Name: fmt.Sprintf("%s/versions/%d", row.Name, row.Version), Version: row.Version, Revision: row.Revision, Spec: spec,
 		CreateTime: timestamppb.New(row.VersionTime), User: row.User, RestoredFrom: row.RestoredFrom,
 	}, nil
 }

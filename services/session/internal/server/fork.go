@@ -79,6 +79,9 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
 	n.Mounts, n.MetadataJSON, n.TurnOptions = source.Mounts, source.MetadataJson, source.TurnOptions
 	n.Environment, n.EnvironmentVersion = source.Environment, source.EnvironmentVersion
+	if n.MCPServers, err = s.Store.SessionMCPServers(ctx, from); err != nil {
+		return storeError(err, subject{session: r.Name})
+	}
 	n.Event.GetSessionCreated().Agent = source.Agent
 	if r.Title != "" {
 		n.Title = r.Title

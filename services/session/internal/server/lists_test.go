@@ -232,6 +232,7 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 // bounded are lists that stay small by what they list, with the reason.
 var bounded = map[protoreflect.FullName]string{
 	"UserService.ListUserVariables":      "names and times; 1000 of them weigh less than 200 KB",
+	"McpService.ListUserMcpServers":      "256 KiB of one user",
 	"BudgetService.ListBudgets":          "at most one for the tenant, the user and the session",
 	"NodeService.ListNodes":              "the nodes of the configuration",
 	"RepositoryService.ListRepositories": "the repositories of one workspace",

@@ -36,6 +36,9 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
+	if err := s.checkMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
+		return nil, err
+	}
 	n := newSession(k, a, r)
 	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
 	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
@@ -64,9 +67,10 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 	asked := r.GetSession()
 	return store.NewSession{
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
-		Budget: asked.GetBudget(), Mounts: asked.GetMounts(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
+		Budget: asked.GetBudget(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
 		TurnOptions: asked.GetTurnOptions(), Environment: a.Spec.Environment, EnvironmentVersion: a.Spec.EnvironmentVersion(),
-		Messages: greeting(k, a),
+		Extensions: store.Extensions{Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers()},
+		Messages:   greeting(k, a),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},

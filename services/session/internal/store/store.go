@@ -99,11 +99,11 @@ type NewSession struct {
 	AgentVersion                int32 // 0: the agent is of the configuration
 	Labels                      map[string]string
 	Budget                      *sessionv1.Budget // nil: none of its own
-	Mounts                      []string          // requested besides its agent's
 	MetadataJSON                string
 	TurnOptions                 *sessionv1.TurnOptions
 	Environment                 string // its name; empty: none
 	EnvironmentVersion          int32
+	Extensions
 	// CallerKey is the caller's own key; empty: none. Replace archives the session that has
 	// it, and stops its turns, with the creation.
 	CallerKey string
@@ -238,6 +238,7 @@ type Store interface {
 	Checkpoints
 	Places
 	Variables
+	MCPServers
 	Identities
 	Files
 	Audit

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 )
 
-// Known has the names that agents may use.
-type Known struct{ Tools, Profiles []string }
+// Known has the names that agents may use, and those of the operator's MCP servers.
+type Known struct{ Tools, Profiles, Servers []string }
 
 // CheckAgents implements CallService.
 func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*toolsv1.CheckAgentsResponse, error) {
@@ -25,9 +26,22 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 				})
 			}
 		}
-		check("profile", "permission profile", a.GetProfile(), s.known.Profiles)
+		if a.GetProfile() != "" {
+			check("profile", "permission profile", a.GetProfile(), s.known.Profiles)
+		}
 		for _, name := range a.GetTools() {
+			if server, ok := serverOf(name); ok {
+				check("tools", "MCP server of the operator", server, s.known.Servers)
+				continue
+			}
 			check("tools", "tool", name, s.known.Tools)
+		}
+		for _, name := range a.GetMcpServers() {
+			if slices.Contains(s.known.Servers, name) {
+				resp.Faults = append(resp.Faults, &toolsv1.AgentFault{
+					Agent: a.GetAgent(), Field: "mcp_servers", Message: fmt.Sprintf("agent %q: mcp_servers: the operator has an MCP server %q; choose another name", a.GetAgent(), name),
+				})
+			}
 		}
 		faults, ok := errors.AsType[*policy.RuleError](policy.Check("permissions", a.GetPermissions()))
 		if !ok {
@@ -40,4 +54,15 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 		}
 	}
 	return resp, nil
+}
+
+// serverOf returns the server that a name of `mcp__{server}__{tool}` or a prefix such as `mcp__{server}__*` names.
+// Which tools a server has is not known until it is reached.
+func serverOf(name string) (server string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return "", false
+	}
+	server, _, ok = strings.Cut(rest, "__")
+	return server, ok
 }

@@ -87,6 +87,10 @@ func (McpServerState) EnumDescriptor() ([]byte, []int) {
 
 // McpServer says how to reach a server of the Model Context Protocol. Its tools have
 // the names `mcp__{server}__{tool}`.
+//
+// In the command, its arguments and environment, in the URL and the headers, `${NAME}`
+// stands for the acting user's variable of this name, `${NAME:-text}` for `text` where
+// there is none.
 type McpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name, without `__`.
@@ -237,8 +241,7 @@ type McpStdio struct {
 	Command string `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
 	// Its arguments.
 	Args []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
-	// Further variables of its environment. `${NAME}` in a value stands for the acting
-	// user's variable of this name, `${NAME:-text}` for `text` where there is none.
+	// Further variables of its environment.
 	Env           map[string]string `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -300,8 +303,7 @@ type McpHttp struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its endpoint.
 	Url string `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	// Headers of each request. `${NAME}` in a value stands for the acting user's variable
-	// of this name, `${NAME:-text}` for `text` where there is none.
+	// Headers of each request.
 	Headers map[string]string `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Whether it speaks HTTP with SSE as of 2024-11-05, not streamable HTTP.
 	Sse bool `protobuf:"varint,3,opt,name=sse,proto3" json:"sse,omitempty"`

@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -422,7 +423,11 @@ type AgentSpec struct {
 	// that each turn gives.
 	Parameters []string `protobuf:"bytes,19,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// The environment of sessions that name none, as `environments/{environment}`.
-	Environment   string `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"`
+	Environment string `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"`
+	// MCP servers whose tools the agent gets, besides those of the operator that `tools`
+	// names. AgentVersion shows a value of a header or of a variable of the environment
+	// only if it is a reference, such as `Bearer ${NAME}`; another one is `(hidden)`.
+	McpServers    []*v1.McpServer `protobuf:"bytes,21,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -595,6 +600,13 @@ func (x *AgentSpec) GetEnvironment() string {
 		return x.Environment
 	}
 	return ""
+}
+
+func (x *AgentSpec) GetMcpServers() []*v1.McpServer {
+	if x != nil {
+		return x.McpServers
+	}
+	return nil
 }
 
 // AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
@@ -988,7 +1000,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\a\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\a\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -1027,7 +1039,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xaa\b\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xf4\b\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1053,7 +1065,9 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"parameters\x18\x13 \x03(\tB\n" +
 	"\xbaH\a\x92\x01\x04\x10@\x18\x01R\n" +
 	"parameters\x12O\n" +
-	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\"3\n" +
+	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\x12H\n" +
+	"\vmcp_servers\x18\x15 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
+	"mcpServers\"3\n" +
 	"\x10AgentCheckpoints\x12\x1f\n" +
 	"\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\x05tools\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +
@@ -1115,6 +1129,7 @@ var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*AgentNetworkRule)(nil),      // 6: fairlead.session.v1.AgentNetworkRule
 	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 9: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
 	6,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
@@ -1130,13 +1145,14 @@ var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
 	4,  // 10: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
 	5,  // 11: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
 	8,  // 12: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
-	8,  // 13: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	8,  // 14: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	9,  // 13: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	8,  // 14: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	8,  // 15: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }

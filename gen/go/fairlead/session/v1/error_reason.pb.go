@@ -206,6 +206,12 @@ const (
 	ErrorReason_ERROR_REASON_NO_FILE_STORE ErrorReason = 147
 	// A tenant, a user or a key has reached a limit; QuotaFailure names both.
 	ErrorReason_ERROR_REASON_LIMIT_REACHED ErrorReason = 160
+	// There is no such MCP server.
+	ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND ErrorReason = 300
+	// Another MCP server has the name: one of the operator, or of the same list.
+	ErrorReason_ERROR_REASON_MCP_NAME_TAKEN ErrorReason = 301
+	// An MCP server cannot be set up so; the error names the field.
+	ErrorReason_ERROR_REASON_INVALID_MCP_SERVER ErrorReason = 302
 	// The user was deleted.
 	ErrorReason_ERROR_REASON_USER_REFUSED ErrorReason = 400
 )
@@ -300,6 +306,9 @@ var (
 		146: "ERROR_REASON_FILES_UNAVAILABLE",
 		147: "ERROR_REASON_NO_FILE_STORE",
 		160: "ERROR_REASON_LIMIT_REACHED",
+		300: "ERROR_REASON_MCP_SERVER_NOT_FOUND",
+		301: "ERROR_REASON_MCP_NAME_TAKEN",
+		302: "ERROR_REASON_INVALID_MCP_SERVER",
 		400: "ERROR_REASON_USER_REFUSED",
 	}
 	ErrorReason_value = map[string]int32{
@@ -390,6 +399,9 @@ var (
 		"ERROR_REASON_FILES_UNAVAILABLE":     146,
 		"ERROR_REASON_NO_FILE_STORE":         147,
 		"ERROR_REASON_LIMIT_REACHED":         160,
+		"ERROR_REASON_MCP_SERVER_NOT_FOUND":  300,
+		"ERROR_REASON_MCP_NAME_TAKEN":        301,
+		"ERROR_REASON_INVALID_MCP_SERVER":    302,
 		"ERROR_REASON_USER_REFUSED":          400,
 	}
 )
@@ -425,7 +437,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xd8\x16\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xc8\x17\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -514,7 +526,10 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_FILE_REFUSED\x10\x91\x01\x12#\n" +
 	"\x1eERROR_REASON_FILES_UNAVAILABLE\x10\x92\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_NO_FILE_STORE\x10\x93\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_LIMIT_REACHED\x10\xa0\x01\x12\x1e\n" +
+	"\x1aERROR_REASON_LIMIT_REACHED\x10\xa0\x01\x12&\n" +
+	"!ERROR_REASON_MCP_SERVER_NOT_FOUND\x10\xac\x02\x12 \n" +
+	"\x1bERROR_REASON_MCP_NAME_TAKEN\x10\xad\x02\x12$\n" +
+	"\x1fERROR_REASON_INVALID_MCP_SERVER\x10\xae\x02\x12\x1e\n" +
 	"\x19ERROR_REASON_USER_REFUSED\x10\x90\x03BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (

@@ -154,8 +154,13 @@ type Session struct {
 	// The repositories that were added with `push: turn_end`. Their agent's are not among
 	// them.
 	PushedRepositories []*PushedRepository `protobuf:"bytes,38,rep,name=pushed_repositories,json=pushedRepositories,proto3" json:"pushed_repositories,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// MCP servers whose tools the session gets, besides its agent's and its user's; one of
+	// the session comes before one of the same name. A value of a header or of a variable of
+	// the environment is shown only if it is a reference, such as `Bearer ${NAME}`; another
+	// one is `(hidden)`.
+	McpServers    []*v1.McpServer `protobuf:"bytes,40,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Session) Reset() {
@@ -373,6 +378,13 @@ func (x *Session) GetEnvironmentVersion() int32 {
 func (x *Session) GetPushedRepositories() []*PushedRepository {
 	if x != nil {
 		return x.PushedRepositories
+	}
+	return nil
+}
+
+func (x *Session) GetMcpServers() []*v1.McpServer {
+	if x != nil {
+		return x.McpServers
 	}
 	return nil
 }
@@ -752,7 +764,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb7\f\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\r\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -786,7 +798,9 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\fturn_options\x18# \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x12U\n" +
 	"\venvironment\x18$ \x01(\tB3\xe0A\x05\xbaH-r+2)^$|^(environments/)?[a-z][a-z0-9-]{0,62}$R\venvironment\x124\n" +
 	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12[\n" +
-	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x1a9\n" +
+	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x12K\n" +
+	"\vmcp_servers\x18( \x03(\v2\x1d.fairlead.common.v1.McpServerB\v\xe0A\x05\xbaH\x05\x92\x01\x02\x10 R\n" +
+	"mcpServers\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
@@ -856,8 +870,9 @@ var file_fairlead_session_v1_session_proto_goTypes = []any{
 	nil,                           // 7: fairlead.session.v1.Session.LabelsEntry
 	nil,                           // 8: fairlead.session.v1.TurnOptions.ParametersEntry
 	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.Content)(nil),            // 10: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 10: fairlead.common.v1.McpServer
+	(*v1.Content)(nil),            // 11: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	7,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
@@ -869,15 +884,16 @@ var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	4,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
 	3,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
 	2,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
-	8,  // 9: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	10, // 10: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	3,  // 11: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	11, // 12: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	10, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	8,  // 10: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	11, // 11: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	3,  // 12: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	12, // 13: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }

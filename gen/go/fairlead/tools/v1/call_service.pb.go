@@ -1326,12 +1326,15 @@ type AgentNeeds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The agent's id, without `agents/`.
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
-	// The permission profile that decides on its calls.
+	// The permission profile that decides on its calls; empty: it is not checked.
 	Profile string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
-	// The names of its tools, without `tools/`.
+	// The names of its tools, without `tools/`, or prefixes of the tools of the operator's
+	// MCP servers, such as `mcp__github__*`.
 	Tools []string `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
 	// Its rules, which are checked like those of `CallToolRequest.filters`.
-	Permissions   *v1.PermissionRules `protobuf:"bytes,4,opt,name=permissions,proto3" json:"permissions,omitempty"`
+	Permissions *v1.PermissionRules `protobuf:"bytes,4,opt,name=permissions,proto3" json:"permissions,omitempty"`
+	// The names of the MCP servers that it brings, which may not be the operator's.
+	McpServers    []string `protobuf:"bytes,5,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1394,6 +1397,13 @@ func (x *AgentNeeds) GetPermissions() *v1.PermissionRules {
 	return nil
 }
 
+func (x *AgentNeeds) GetMcpServers() []string {
+	if x != nil {
+		return x.McpServers
+	}
+	return nil
+}
+
 // CheckAgentsResponse says what is missing.
 type CheckAgentsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1447,7 +1457,8 @@ type AgentFault struct {
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	// A sentence that names the agent, the field, the value and a name near it.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The field of the agent: `tools`, `profile` or, for a rule, as `permissions.deny[2]`.
+	// The field of the agent: `tools`, `profile`, `mcp_servers` or, for a rule, as
+	// `permissions.deny[2]`.
 	Field         string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1678,13 +1689,15 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
 	"\x14FenceSessionResponse\"K\n" +
 	"\x12CheckAgentsRequest\x125\n" +
-	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"\x99\x01\n" +
+	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"\xba\x01\n" +
 	"\n" +
 	"AgentNeeds\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05tools\x18\x03 \x03(\tR\x05tools\x12E\n" +
-	"\vpermissions\x18\x04 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\"L\n" +
+	"\vpermissions\x18\x04 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12\x1f\n" +
+	"\vmcp_servers\x18\x05 \x03(\tR\n" +
+	"mcpServers\"L\n" +
 	"\x13CheckAgentsResponse\x125\n" +
 	"\x06faults\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentFaultR\x06faults\"R\n" +
 	"\n" +

@@ -58,7 +58,8 @@ type CallServiceClient interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error)
-	// CheckAgents returns the tools and permission profiles of agents that do not exist.
+	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
+	// the names of their MCP servers that are the operator's.
 	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error)
@@ -172,7 +173,8 @@ type CallServiceServer interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error)
-	// CheckAgents returns the tools and permission profiles of agents that do not exist.
+	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
+	// the names of their MCP servers that are the operator's.
 	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error)

@@ -215,16 +215,18 @@ class CheckAgentsRequest(_message.Message):
     def __init__(self, agents: _Optional[_Iterable[_Union[AgentNeeds, _Mapping]]] = ...) -> None: ...
 
 class AgentNeeds(_message.Message):
-    __slots__ = ("agent", "profile", "tools", "permissions")
+    __slots__ = ("agent", "profile", "tools", "permissions", "mcp_servers")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
     agent: str
     profile: str
     tools: _containers.RepeatedScalarFieldContainer[str]
     permissions: _permission_pb2.PermissionRules
-    def __init__(self, agent: _Optional[str] = ..., profile: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ...) -> None: ...
+    mcp_servers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent: _Optional[str] = ..., profile: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., mcp_servers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CheckAgentsResponse(_message.Message):
     __slots__ = ("faults",)

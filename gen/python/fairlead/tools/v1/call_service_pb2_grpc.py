@@ -121,7 +121,8 @@ class CallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckAgents(self, request, context):
-        """CheckAgents returns the tools and permission profiles of agents that do not exist.
+        """CheckAgents returns the tools and permission profiles of agents that do not exist, and
+        the names of their MCP servers that are the operator's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

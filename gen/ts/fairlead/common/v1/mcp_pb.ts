@@ -19,6 +19,10 @@ export const file_fairlead_common_v1_mcp: GenFile = /*@__PURE__*/
  * McpServer says how to reach a server of the Model Context Protocol. Its tools have
  * the names `mcp__{server}__{tool}`.
  *
+ * In the command, its arguments and environment, in the URL and the headers, `${NAME}`
+ * stands for the acting user's variable of this name, `${NAME:-text}` for `text` where
+ * there is none.
+ *
  * @generated from message fairlead.common.v1.McpServer
  */
 export type McpServer = Message<"fairlead.common.v1.McpServer"> & {
@@ -119,8 +123,7 @@ export type McpStdio = Message<"fairlead.common.v1.McpStdio"> & {
   args: string[];
 
   /**
-   * Further variables of its environment. `${NAME}` in a value stands for the acting
-   * user's variable of this name, `${NAME:-text}` for `text` where there is none.
+   * Further variables of its environment.
    *
    * @generated from field: map<string, string> env = 3;
    */
@@ -148,8 +151,7 @@ export type McpHttp = Message<"fairlead.common.v1.McpHttp"> & {
   url: string;
 
   /**
-   * Headers of each request. `${NAME}` in a value stands for the acting user's variable
-   * of this name, `${NAME:-text}` for `text` where there is none.
+   * Headers of each request.
    *
    * @generated from field: map<string, string> headers = 2;
    */

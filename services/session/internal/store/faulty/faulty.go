@@ -76,6 +76,7 @@ type Store struct {
 	files
 	identities
 	imports
+	mcpServers
 	places
 	schedules
 	variables
@@ -103,6 +104,7 @@ type (
 	files       struct{ *injector }
 	identities  struct{ *injector }
 	imports     struct{ *injector }
+	mcpServers  struct{ *injector }
 	places      struct{ *injector }
 	schedules   struct{ *injector }
 	variables   struct{ *injector }
@@ -123,7 +125,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, audits{i}, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -17,6 +18,7 @@ type Created struct {
 	Session  *Session
 	Event    Event
 	Messages []Message
+	MCP      *SessionMCP // nil: none
 }
 
 // ForCreate returns the rows of a new session at the time now.
@@ -26,6 +28,7 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 	}
 	body, err := proto.Marshal(&sessionv1.Session{
 		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, TurnOptions: s.TurnOptions, Environment: s.Environment, EnvironmentVersion: s.EnvironmentVersion, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
+		McpServers: mcp.Show(s.MCPServers),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
@@ -38,6 +41,9 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 	event.FirstSeq, event.Seq = 1, 1
 	stamp(&event.Time, now)
 	if out.Event, err = eventRow(s.Key, event); err != nil {
+		return nil, err
+	}
+	if out.MCP, err = sessionMCP(s.Key, s.MCPServers); err != nil {
 		return nil, err
 	}
 	for _, m := range s.Messages {

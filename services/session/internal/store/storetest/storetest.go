@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
 		{"variables", testVariables},
+		{"MCP servers", testMCPServers},
 		{"identities", testIdentities},
 		{"files", testFiles},
 		{"audit", testAudit},

@@ -95,6 +95,9 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err := insertSession(ctx, tx, rows.Session); err != nil {
 			return nil, err
 		}
+		if err := putSessionMCP(ctx, tx, rows.MCP); err != nil {
+			return nil, err
+		}
 		wakes = append(wakes, store.Wake{Key: n.Key, Kind: store.WakeEvents})
 		if err := tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}}); err != nil || n.First == nil {
 			return wakes, err

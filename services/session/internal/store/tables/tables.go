@@ -56,6 +56,7 @@ type Tables struct {
 	leases
 	limits
 	logs
+	mcpServers
 	places
 	schedules
 	sessions
@@ -67,7 +68,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, places{db},
+		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, mcpServers{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }

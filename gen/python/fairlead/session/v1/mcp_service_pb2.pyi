@@ -1,0 +1,82 @@
+import datetime
+
+from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import access_pb2 as _access_pb2
+from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
+from google.api import annotations_pb2 as _annotations_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class UserMcpServer(_message.Message):
+    __slots__ = ("name", "server", "update_time")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    server: _mcp_pb2.McpServer
+    update_time: _timestamp_pb2.Timestamp
+    def __init__(self, name: _Optional[str] = ..., server: _Optional[_Union[_mcp_pb2.McpServer, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SetUserMcpServerRequest(_message.Message):
+    __slots__ = ("name", "server", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    server: _mcp_pb2.McpServer
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., server: _Optional[_Union[_mcp_pb2.McpServer, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetUserMcpServerResponse(_message.Message):
+    __slots__ = ("mcp_server",)
+    MCP_SERVER_FIELD_NUMBER: _ClassVar[int]
+    mcp_server: UserMcpServer
+    def __init__(self, mcp_server: _Optional[_Union[UserMcpServer, _Mapping]] = ...) -> None: ...
+
+class GetUserMcpServerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetUserMcpServerResponse(_message.Message):
+    __slots__ = ("mcp_server",)
+    MCP_SERVER_FIELD_NUMBER: _ClassVar[int]
+    mcp_server: UserMcpServer
+    def __init__(self, mcp_server: _Optional[_Union[UserMcpServer, _Mapping]] = ...) -> None: ...
+
+class ListUserMcpServersRequest(_message.Message):
+    __slots__ = ("parent", "page_size", "page_token")
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    parent: str
+    page_size: int
+    page_token: str
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListUserMcpServersResponse(_message.Message):
+    __slots__ = ("mcp_servers", "next_page_token")
+    MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    mcp_servers: _containers.RepeatedCompositeFieldContainer[UserMcpServer]
+    next_page_token: str
+    def __init__(self, mcp_servers: _Optional[_Iterable[_Union[UserMcpServer, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class DeleteUserMcpServerRequest(_message.Message):
+    __slots__ = ("name", "request_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    request_id: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteUserMcpServerResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// MCPServer implements McpService.
+type MCPServer struct {
+	sessionv1.UnimplementedMcpServiceServer
+	s *Server
+}
+
+// MCPService returns the server of McpService.
+func (s *Server) MCPService() *MCPServer { return &MCPServer{s: s} }
+
+// mcpOwner returns the caller, and the name of the server that a request names.
+func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error) {
+	parent, name, _ := strings.Cut(resource, "/mcpServers/")
+	o := store.Owner{Tenant: key(ctx, "").Tenant, User: user(ctx)}
+	if own := "users/" + o.User; parent != own && parent != "users/me" {
+		return o, name, fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_OTHER_USER,
+			"You may see and set only your own MCP servers, which are "+own+"/mcpServers.", apierr.Resource("fairlead.dev/UserMcpServer", parent, "another user's"))
+	}
+	return o, name, nil
+}
+
+// SetUserMcpServer sets a server of the caller's.
+func (x *MCPServer) SetUserMcpServer(ctx context.Context, r *sessionv1.SetUserMcpServerRequest) (*sessionv1.SetUserMcpServerResponse, error) {
+	o, name, err := mcpOwner(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	server := proto.CloneOf(r.Server)
+	if server.Name != name {
+		return nil, invalidMCP("server.name", fmt.Sprintf("the name of the server is %q, and the resource's is %q", server.Name, name))
+	}
+	if err := x.s.checkMCP(ctx, "server", []*commonv1.McpServer{server}); err != nil {
+		return nil, err
+	}
+	set, err := x.s.Store.SetMCPServer(ctx, o, server, keepForADay(request("SetUserMcpServer", r.Name, r.RequestId, r)))
+	switch {
+	case errors.Is(err, store.ErrTooMany):
+		return nil, fail(codes.ResourceExhausted, sessionv1.ErrorReason_ERROR_REASON_TOO_MANY,
+			fmt.Sprintf("A user may have %d MCP servers, and %d bytes of them together. Delete one first.", store.MaxMCPServers, store.MaxMCPServerBytes),
+			apierr.Quota("users/"+o.User, "MCP servers"))
+	case err != nil:
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	return &sessionv1.SetUserMcpServerResponse{McpServer: mcpToProto(o, set)}, nil
+}
+
+func mcpToProto(o store.Owner, s store.MCPServer) *sessionv1.UserMcpServer {
+	out := &sessionv1.UserMcpServer{Name: "users/" + o.User + "/mcpServers/" + s.GetName()}
+	if !s.Time.IsZero() { // otherwise it was deleted since
+		out.Server, out.UpdateTime = mcp.Show([]*commonv1.McpServer{s.McpServer})[0], timestamppb.New(s.Time)
+	}
+	return out
+}
+
+// GetUserMcpServer reads a server of the caller's.
+func (x *MCPServer) GetUserMcpServer(ctx context.Context, r *sessionv1.GetUserMcpServerRequest) (*sessionv1.GetUserMcpServerResponse, error) {
+	o, name, err := mcpOwner(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := x.s.Store.UserMCPServers(ctx, o)
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	for _, s := range all {
+		if s.GetName() == name {
+			return &sessionv1.GetUserMcpServerResponse{McpServer: mcpToProto(o, s)}, nil
+		}
+	}
+	return nil, mcpNotFound(r.Name)
+}
+
+// ListUserMcpServers lists a page of the caller's servers.
+func (x *MCPServer) ListUserMcpServers(ctx context.Context, r *sessionv1.ListUserMcpServersRequest) (*sessionv1.ListUserMcpServersResponse, error) {
+	o, _, err := mcpOwner(ctx, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	scope := "ListUserMcpServers\x00" + o.Tenant + "\x00" + o.User
+	after := ""
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &after); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	all, err := x.s.Store.UserMCPServers(ctx, o)
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	size, resp := page.Size(r.PageSize, 50, 1000), &sessionv1.ListUserMcpServersResponse{}
+	for _, s := range all { // they are few, and small together: see store.MaxMCPServerBytes
+		if s.GetName() <= after {
+			continue
+		}
+		if len(resp.McpServers) == size {
+			resp.NextPageToken = page.Encode(scope, after)
+			break
+		}
+		after = s.GetName()
+		resp.McpServers = append(resp.McpServers, mcpToProto(o, s))
+	}
+	return resp, nil
+}
+
+// DeleteUserMcpServer deletes a server of the caller's.
+func (x *MCPServer) DeleteUserMcpServer(ctx context.Context, r *sessionv1.DeleteUserMcpServerRequest) (*sessionv1.DeleteUserMcpServerResponse, error) {
+	o, name, err := mcpOwner(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	err = x.s.Store.DeleteMCPServer(ctx, o, name, keepForADay(request("DeleteUserMcpServer", r.Name, r.RequestId, r)))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, mcpNotFound(r.Name)
+	}
+	if err != nil {
+		return nil, storeError(err, subject{requestID: r.RequestId})
+	}
+	return &sessionv1.DeleteUserMcpServerResponse{}, nil
+}
+
+// checkMCP refuses servers that break a rule, or that have the name of an operator's server, if the tools service can
+// be asked for these. A name that it cannot be asked for is the operator's in turns.
+func (c *Config) checkMCP(ctx context.Context, field string, servers []*commonv1.McpServer) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	if err := mcp.CheckProtos(servers); err != nil {
+		return invalidMCP(field, err.Error())
+	}
+	asking, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	faults, err := c.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{Agents: []*toolsv1.AgentNeeds{{McpServers: mcp.From(servers).Names()}}})
+	if err != nil {
+		c.Log.WarnContext(ctx, "cannot ask the tools service for the operator's MCP servers", "error", err)
+	}
+	for _, f := range faults {
+		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_MCP_NAME_TAKEN, f.Message, apierr.Field(field, "the operator has a server of this name"))
+	}
+	return nil
+}
+
+// twoOfOneName returns a fault for servers of an agent with the same name: only the first of two gets into its spec.
+func twoOfOneName(servers []*commonv1.McpServer) []agent.Fault {
+	if err := mcp.CheckProtos(servers); err != nil && mcp.From(servers).Check() == nil {
+		return []agent.Fault{{Field: "mcp_servers", Text: err.Error()}}
+	}
+	return nil
+}
+
+func invalidMCP(field, why string) error {
+	return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_MCP_SERVER,
+		"The MCP server cannot be set up so: "+why+".", apierr.Field(field, why))
+}
+
+func mcpNotFound(name string) error {
+	return fail(codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND,
+		"There is no MCP server "+name+". List your servers to see which there are.", apierr.Resource("fairlead.dev/UserMcpServer", name, "not found"))
+}
