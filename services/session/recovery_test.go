@@ -111,7 +111,7 @@ const (
 // The race detector makes it some fifteen times slower: with it, one of
 // 400 points is taken; `make prove` takes them all.
 func TestATurnEndsOnceWhereverItsReplicaDies(t *testing.T) {
-	for _, r := range slices.Concat(recoveries, combined, hookDeaths, []recovery{expires}) {
+	for _, r := range slices.Concat(recoveries, ownCalls, combined, hookDeaths, []recovery{expires}) {
 		t.Run(r.name, func(t *testing.T) {
 			points := 0
 			for _, m := range []faulty.Method{faulty.Claim, faulty.Commit, faulty.ReleaseIdle} {

@@ -253,6 +253,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
+	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())
 }
 
 // RegisterPeer registers the services for operators, and for services that

@@ -28,6 +28,7 @@ var streams = map[string]stream{
 	"SessionService_ListEvents":   {message: "fairlead.session.v1.StreamEventsResponse", page: true},
 	"SessionService_StreamEvents": {message: "fairlead.session.v1.StreamEventsResponse"},
 	"SessionService_RunTurn":      {message: "fairlead.session.v1.RunTurnResponse"},
+	"SessionToolService_CallTool": {message: "fairlead.session.v1.CallToolResponse"},
 	"SessionService_Converse":     {message: "fairlead.session.v1.ConverseResponse", lines: true},
 }
 

@@ -43,6 +43,7 @@ type backend struct {
 	audit     sessionv1.AuditServiceClient
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
+	tools     sessionv1.SessionToolServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
 }
@@ -54,6 +55,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
+		tools: sessionv1.NewSessionToolServiceClient(conn),
 	}
 }
 

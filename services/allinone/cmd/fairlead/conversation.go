@@ -42,9 +42,14 @@ var errQuit = errors.New("quit before the end of the turn; the server finishes i
 
 // turn runs a turn to its end.
 func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) (*sessionv1.TurnFinished, error) {
+	return c.follow(ctx, func(o client.Options) *client.Follower { return client.RunTurn(ctx, c.sessions, req, o) })
+}
+
+// follow shows a turn that open begins, to its end.
+func (c *conversation) follow(ctx context.Context, open func(client.Options) *client.Follower) (*sessionv1.TurnFinished, error) {
 	c.started, c.asked, c.approvals = false, false, nil
 	lost := make(chan error, 1)
-	f := client.RunTurn(ctx, c.sessions, req, client.Options{Backoff: c.backoff, Lost: func(err error) {
+	f := open(client.Options{Backoff: c.backoff, Lost: func(err error) {
 		select {
 		case lost <- err:
 		default: // it is being said already

@@ -42,6 +42,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
 	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
+	Call        callCommand        `cmd:"" help:"Call a tool in a session, without the model."`
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, change and export sessions."`
 	Agents      agentsCommand      `cmd:"" help:"Create, change and list agents."`
 	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`

@@ -77,6 +77,23 @@ func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *session
 	return follow(ctx, req.GetAfterSeq(), open, ended, o)
 }
 
+// CallTool makes a call without the model and follows it to its end. It sets the id of a request
+// without one, so that reconnecting never makes the call again.
+func CallTool(ctx context.Context, c sessionv1.SessionToolServiceClient, req *sessionv1.CallToolRequest, o Options) *Follower {
+	req = proto.CloneOf(req)
+	if req.GetRequestId() == "" {
+		req.RequestId = id.New()
+	}
+	open := func(ctx context.Context, after int64) (func() (piece, error), error) {
+		again := proto.CloneOf(req)
+		again.AfterSeq = after
+		stream, err := c.CallTool(ctx, again)
+		return receiver(stream, err)
+	}
+	ended := func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
+	return follow(ctx, req.GetAfterSeq(), open, ended, o)
+}
+
 // StreamEvents follows a session until ctx ends.
 func StreamEvents(ctx context.Context, c sessionv1.SessionServiceClient, session string, after int64, o Options) *Follower {
 	open := func(ctx context.Context, after int64) (func() (piece, error), error) {

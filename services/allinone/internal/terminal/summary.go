@@ -18,6 +18,9 @@ func summary(e *sessionv1.Event) string {
 	case *sessionv1.Event_SessionCreated:
 		return b.SessionCreated.GetAgent()
 	case *sessionv1.Event_TurnQueued:
+		if call := b.TurnQueued.GetCall(); call != nil {
+			return call.GetTool() + " " + Arguments(call.GetArgumentsJson())
+		}
 		return plain(b.TurnQueued.GetContent())
 	case *sessionv1.Event_TurnStarted:
 		return b.TurnStarted.GetModel()

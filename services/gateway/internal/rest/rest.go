@@ -75,7 +75,7 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	session := keyed{d.Session}
 	client := sessionv1.NewSessionServiceClient(session)
 	var err error
-	if a.stream, err = stream.NewServer(cfg.Stream, client, d.Streams, d.Log); err != nil {
+	if a.stream, err = stream.NewServer(cfg.Stream, session, d.Streams, d.Log); err != nil {
 		return nil, err
 	}
 	a.transfer = &transfer.Server{
@@ -127,6 +127,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	}
 	if err := sessionv1.RegisterAuditServiceHandlerClient(ctx, a.mux, sessionv1.NewAuditServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the audit service: %w", err)
+	}
+	if err := sessionv1.RegisterSessionToolServiceHandlerClient(ctx, a.mux, sessionv1.NewSessionToolServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the service of sessions' tools: %w", err)
 	}
 	if err := toolsv1.RegisterToolServiceHandlerClient(ctx, a.mux, toolsv1.NewToolServiceClient(keyed{d.Tools})); err != nil {
 		return nil, fmt.Errorf("register the tool service: %w", err)
@@ -188,6 +191,7 @@ const (
 	streamEvents protoreflect.FullName = "fairlead.session.v1.SessionService.StreamEvents"
 	runTurn      protoreflect.FullName = "fairlead.session.v1.SessionService.RunTurn"
 	converse     protoreflect.FullName = "fairlead.session.v1.SessionService.Converse"
+	callTool     protoreflect.FullName = "fairlead.session.v1.SessionToolService.CallTool"
 )
 
 // dispatch serves streams without grpc-gateway, whose streams have no heartbeats, no resumption and no
@@ -199,6 +203,8 @@ func (a *api) dispatch(next runtime.HandlerFunc) runtime.HandlerFunc {
 			a.stream.Events(w, r, params)
 		case runTurn:
 			a.stream.RunTurn(w, r, params)
+		case callTool:
+			a.stream.CallTool(w, r, params)
 		case converse:
 			a.stream.Converse(w, r, params)
 		default:

@@ -197,7 +197,7 @@ func (a *api) prepare(w http.ResponseWriter, r *http.Request, rt *route.Route) (
 
 func checkQuery(u *url.URL, rt *route.Route) error {
 	fields := rt.Query
-	if rt.RPC == runTurn { // like every stream it may have a resume point in its query, and also in its body
+	if rt.RPC == runTurn || rt.RPC == callTool { // like every stream it may have a resume point in its query, and also in its body
 		fields = map[string]protoreflect.FieldDescriptor{}
 		f := rt.Input.Fields().ByName("after_seq")
 		fields["after_seq"], fields[f.JSONName()] = f, f

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"google.golang.org/protobuf/proto"
+
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/headers"
@@ -47,15 +49,9 @@ func (s *Server) Events(w http.ResponseWriter, r *http.Request, params map[strin
 
 // RunTurn sends a message and follows its turn. With the same idempotency key it re-attaches to the turn.
 func (s *Server) RunTurn(w http.ResponseWriter, r *http.Request, params map[string]string) {
-	after, ok, err := codec.ResumePoint(r.Header, r.URL.Query())
-	if err != nil {
-		problem.Write(w, err)
-		return
-	}
-	body := codec.NewBody(w, r, s.cfg.MaxBody, s.cfg.BodyTimeout)
-	body.Params = params
 	req := &sessionv1.RunTurnRequest{}
-	if err := body.Decode(req); err != nil && !errors.Is(err, io.EOF) {
+	after, ok, err := s.read(w, r, params, req)
+	if err != nil {
 		problem.Write(w, err)
 		return
 	}
@@ -70,6 +66,42 @@ func (s *Server) RunTurn(w http.ResponseWriter, r *http.Request, params map[stri
 		}
 		return open(ctx, cancel, sessionv1.SessionService_RunTurn_FullMethodName, s.cfg.OpenTimeout, st)
 	})
+}
+
+// CallTool makes a call without the model and follows it. With the same idempotency key it re-attaches to the
+// call.
+func (s *Server) CallTool(w http.ResponseWriter, r *http.Request, params map[string]string) {
+	req := &sessionv1.CallToolRequest{}
+	after, ok, err := s.read(w, r, params, req)
+	if err != nil {
+		problem.Write(w, err)
+		return
+	}
+	req.Parent = params["parent"]
+	if ok {
+		req.AfterSeq = after
+	}
+	s.serve(w, r, func(ctx context.Context, cancel context.CancelCauseFunc) (*source, error) {
+		st, err := s.tools.CallTool(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx, cancel, sessionv1.SessionToolService_CallTool_FullMethodName, s.cfg.OpenTimeout, st)
+	})
+}
+
+// read reads the body of a request that starts a stream, and returns the resume point of its header or query, if
+// it has one.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, params map[string]string, req proto.Message) (after int64, ok bool, err error) {
+	if after, ok, err = codec.ResumePoint(r.Header, r.URL.Query()); err != nil {
+		return 0, false, err
+	}
+	body := codec.NewBody(w, r, s.cfg.MaxBody, s.cfg.BodyTimeout)
+	body.Params = params
+	if err := body.Decode(req); err != nil && !errors.Is(err, io.EOF) {
+		return 0, false, err
+	}
+	return after, ok, nil
 }
 
 // opener starts a stream of the service and waits until the service has

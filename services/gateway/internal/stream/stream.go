@@ -17,6 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
@@ -43,19 +44,23 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	client  sessionv1.SessionServiceClient
+	tools   sessionv1.SessionToolServiceClient
 	streams *limit.Streams
 	metrics *metrics
 	log     *slog.Logger
 }
 
-// NewServer returns a Server that uses client and opens at most as many streams as streams
-// allows.
-func NewServer(cfg Config, client sessionv1.SessionServiceClient, streams *limit.Streams, log *slog.Logger) (*Server, error) {
+// NewServer returns a Server of the session service behind a connection. It opens at most as many
+// streams as streams allows.
+func NewServer(cfg Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) (*Server, error) {
 	m, err := newMetrics()
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, client: client, streams: streams, metrics: m, log: log}, nil
+	return &Server{
+		cfg: cfg, client: sessionv1.NewSessionServiceClient(session), tools: sessionv1.NewSessionToolServiceClient(session),
+		streams: streams, metrics: m, log: log,
+	}, nil
 }
 
 // keyHeader returns the request's idempotency key.

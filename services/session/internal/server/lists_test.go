@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -17,10 +18,13 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -93,6 +97,32 @@ func (h *heavy) ListSchedules(_ context.Context, _ store.Key, after string, limi
 	return rows(h, after, limit, func(id string) *sessionv1.Schedule {
 		return &sessionv1.Schedule{Name: "sessions/s/schedules/" + id, Text: heavyText}
 	})
+}
+
+// GetAgentRevision returns an agent that has every heavy tool.
+func (h *heavy) GetAgentRevision(context.Context, string, string, string) (store.AgentRevision, error) {
+	var spec agent.Spec
+	for n := range heavyEntries {
+		spec.Tools = append(spec.Tools, fmt.Sprintf("%03d", n+1))
+	}
+	return store.AgentRevision{Spec: spec.Marshal()}, nil
+}
+
+// heavyTools is a tools service with heavy tools.
+type heavyTools struct {
+	toolsv1.UnimplementedToolServiceServer
+}
+
+// ListTools returns ten tools at a time.
+func (heavyTools) ListTools(_ context.Context, r *toolsv1.ListToolsRequest) (*toolsv1.ListToolsResponse, error) {
+	tools, err := rows(&heavy{}, r.PageToken, 10, func(id string) *toolsv1.Tool {
+		return &toolsv1.Tool{Name: "tools/" + id, Description: heavyText}
+	})
+	resp := &toolsv1.ListToolsResponse{Tools: tools}
+	if len(tools) == 10 {
+		resp.NextPageToken = strings.TrimPrefix(tools[9].Name, "tools/")
+	}
+	return resp, err
 }
 
 func (h *heavy) ListCheckpoints(_ context.Context, _ store.Key, before int64, limit int) ([]*sessionv1.Checkpoint, error) {
@@ -224,6 +254,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	"IdentityService.ListKeys": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.IdentityService().ListKeys(ctx, &sessionv1.ListKeysRequest{PageSize: size, PageToken: token})
 	},
+	"SessionToolService.ListSessionTools": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SessionToolService().ListSessionTools(ctx, &sessionv1.ListSessionToolsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
 	"WebhookService.ListDeliveries": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListDeliveries(ctx, &sessionv1.ListDeliveriesRequest{Parent: "webhooks/w", PageSize: size, PageToken: token})
 	},
@@ -271,7 +304,11 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 		}
 		t.Run(string(name), func(t *testing.T) {
 			h := &heavy{}
-			s := New(Config{Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}}, Peers: Peers{Sandbox: heavySandbox{h: h}}})
+			tools := rpctest.Dial(t, func(r grpc.ServiceRegistrar) { toolsv1.RegisterToolServiceServer(r, heavyTools{}) })
+			s := New(Config{
+				Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}},
+				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},
+			})
 			entries := map[string]bool{}
 			for token, first := "", true; token != "" || first; first = false {
 				answer, err := read(ctx, s, 1000, token)

@@ -103,10 +103,14 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	if err != nil {
 		return nil, err
 	}
-	about := subject{session: r.Parent, requestID: r.RequestId}
-	answer, err := s.Store.Submit(ctx, submit)
+	return s.submit(ctx, t, submit, subject{session: r.Parent, requestID: r.RequestId})
+}
+
+// submit puts a turn's command into the inbox. It returns the turn, or the earlier one of a repeated request.
+func (s *turns) submit(ctx context.Context, t *sessionv1.Turn, n store.Submit, about subject) (*sessionv1.Turn, error) {
+	answer, err := s.Store.Submit(ctx, n)
 	if errors.Is(err, store.ErrTurnActive) {
-		return nil, turnActive(r.Parent)
+		return nil, turnActive(about.session)
 	}
 	if err != nil {
 		return nil, storeError(err, about)
@@ -114,7 +118,7 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	if !answer.Replayed {
 		return t, nil
 	}
-	t, err = s.Store.GetTurn(ctx, k, answer.Value)
+	t, err = s.Store.GetTurn(ctx, n.Key, answer.Value)
 	return t, storeError(err, about)
 }
 
@@ -137,17 +141,23 @@ func (s *turns) prepare(ctx context.Context, method, schedule string, session *s
 	if err != nil {
 		return nil, store.Submit{}, err
 	}
+	t := newTurn(ctx, session, limits)
+	t.Model, t.Schedule = cmp.Or(options.GetModel(), spec.Model), schedule
+	submit, err := s.submission(ctx, k, t, accepted)
+	submit.Request = request(method, r.Parent, r.RequestId, r) // the session's options are not part of the request
+	return t, submit, err
+}
+
+// newTurn returns a turn of the caller.
+func newTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.TurnLimits) *sessionv1.Turn {
 	t := &sessionv1.Turn{
-		Name: r.Parent + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
-		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, Model: cmp.Or(options.GetModel(), spec.Model),
-		Schedule: schedule, User: user(ctx),
+		Name: session.Name + "/turns/" + id.New(), State: sessionv1.TurnState_TURN_STATE_QUEUED, Limits: limits,
+		CreateTime: timestamppb.Now(), AfterSeq: session.LastSeq, User: user(ctx),
 	}
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		t.TraceId = sc.TraceID().String()
 	}
-	submit, err := s.submission(ctx, k, t, accepted)
-	submit.Request = request(method, r.Parent, r.RequestId, r) // the session's options are not part of the request
-	return t, submit, err
+	return t
 }
 
 // submission returns the command of a turn, without its request.
@@ -254,7 +264,7 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 func shorten(turns []*sessionv1.Turn) {
 	for _, t := range turns {
 		if proto.Size(t) > page.MaxBytes {
-			t.Shortened, t.OutputJson = true, ""
+			t.Shortened, t.OutputJson, t.Call, t.CallResult = true, "", nil, nil
 			t.FinalText = strings.ToValidUTF8(t.FinalText[:min(len(t.FinalText), shortText)], "")
 		}
 	}

@@ -10,6 +10,7 @@ type CommandKind string
 // The kinds of commands.
 const (
 	CommandTurn       CommandKind = "turn"        // run the turn TurnID
+	CommandCall       CommandKind = "call"        // run the turn TurnID, which is a call; an older version must not take it for a message
 	CommandInterrupt  CommandKind = "interrupt"   // stop TurnID, if it is still active
 	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
@@ -29,7 +30,7 @@ func (k CommandKind) Settles() bool {
 	switch k {
 	case CommandInterrupt, CommandApproval, CommandToolResult, CommandExpire, CommandOperation, CommandMove:
 		return true
-	case CommandTurn, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
+	case CommandTurn, CommandCall, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
 	}
 	return false
 }
@@ -53,7 +54,7 @@ type Submit struct {
 	Key
 	Command Command
 	Request Request
-	// Turn is the turn to create, QUEUED, for CommandTurn.
+	// Turn is the turn to create, QUEUED, for CommandTurn and CommandCall.
 	Turn *TurnRow
 	// Caps bound the unfinished turns, this one included; otherwise a CapError. They
 	// do not refuse a turn that stops, undoes or steers another.
@@ -69,8 +70,8 @@ type Submit struct {
 	// and above, the oldest queued turn counts as active if no turn is.
 	SteerActive bool
 	// Resume refuses with ErrNothingToResume unless the session has messages and
-	// the turn that was accepted last, if there is one, ended in another state
-	// than COMPLETE.
+	// the turn that was accepted last, calls not counted, if there is one, ended in
+	// another state than COMPLETE.
 	Resume bool
 	// CancelQueued says that an interrupt also ends the queued turns. In any case
 	// TurnID of the interrupt is the active turn or, without one, the oldest

@@ -19,7 +19,7 @@ func (w *Worker) takeCommands(sc state.Scope) error {
 
 func (w *Worker) take(sc state.Scope, c store.Command) error {
 	switch c.Kind {
-	case store.CommandTurn:
+	case store.CommandTurn, store.CommandCall:
 		return w.turns.Take(sc, c)
 	case store.CommandInterrupt:
 		return w.takeInterrupt(sc, c)

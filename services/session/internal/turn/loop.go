@@ -84,7 +84,7 @@ func (w *Worker) loop(sc state.Scope) error {
 	}
 }
 
-// advance makes one move: a step, a step's calls, or the end.
+// advance makes one move: a step, a step's calls, the call that is the turn, or the end.
 func (w *Worker) advance(sc state.Scope) (state.Outcome, error) {
 	if err := w.takeCommands(sc.Outlasting()); err != nil {
 		return state.Outcome{}, err
@@ -105,6 +105,9 @@ func (w *Worker) advance(sc state.Scope) (state.Outcome, error) {
 	if moved {
 		w.workspace.Prepare(sc)
 		return state.Outcome{}, nil
+	}
+	if sc.Active.IsCall() {
+		return w.makeOwnCall(sc)
 	}
 	last := sc.Last()
 	if len(state.ToolUses(last)) > 0 {
@@ -138,11 +141,21 @@ func (w *Worker) beforeStep(sc state.Scope) (state.Outcome, error) {
 // makeCalls makes the calls of an assistant message that have no result yet. It commits the
 // results when all calls have one; otherwise the turn waits.
 func (w *Worker) makeCalls(sc state.Scope, m *sessionv1.Message) (state.Outcome, error) {
+	made, out, err := w.callTools(sc, m)
+	if err != nil || !made {
+		return out, err
+	}
+	return w.stepper.CommitResults(sc, m)
+}
+
+// callTools makes the calls of a message that have no result yet, and reports whether all have
+// one now.
+func (w *Worker) callTools(sc state.Scope, m *sessionv1.Message) (made bool, _ state.Outcome, _ error) {
 	here, stop := w.workspace.UntilLost(sc)
 	defer stop()
 	notes, out, err := w.workspace.Await(here)
 	if err != nil || !out.GoesOn() {
-		return out, err
+		return false, out, err
 	}
 	w.calls.AddNotes(notes)
 	if !w.tools.Listed() { // a successor has not read the list of tools yet
@@ -154,21 +167,19 @@ func (w *Worker) makeCalls(sc state.Scope, m *sessionv1.Message) (state.Outcome,
 		return w.workspace.Checkpoints.BeforeCalls(here, m, uses, w.calls.Inherited(m))
 	})
 	if err != nil || !out.GoesOn() {
-		return out, err
+		return false, out, err
 	}
 	if err := w.takeCommands(sc.Outlasting()); err != nil {
-		return state.Outcome{}, err
+		return false, state.Outcome{}, err
 	}
 	if sc.Active.Stopped {
-		return state.Stopped(), nil // a stopped turn must not wait for an answer
+		return false, state.Stopped(), nil // a stopped turn must not wait for an answer
 	}
 	if out := calls.Park(sc, m); !out.GoesOn() {
-		return out, nil
+		return false, out, nil
 	}
-	if !calls.AllMade(sc, m) {
-		return state.Outcome{}, nil // approved meanwhile: the loop calls this again
-	}
-	return w.stepper.CommitResults(sc, m)
+	// Without a result is what was approved meanwhile: the loop calls this again.
+	return calls.AllMade(sc, m), state.Outcome{}, nil
 }
 
 // apply acts on an outcome, and reports whether the turn has ended or waits.
@@ -224,14 +235,17 @@ func stopped(t *state.Turn, e state.End) state.End {
 	}
 }
 
-// closeCalls gives a result to every call of the last message that has none. It first cancels
+// closeCalls gives a result to every call of the active turn that has none. It first cancels
 // calls that may have begun, by this worker or an earlier one; text is the result of the other
 // calls. The returned errors end the worker.
 func (w *Worker) closeCalls(sc state.Scope, write *store.Write, text string) error {
 	w.compactor.StopHook(sc)
-	last := sc.Last()
+	last := sc.Calling()
 	if len(state.ToolUses(last)) == 0 {
 		return nil
+	}
+	if sc.Active.IsCall() && sc.Active.Run.Began == 0 {
+		w.calls.Committed(last.Name) // it has not begun
 	}
 	if w.calls.Inherited(last) {
 		// The write that names the turn's snapshot may have died with the worker that began the

@@ -203,7 +203,8 @@ type Event struct {
 	// The turn that the event belongs to, as `sessions/{session}/turns/{turn}`;
 	// empty for an event of the session itself.
 	Turn string `protobuf:"bytes,4,opt,name=turn,proto3" json:"turn,omitempty"`
-	// The step that the event belongs to, counted from 1 within the turn.
+	// The step that the event belongs to, counted from 1 within the turn. 0 for an event
+	// of the turn itself, and for the call of CallTool.
 	Step int32 `protobuf:"varint,5,opt,name=step,proto3" json:"step,omitempty"`
 	// What happened.
 	//
@@ -1327,7 +1328,9 @@ type TurnQueued struct {
 	// The schedule that sent it, as `sessions/{session}/schedules/{schedule}`, if one did.
 	Schedule string `protobuf:"bytes,3,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// Whether the turn goes on where the one before it stopped, without a message.
-	Resume        bool `protobuf:"varint,4,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume bool `protobuf:"varint,4,opt,name=resume,proto3" json:"resume,omitempty"`
+	// The call that is the whole turn, if CallTool made it.
+	Call          *ToolUse `protobuf:"bytes,10,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,6 +1391,13 @@ func (x *TurnQueued) GetResume() bool {
 		return x.Resume
 	}
 	return false
+}
+
+func (x *TurnQueued) GetCall() *ToolUse {
+	if x != nil {
+		return x.Call
+	}
+	return nil
 }
 
 // TurnStarted says that a turn began to run.
@@ -1561,7 +1571,9 @@ type TurnFinished struct {
 	// The agent's final text.
 	FinalText string `protobuf:"bytes,5,opt,name=final_text,json=finalText,proto3" json:"final_text,omitempty"`
 	// The agent's structured output, as JSON, if its agent asks for one.
-	OutputJson    string `protobuf:"bytes,6,opt,name=output_json,json=outputJson,proto3" json:"output_json,omitempty"`
+	OutputJson string `protobuf:"bytes,6,opt,name=output_json,json=outputJson,proto3" json:"output_json,omitempty"`
+	// The result of the turn's call, if CallTool made the turn.
+	CallResult    *ToolResult `protobuf:"bytes,10,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1636,6 +1648,13 @@ func (x *TurnFinished) GetOutputJson() string {
 		return x.OutputJson
 	}
 	return ""
+}
+
+func (x *TurnFinished) GetCallResult() *ToolResult {
+	if x != nil {
+		return x.CallResult
+	}
+	return nil
 }
 
 // TurnSteered says that a turn's message was put into the active turn before its
@@ -4102,13 +4121,15 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\ftokens_after\x18\x02 \x01(\x03R\vtokensAfter\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x18\n" +
 	"\atrigger\x18\x04 \x01(\tR\atrigger\x12\x16\n" +
-	"\x06method\x18\x05 \x01(\tR\x06method\"\x8b\x01\n" +
+	"\x06method\x18\x05 \x01(\tR\x06method\"\xbd\x01\n" +
 	"\n" +
 	"TurnQueued\x125\n" +
 	"\acontent\x18\x01 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1a\n" +
 	"\bschedule\x18\x03 \x01(\tR\bschedule\x12\x16\n" +
-	"\x06resume\x18\x04 \x01(\bR\x06resume\"\xb3\x01\n" +
+	"\x06resume\x18\x04 \x01(\bR\x06resume\x120\n" +
+	"\x04call\x18\n" +
+	" \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\"\xb3\x01\n" +
 	"\vTurnStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x127\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x12\x19\n" +
@@ -4116,7 +4137,7 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\aoptions\x18\x04 \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions\"(\n" +
 	"\vTurnWaiting\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\"\r\n" +
-	"\vTurnResumed\"\x82\x02\n" +
+	"\vTurnResumed\"\xc4\x02\n" +
 	"\fTurnFinished\x124\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
 	"\x05error\x18\x02 \x01(\v2\x1e.fairlead.session.v1.TurnErrorR\x05error\x120\n" +
@@ -4125,7 +4146,10 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"final_text\x18\x05 \x01(\tR\tfinalText\x12\x1f\n" +
 	"\voutput_json\x18\x06 \x01(\tR\n" +
-	"outputJson\"!\n" +
+	"outputJson\x12@\n" +
+	"\vcall_result\x18\n" +
+	" \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
+	"callResult\"!\n" +
 	"\vTurnSteered\x12\x12\n" +
 	"\x04into\x18\x01 \x01(\tR\x04into\"=\n" +
 	"\vStepStarted\x12\x14\n" +
@@ -4380,14 +4404,16 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*ErrorOccurred)(nil),             // 46: fairlead.session.v1.ErrorOccurred
 	(*timestamppb.Timestamp)(nil),     // 47: google.protobuf.Timestamp
 	(*v1.Content)(nil),                // 48: fairlead.common.v1.Content
-	(*TurnLimits)(nil),                // 49: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 50: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 51: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 52: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 53: fairlead.session.v1.Usage
-	(ToolOutcome)(0),                  // 54: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 55: fairlead.common.v1.ApprovalScope
-	(*descriptorpb.FieldOptions)(nil), // 56: google.protobuf.FieldOptions
+	(*ToolUse)(nil),                   // 49: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 50: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 51: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 52: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 53: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 54: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 55: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 56: fairlead.session.v1.ToolOutcome
+	(v1.ApprovalScope)(0),             // 57: fairlead.common.v1.ApprovalScope
+	(*descriptorpb.FieldOptions)(nil), // 58: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	47, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4433,30 +4459,32 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	45, // 40: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
 	46, // 41: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
 	48, // 42: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	49, // 43: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	50, // 44: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	51, // 45: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	52, // 46: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	53, // 47: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	53, // 48: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 49: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	47, // 50: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	54, // 51: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	48, // 52: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 53: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	47, // 54: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	55, // 55: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	34, // 56: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 57: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	47, // 58: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	44, // 59: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	47, // 60: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	56, // 61: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	61, // [61:62] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	49, // 43: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	50, // 44: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	51, // 45: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	52, // 46: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	53, // 47: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	54, // 48: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	55, // 49: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	54, // 50: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 51: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	47, // 52: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	56, // 53: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	48, // 54: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 55: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	47, // 56: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	57, // 57: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	34, // 58: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 59: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	47, // 60: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	44, // 61: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	47, // 62: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	58, // 63: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	63, // [63:64] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }

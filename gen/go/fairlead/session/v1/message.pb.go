@@ -679,9 +679,11 @@ type ToolResult struct {
 	// The result of the call.
 	Content []*v1.Content `protobuf:"bytes,2,rep,name=content,proto3" json:"content,omitempty"`
 	// How the call ended.
-	Outcome       ToolOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairlead.session.v1.ToolOutcome" json:"outcome,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Outcome ToolOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairlead.session.v1.ToolOutcome" json:"outcome,omitempty"`
+	// The result as JSON, if the tool has a schema for it; the content says the same.
+	StructuredJson string `protobuf:"bytes,10,opt,name=structured_json,json=structuredJson,proto3" json:"structured_json,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ToolResult) Reset() {
@@ -733,6 +735,13 @@ func (x *ToolResult) GetOutcome() ToolOutcome {
 		return x.Outcome
 	}
 	return ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+}
+
+func (x *ToolResult) GetStructuredJson() string {
+	if x != nil {
+		return x.StructuredJson
+	}
+	return ""
 }
 
 // ProviderData is a model provider's opaque data.
@@ -833,12 +842,14 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12(\n" +
 	"\x10provider_call_id\x18\x02 \x01(\tR\x0eproviderCallId\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x12%\n" +
-	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\x98\x01\n" +
+	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\xc1\x01\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x125\n" +
 	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12:\n" +
-	"\aoutcome\x18\x03 \x01(\x0e2 .fairlead.session.v1.ToolOutcomeR\aoutcome\">\n" +
+	"\aoutcome\x18\x03 \x01(\x0e2 .fairlead.session.v1.ToolOutcomeR\aoutcome\x12'\n" +
+	"\x0fstructured_json\x18\n" +
+	" \x01(\tR\x0estructuredJson\">\n" +
 	"\fProviderData\x12\x1a\n" +
 	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data*?\n" +

@@ -144,8 +144,14 @@ type Turn struct {
 	// from. Also set for a turn that was undone; empty for one that never began.
 	Head string `protobuf:"bytes,18,opt,name=head,proto3" json:"head,omitempty"`
 	// Whether a list left something out: of a turn of more than 1 MiB it shows the
-	// first 64 KiB of final_text and no output_json. GetTurn shows both whole.
-	Shortened     bool `protobuf:"varint,19,opt,name=shortened,proto3" json:"shortened,omitempty"`
+	// first 64 KiB of final_text, and no output_json, call and call_result. GetTurn
+	// shows all of it.
+	Shortened bool `protobuf:"varint,19,opt,name=shortened,proto3" json:"shortened,omitempty"`
+	// The call that is the whole turn, if CallTool made it. It has no steps and no
+	// messages.
+	Call *ToolUse `protobuf:"bytes,30,opt,name=call,proto3" json:"call,omitempty"`
+	// The result of `call`. Set when the turn has ended.
+	CallResult    *ToolResult `protobuf:"bytes,31,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +319,20 @@ func (x *Turn) GetShortened() bool {
 	return false
 }
 
+func (x *Turn) GetCall() *ToolUse {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *Turn) GetCallResult() *ToolResult {
+	if x != nil {
+		return x.CallResult
+	}
+	return nil
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +487,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8f\x06\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\a\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -492,7 +512,10 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\bschedule\x18\x10 \x01(\tR\bschedule\x12\x12\n" +
 	"\x04user\x18\x11 \x01(\tR\x04user\x12\x12\n" +
 	"\x04head\x18\x12 \x01(\tR\x04head\x12\x1c\n" +
-	"\tshortened\x18\x13 \x01(\bR\tshortened:D\xeaAA\n" +
+	"\tshortened\x18\x13 \x01(\bR\tshortened\x120\n" +
+	"\x04call\x18\x1e \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\x12@\n" +
+	"\vcall_result\x18\x1f \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
+	"callResult:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
@@ -538,22 +561,26 @@ var file_fairlead_session_v1_turn_proto_goTypes = []any{
 	(*TurnLimits)(nil),            // 3: fairlead.session.v1.TurnLimits
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 	(*Usage)(nil),                 // 5: fairlead.session.v1.Usage
-	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*ToolUse)(nil),               // 6: fairlead.session.v1.ToolUse
+	(*ToolResult)(nil),            // 7: fairlead.session.v1.ToolResult
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
 }
 var file_fairlead_session_v1_turn_proto_depIdxs = []int32{
-	0, // 0: fairlead.session.v1.Turn.state:type_name -> fairlead.session.v1.TurnState
-	2, // 1: fairlead.session.v1.Turn.error:type_name -> fairlead.session.v1.TurnError
-	3, // 2: fairlead.session.v1.Turn.limits:type_name -> fairlead.session.v1.TurnLimits
-	4, // 3: fairlead.session.v1.Turn.create_time:type_name -> google.protobuf.Timestamp
-	4, // 4: fairlead.session.v1.Turn.start_time:type_name -> google.protobuf.Timestamp
-	4, // 5: fairlead.session.v1.Turn.end_time:type_name -> google.protobuf.Timestamp
-	5, // 6: fairlead.session.v1.Turn.usage:type_name -> fairlead.session.v1.Usage
-	6, // 7: fairlead.session.v1.TurnLimits.max_wall_time:type_name -> google.protobuf.Duration
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: fairlead.session.v1.Turn.state:type_name -> fairlead.session.v1.TurnState
+	2,  // 1: fairlead.session.v1.Turn.error:type_name -> fairlead.session.v1.TurnError
+	3,  // 2: fairlead.session.v1.Turn.limits:type_name -> fairlead.session.v1.TurnLimits
+	4,  // 3: fairlead.session.v1.Turn.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 4: fairlead.session.v1.Turn.start_time:type_name -> google.protobuf.Timestamp
+	4,  // 5: fairlead.session.v1.Turn.end_time:type_name -> google.protobuf.Timestamp
+	5,  // 6: fairlead.session.v1.Turn.usage:type_name -> fairlead.session.v1.Usage
+	6,  // 7: fairlead.session.v1.Turn.call:type_name -> fairlead.session.v1.ToolUse
+	7,  // 8: fairlead.session.v1.Turn.call_result:type_name -> fairlead.session.v1.ToolResult
+	8,  // 9: fairlead.session.v1.TurnLimits.max_wall_time:type_name -> google.protobuf.Duration
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_turn_proto_init() }
@@ -561,6 +588,7 @@ func file_fairlead_session_v1_turn_proto_init() {
 	if File_fairlead_session_v1_turn_proto != nil {
 		return
 	}
+	file_fairlead_session_v1_message_proto_init()
 	file_fairlead_session_v1_session_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

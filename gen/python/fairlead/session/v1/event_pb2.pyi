@@ -198,16 +198,18 @@ class SessionCompacted(_message.Message):
     def __init__(self, tokens_before: _Optional[int] = ..., tokens_after: _Optional[int] = ..., message: _Optional[str] = ..., trigger: _Optional[str] = ..., method: _Optional[str] = ...) -> None: ...
 
 class TurnQueued(_message.Message):
-    __slots__ = ("content", "user", "schedule", "resume")
+    __slots__ = ("content", "user", "schedule", "resume", "call")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     user: str
     schedule: str
     resume: bool
-    def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ..., schedule: _Optional[str] = ..., resume: _Optional[bool] = ...) -> None: ...
+    call: _message_pb2.ToolUse
+    def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ..., schedule: _Optional[str] = ..., resume: _Optional[bool] = ..., call: _Optional[_Union[_message_pb2.ToolUse, _Mapping]] = ...) -> None: ...
 
 class TurnStarted(_message.Message):
     __slots__ = ("model", "limits", "trace_id", "options")
@@ -232,20 +234,22 @@ class TurnResumed(_message.Message):
     def __init__(self) -> None: ...
 
 class TurnFinished(_message.Message):
-    __slots__ = ("state", "error", "usage", "steps", "final_text", "output_json")
+    __slots__ = ("state", "error", "usage", "steps", "final_text", "output_json", "call_result")
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     FINAL_TEXT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    CALL_RESULT_FIELD_NUMBER: _ClassVar[int]
     state: _turn_pb2.TurnState
     error: _turn_pb2.TurnError
     usage: _session_pb2.Usage
     steps: int
     final_text: str
     output_json: str
-    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ..., output_json: _Optional[str] = ...) -> None: ...
+    call_result: _message_pb2.ToolResult
+    def __init__(self, state: _Optional[_Union[_turn_pb2.TurnState, str]] = ..., error: _Optional[_Union[_turn_pb2.TurnError, _Mapping]] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., steps: _Optional[int] = ..., final_text: _Optional[str] = ..., output_json: _Optional[str] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ...) -> None: ...
 
 class TurnSteered(_message.Message):
     __slots__ = ("into",)

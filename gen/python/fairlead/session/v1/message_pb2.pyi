@@ -119,14 +119,16 @@ class ToolUse(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., provider_call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
 
 class ToolResult(_message.Message):
-    __slots__ = ("call_id", "content", "outcome")
+    __slots__ = ("call_id", "content", "outcome", "structured_json")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    STRUCTURED_JSON_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     outcome: ToolOutcome
-    def __init__(self, call_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., outcome: _Optional[_Union[ToolOutcome, str]] = ...) -> None: ...
+    structured_json: str
+    def __init__(self, call_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., outcome: _Optional[_Union[ToolOutcome, str]] = ..., structured_json: _Optional[str] = ...) -> None: ...
 
 class ProviderData(_message.Message):
     __slots__ = ("provider", "data")

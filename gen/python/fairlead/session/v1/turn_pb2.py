@@ -23,13 +23,14 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.session.v1 import message_pb2 as fairlead_dot_session_dot_v1_dot_message__pb2
 from fairlead.session.v1 import session_pb2 as fairlead_dot_session_dot_v1_dot_session__pb2
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/session/v1/turn.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x04\n\x04Turn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.fairlead.session.v1.TurnState\x12-\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1e.fairlead.session.v1.TurnError\x12/\n\x06limits\x18\x04 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05steps\x18\x08 \x01(\x05\x12)\n\x05usage\x18\t \x01(\x0b\x32\x1a.fairlead.session.v1.Usage\x12\x12\n\nfinal_text\x18\n \x01(\t\x12\x10\n\x08trace_id\x18\x0b \x01(\t\x12\x11\n\tafter_seq\x18\x0c \x01(\x03\x12\r\n\x05model\x18\r \x01(\t\x12\x14\n\x0csteered_into\x18\x0e \x01(\t\x12\x13\n\x0boutput_json\x18\x0f \x01(\t\x12\x10\n\x08schedule\x18\x10 \x01(\t\x12\x0c\n\x04user\x18\x11 \x01(\t\x12\x0c\n\x04head\x18\x12 \x01(\t\x12\x11\n\tshortened\x18\x13 \x01(\x08:D\xea\x41\x41\n\x11\x66\x61irlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\",\n\tTurnError\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xf3\x01\n\nTurnLimits\x12\x1d\n\tmax_steps\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x90N(\x00\x12@\n\rmax_wall_time\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0e\xbaH\x0b\xaa\x01\x08\"\x04\x08\x80\xa3\x05\x32\x00\x12\"\n\x11max_output_tokens\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nmax_tokens\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1f\n\x0csoft_percent\x18\x06 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00*\xd2\x01\n\tTurnState\x12\x1a\n\x16TURN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11TURN_STATE_QUEUED\x10\x01\x12\x16\n\x12TURN_STATE_RUNNING\x10\x02\x12\x16\n\x12TURN_STATE_WAITING\x10\x03\x12\x17\n\x13TURN_STATE_COMPLETE\x10\x04\x12\x16\n\x12TURN_STATE_PARTIAL\x10\x05\x12\x15\n\x11TURN_STATE_FAILED\x10\x06\x12\x1a\n\x16TURN_STATE_INTERRUPTED\x10\x07\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66\x61irlead/session/v1/turn.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc8\x05\n\x04Turn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.fairlead.session.v1.TurnState\x12-\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x1e.fairlead.session.v1.TurnError\x12/\n\x06limits\x18\x04 \x01(\x0b\x32\x1f.fairlead.session.v1.TurnLimits\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05steps\x18\x08 \x01(\x05\x12)\n\x05usage\x18\t \x01(\x0b\x32\x1a.fairlead.session.v1.Usage\x12\x12\n\nfinal_text\x18\n \x01(\t\x12\x10\n\x08trace_id\x18\x0b \x01(\t\x12\x11\n\tafter_seq\x18\x0c \x01(\x03\x12\r\n\x05model\x18\r \x01(\t\x12\x14\n\x0csteered_into\x18\x0e \x01(\t\x12\x13\n\x0boutput_json\x18\x0f \x01(\t\x12\x10\n\x08schedule\x18\x10 \x01(\t\x12\x0c\n\x04user\x18\x11 \x01(\t\x12\x0c\n\x04head\x18\x12 \x01(\t\x12\x11\n\tshortened\x18\x13 \x01(\x08\x12*\n\x04\x63\x61ll\x18\x1e \x01(\x0b\x32\x1c.fairlead.session.v1.ToolUse\x12\x34\n\x0b\x63\x61ll_result\x18\x1f \x01(\x0b\x32\x1f.fairlead.session.v1.ToolResult:D\xea\x41\x41\n\x11\x66\x61irlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\",\n\tTurnError\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"\xf3\x01\n\nTurnLimits\x12\x1d\n\tmax_steps\x18\x01 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x90N(\x00\x12@\n\rmax_wall_time\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0e\xbaH\x0b\xaa\x01\x08\"\x04\x08\x80\xa3\x05\x32\x00\x12\"\n\x11max_output_tokens\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1b\n\nmax_tokens\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\"\n\x11max_cost_nano_usd\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1f\n\x0csoft_percent\x18\x06 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00*\xd2\x01\n\tTurnState\x12\x1a\n\x16TURN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11TURN_STATE_QUEUED\x10\x01\x12\x16\n\x12TURN_STATE_RUNNING\x10\x02\x12\x16\n\x12TURN_STATE_WAITING\x10\x03\x12\x17\n\x13TURN_STATE_COMPLETE\x10\x04\x12\x16\n\x12TURN_STATE_PARTIAL\x10\x05\x12\x15\n\x11TURN_STATE_FAILED\x10\x06\x12\x1a\n\x16TURN_STATE_INTERRUPTED\x10\x07\x42\x43ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,12 +52,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TURNLIMITS'].fields_by_name['max_cost_nano_usd']._serialized_options = b'\272H\004\"\002(\000'
   _globals['_TURNLIMITS'].fields_by_name['soft_percent']._loaded_options = None
   _globals['_TURNLIMITS'].fields_by_name['soft_percent']._serialized_options = b'\272H\006\032\004\030d(\000'
-  _globals['_TURNSTATE']._serialized_start=1121
-  _globals['_TURNSTATE']._serialized_end=1331
-  _globals['_TURN']._serialized_start=212
-  _globals['_TURN']._serialized_end=826
-  _globals['_TURNERROR']._serialized_start=828
-  _globals['_TURNERROR']._serialized_end=872
-  _globals['_TURNLIMITS']._serialized_start=875
-  _globals['_TURNLIMITS']._serialized_end=1118
+  _globals['_TURNSTATE']._serialized_start=1254
+  _globals['_TURNSTATE']._serialized_end=1464
+  _globals['_TURN']._serialized_start=247
+  _globals['_TURN']._serialized_end=959
+  _globals['_TURNERROR']._serialized_start=961
+  _globals['_TURNERROR']._serialized_end=1005
+  _globals['_TURNLIMITS']._serialized_start=1008
+  _globals['_TURNLIMITS']._serialized_end=1251
 # @@protoc_insertion_point(module_scope)

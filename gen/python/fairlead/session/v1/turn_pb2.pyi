@@ -1,6 +1,7 @@
 import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2
 from google.api import resource_pb2 as _resource_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -33,7 +34,7 @@ TURN_STATE_FAILED: TurnState
 TURN_STATE_INTERRUPTED: TurnState
 
 class Turn(_message.Message):
-    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head", "shortened")
+    __slots__ = ("name", "state", "error", "limits", "create_time", "start_time", "end_time", "steps", "usage", "final_text", "trace_id", "after_seq", "model", "steered_into", "output_json", "schedule", "user", "head", "shortened", "call", "call_result")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +54,8 @@ class Turn(_message.Message):
     USER_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     SHORTENED_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    CALL_RESULT_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: TurnState
     error: TurnError
@@ -72,7 +75,9 @@ class Turn(_message.Message):
     user: str
     head: str
     shortened: bool
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ..., shortened: _Optional[bool] = ...) -> None: ...
+    call: _message_pb2.ToolUse
+    call_result: _message_pb2.ToolResult
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[TurnState, str]] = ..., error: _Optional[_Union[TurnError, _Mapping]] = ..., limits: _Optional[_Union[TurnLimits, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., steps: _Optional[int] = ..., usage: _Optional[_Union[_session_pb2.Usage, _Mapping]] = ..., final_text: _Optional[str] = ..., trace_id: _Optional[str] = ..., after_seq: _Optional[int] = ..., model: _Optional[str] = ..., steered_into: _Optional[str] = ..., output_json: _Optional[str] = ..., schedule: _Optional[str] = ..., user: _Optional[str] = ..., head: _Optional[str] = ..., shortened: _Optional[bool] = ..., call: _Optional[_Union[_message_pb2.ToolUse, _Mapping]] = ..., call_result: _Optional[_Union[_message_pb2.ToolResult, _Mapping]] = ...) -> None: ...
 
 class TurnError(_message.Message):
     __slots__ = ("reason", "message")

@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
+import type { ToolResult, ToolUse } from "./message_pb.js";
+import { file_fairlead_session_v1_message } from "./message_pb.js";
 import type { Usage } from "./session_pb.js";
 import { file_fairlead_session_v1_session } from "./session_pb.js";
 import { file_google_api_resource } from "../../../google/api/resource_pb.js";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/turn.proto.
  */
 export const file_fairlead_session_v1_turn: GenFile = /*@__PURE__*/
-  fileDesc("Ch5mYWlybGVhZC9zZXNzaW9uL3YxL3R1cm4ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi5gQKBFR1cm4SDAoEbmFtZRgBIAEoCRItCgVzdGF0ZRgCIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAMgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISLwoGbGltaXRzGAQgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc3RlcHMYCCABKAUSKQoFdXNhZ2UYCSABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEhIKCmZpbmFsX3RleHQYCiABKAkSEAoIdHJhY2VfaWQYCyABKAkSEQoJYWZ0ZXJfc2VxGAwgASgDEg0KBW1vZGVsGA0gASgJEhQKDHN0ZWVyZWRfaW50bxgOIAEoCRITCgtvdXRwdXRfanNvbhgPIAEoCRIQCghzY2hlZHVsZRgQIAEoCRIMCgR1c2VyGBEgASgJEgwKBGhlYWQYEiABKAkSEQoJc2hvcnRlbmVkGBMgASgIOkTqQUEKEWZhaXJsZWFkLmRldi9UdXJuEh9zZXNzaW9ucy97c2Vzc2lvbn0vdHVybnMve3R1cm59KgV0dXJuczIEdHVybiIsCglUdXJuRXJyb3ISDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAki8wEKClR1cm5MaW1pdHMSHQoJbWF4X3N0ZXBzGAEgASgFQgq6SAcaBRiQTigAEkAKDW1heF93YWxsX3RpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDrpIC6oBCCIECICjBTIAEiIKEW1heF9vdXRwdXRfdG9rZW5zGAMgASgDQge6SAQiAigAEhsKCm1heF90b2tlbnMYBCABKANCB7pIBCICKAASIgoRbWF4X2Nvc3RfbmFub191c2QYBSABKANCB7pIBCICKAASHwoMc29mdF9wZXJjZW50GAYgASgFQgm6SAYaBBhkKAAq0gEKCVR1cm5TdGF0ZRIaChZUVVJOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRVFVSTl9TVEFURV9RVUVVRUQQARIWChJUVVJOX1NUQVRFX1JVTk5JTkcQAhIWChJUVVJOX1NUQVRFX1dBSVRJTkcQAxIXChNUVVJOX1NUQVRFX0NPTVBMRVRFEAQSFgoSVFVSTl9TVEFURV9QQVJUSUFMEAUSFQoRVFVSTl9TVEFURV9GQUlMRUQQBhIaChZUVVJOX1NUQVRFX0lOVEVSUlVQVEVEEAdCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_session_v1_session, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ch5mYWlybGVhZC9zZXNzaW9uL3YxL3R1cm4ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiyAUKBFR1cm4SDAoEbmFtZRgBIAEoCRItCgVzdGF0ZRgCIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAMgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISLwoGbGltaXRzGAQgASgLMh8uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuTGltaXRzEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc3RlcHMYCCABKAUSKQoFdXNhZ2UYCSABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEhIKCmZpbmFsX3RleHQYCiABKAkSEAoIdHJhY2VfaWQYCyABKAkSEQoJYWZ0ZXJfc2VxGAwgASgDEg0KBW1vZGVsGA0gASgJEhQKDHN0ZWVyZWRfaW50bxgOIAEoCRITCgtvdXRwdXRfanNvbhgPIAEoCRIQCghzY2hlZHVsZRgQIAEoCRIMCgR1c2VyGBEgASgJEgwKBGhlYWQYEiABKAkSEQoJc2hvcnRlbmVkGBMgASgIEioKBGNhbGwYHiABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xVc2USNAoLY2FsbF9yZXN1bHQYHyABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHQ6ROpBQQoRZmFpcmxlYWQuZGV2L1R1cm4SH3Nlc3Npb25zL3tzZXNzaW9ufS90dXJucy97dHVybn0qBXR1cm5zMgR0dXJuIiwKCVR1cm5FcnJvchIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSLzAQoKVHVybkxpbWl0cxIdCgltYXhfc3RlcHMYASABKAVCCrpIBxoFGJBOKAASQAoNbWF4X3dhbGxfdGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIOukgLqgEIIgQIgKMFMgASIgoRbWF4X291dHB1dF90b2tlbnMYAyABKANCB7pIBCICKAASGwoKbWF4X3Rva2VucxgEIAEoA0IHukgEIgIoABIiChFtYXhfY29zdF9uYW5vX3VzZBgFIAEoA0IHukgEIgIoABIfCgxzb2Z0X3BlcmNlbnQYBiABKAVCCbpIBhoEGGQoACrSAQoJVHVyblN0YXRlEhoKFlRVUk5fU1RBVEVfVU5TUEVDSUZJRUQQABIVChFUVVJOX1NUQVRFX1FVRVVFRBABEhYKElRVUk5fU1RBVEVfUlVOTklORxACEhYKElRVUk5fU1RBVEVfV0FJVElORxADEhcKE1RVUk5fU1RBVEVfQ09NUExFVEUQBBIWChJUVVJOX1NUQVRFX1BBUlRJQUwQBRIVChFUVVJOX1NUQVRFX0ZBSUxFRBAGEhoKFlRVUk5fU1RBVEVfSU5URVJSVVBURUQQB0JDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Turn is one user message and everything until the agent stops.
@@ -158,11 +160,27 @@ export type Turn = Message<"fairlead.session.v1.Turn"> & {
 
   /**
    * Whether a list left something out: of a turn of more than 1 MiB it shows the
-   * first 64 KiB of final_text and no output_json. GetTurn shows both whole.
+   * first 64 KiB of final_text, and no output_json, call and call_result. GetTurn
+   * shows all of it.
    *
    * @generated from field: bool shortened = 19;
    */
   shortened: boolean;
+
+  /**
+   * The call that is the whole turn, if CallTool made it. It has no steps and no
+   * messages.
+   *
+   * @generated from field: fairlead.session.v1.ToolUse call = 30;
+   */
+  call?: ToolUse | undefined;
+
+  /**
+   * The result of `call`. Set when the turn has ended.
+   *
+   * @generated from field: fairlead.session.v1.ToolResult call_result = 31;
+   */
+  callResult?: ToolResult | undefined;
 };
 
 /**

@@ -25,7 +25,7 @@ type InboxState struct {
 	// that the inbox already has an answer to it.
 	Pending  *store.PendingCall
 	Answered bool
-	// Last is the state of the turn that was accepted last; unspecified without one.
+	// Last is the state of the turn that was accepted last, calls not counted; unspecified without one.
 	Last sessionv1.TurnState
 	// Commands is the inbox; see NeedsInbox.
 	Commands []store.Command
@@ -47,7 +47,7 @@ func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return nil, store.ErrArchived
 	}
 	switch s.Command.Kind {
-	case store.CommandTurn:
+	case store.CommandTurn, store.CommandCall:
 		return planTurn(s, st)
 	case store.CommandInterrupt:
 		return planInterrupt(s, st), nil
@@ -139,7 +139,7 @@ func (st InboxState) stopping(turn string, cancelQueued bool) bool {
 	is := false
 	for _, c := range st.Commands {
 		switch {
-		case c.Kind == store.CommandTurn && cancelQueued:
+		case (c.Kind == store.CommandTurn || c.Kind == store.CommandCall) && cancelQueued:
 			is = false
 		case c.Kind == store.CommandRollback && c.TurnID == turn && !cancelQueued:
 			is = true

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
@@ -84,14 +85,29 @@ func queuedTurns(ctx context.Context, q sqldb.Queryer, k store.Key) (n int, firs
 	return n, first, err
 }
 
-// lastState returns the state of the turn that was accepted last.
+// lastCalls is how many calls lastState skips.
+const lastCalls = 100
+
+// lastState returns the state of the turn that was accepted last, calls not counted; unspecified if
+// there is none, or none among the last turns.
 func lastState(ctx context.Context, q sqldb.Queryer, k store.Key) (sessionv1.TurnState, error) {
-	state, err := sqldb.Value[int32](q.QueryRow(ctx, "select state from turns where tenant = $1 and session = $2 order by number desc limit 1",
-		k.Tenant, k.Session))
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+	before := int64(math.MaxInt64)
+	for range lastCalls {
+		var body []byte
+		err := q.QueryRow(ctx, "select number, body from turns where tenant = $1 and session = $2 and number < $3 order by number desc limit 1",
+			k.Tenant, k.Session, before).Scan(&before, &body)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		t, err := decode[sessionv1.Turn](body)
+		if err != nil || t.Call == nil {
+			return t.GetState(), err
+		}
 	}
-	return sessionv1.TurnState(state), err
+	return 0, nil
 }
 
 // pendingCall reads the waiting call with this id; nil if there is none.

@@ -14,11 +14,11 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
-// End cancels the calls of the last message that may have begun, by this worker or an earlier one,
+// End cancels the calls of the active turn that may have begun, by this worker or an earlier one,
 // gives the others the result of notMade, and adds the message with all results to a write, so
 // that the transcript is well-formed. Without open calls it does nothing.
 func (c *Calls) End(sc state.Scope, write *store.Write, notMade func(*sessionv1.ToolUse) *sessionv1.ToolResult) error {
-	m := sc.Last()
+	m := sc.Calling()
 	if len(state.ToolUses(m)) == 0 {
 		return nil
 	}
@@ -36,6 +36,9 @@ func (c *Calls) End(sc state.Scope, write *store.Write, notMade func(*sessionv1.
 		}
 		callEnded(sc, write, u, end, 0)
 		write.Waited = append(write.Waited, u.CallId)
+	}
+	if sc.Active.IsCall() {
+		return nil // the end of the turn has its result
 	}
 	return c.AddResults(sc, write, m)
 }

@@ -23,6 +23,12 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	t.Run.WallUsed = t.WallUsed()
 	t.Proto.State, t.Proto.Error, t.Proto.EndTime = s, why, timestamppb.Now()
 	t.Proto.FinalText, t.Proto.Head = finalText(sc), sc.Proto.Head
+	var err error
+	if t.IsCall() {
+		if t.Proto.CallResult, _, err = t.Result(t.Proto.Call.CallId); err != nil {
+			return err
+		}
+	}
 	queue, urgent := t.TakeQueue()
 	t.ClearStep()
 	if artifacts != nil {
@@ -34,7 +40,7 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	}
 	write.Turns = append(write.Turns, t.Row())
 	write.Consume = append(write.Consume, t.Consume...)
-	for _, u := range state.ToolUses(sc.Last()) { // those that wait for an answer
+	for _, u := range state.ToolUses(sc.Calling()) { // those that wait for an answer
 		write.Waited = append(write.Waited, u.CallId)
 	}
 	write.FinishedTurns++
@@ -44,7 +50,6 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 	}
 	var undone []*sessionv1.Message
 	if t.Undo {
-		var err error
 		if undone, err = l.undo(sc, &write, t); err != nil {
 			return err
 		}
@@ -104,6 +109,6 @@ func finalText(sc state.Scope) string {
 // FinishedBody returns the event of a turn's end.
 func FinishedBody(t *sessionv1.Turn) *sessionv1.Event_TurnFinished {
 	return &sessionv1.Event_TurnFinished{TurnFinished: &sessionv1.TurnFinished{
-		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText, OutputJson: t.OutputJson,
+		State: t.State, Error: t.Error, Usage: t.Usage, Steps: t.Steps, FinalText: t.FinalText, OutputJson: t.OutputJson, CallResult: t.CallResult,
 	}}
 }

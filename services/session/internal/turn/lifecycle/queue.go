@@ -32,7 +32,7 @@ func (l *Turns) Take(sc state.Scope, c store.Command) error {
 	}
 	write := store.Write{Consume: []int64{c.ID}, Events: []*sessionv1.Event{{
 		Turn: t.Proto.Name,
-		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.Request), User: c.User, Resume: t.Request.Resume}},
+		Body: &sessionv1.Event_TurnQueued{TurnQueued: &sessionv1.TurnQueued{Content: content(t.Request), User: c.User, Resume: t.Request.Resume, Call: t.Proto.Call}},
 	}}}
 	if a := sc.Active; a != nil {
 		a.Enqueue(t.ID, t.Request.OnActive)
@@ -49,7 +49,7 @@ func (l *Turns) Take(sc state.Scope, c store.Command) error {
 	return sc.Append(write)
 }
 
-// begin makes a turn the active one: the user's message becomes the head.
+// begin makes a turn the active one: the user's message, if it has one, becomes the head.
 func begin(sc state.Scope, write *store.Write, t *state.Turn) {
 	sc.Active = t
 	sc.RecordProgress()
@@ -57,7 +57,7 @@ func begin(sc state.Scope, write *store.Write, t *state.Turn) {
 	t.Since = state.Now().AsTime()
 	t.Proto.State = sessionv1.TurnState_TURN_STATE_RUNNING
 	t.Proto.StartTime = state.Now()
-	if resolved, err := sc.ResolveModel(); err == nil {
+	if resolved, err := sc.ResolveModel(); err == nil && !t.IsCall() {
 		t.Proto.Model = resolved.Provider + ":" + resolved.Name
 	}
 	if blocks := opening(sc, t); len(blocks) > 0 {
@@ -132,10 +132,12 @@ func (l *Turns) Wait(sc state.Scope, w state.Wait) error {
 	return sc.Commit(write)
 }
 
-// opening returns the message that a turn begins with. A turn that resumes needs one only if the
-// model spoke last: models do not answer their own message.
+// opening returns the message that a turn begins with; none for a call. A turn that resumes needs one
+// only if the model spoke last: models do not answer their own message.
 func opening(sc state.Scope, t *state.Turn) []*sessionv1.Block {
 	switch last := sc.Last(); {
+	case t.IsCall():
+		return nil
 	case !t.Request.Resume:
 		return userBlocks(t.Request)
 	case last == nil || last.Role == sessionv1.Role_ROLE_ASSISTANT:

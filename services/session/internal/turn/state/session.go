@@ -197,6 +197,18 @@ func (s *Session) Last() *sessionv1.Message {
 	return nil
 }
 
+// Calling returns the message whose calls the active turn makes: the last one of the conversation.
+// For a turn that is a call it returns a message with this call, which is not in the conversation.
+func (s *Session) Calling() *sessionv1.Message {
+	if s.Active == nil || !s.Active.IsCall() {
+		return s.Last()
+	}
+	return &sessionv1.Message{
+		Name: s.Active.Proto.Name, Parent: s.Proto.Head, Role: sessionv1.Role_ROLE_ASSISTANT, Turn: s.Active.Proto.Name,
+		Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_ToolUse{ToolUse: s.Active.Proto.Call}}},
+	}
+}
+
 // TurnMessages returns the messages since the active turn began, including its first one and
 // those of every author.
 func (s *Session) TurnMessages() []*sessionv1.Message {
@@ -208,9 +220,9 @@ func (s *Session) TurnMessages() []*sessionv1.Message {
 	return nil
 }
 
-// ToolName returns the tool of a call of the last message, or "" if there is no such call.
+// ToolName returns the tool of a call that the active turn makes, or "" if there is no such call.
 func (s *Session) ToolName(callID string) string {
-	for _, u := range ToolUses(s.Last()) {
+	for _, u := range ToolUses(s.Calling()) {
 		if u.CallId == callID {
 			return u.Tool
 		}
@@ -218,14 +230,14 @@ func (s *Session) ToolName(callID string) string {
 	return ""
 }
 
-// CallOpen reports whether a call of the last message has no result yet.
+// CallOpen reports whether a call that the active turn makes has no result yet.
 func (s *Session) CallOpen(callID string) bool {
 	return !s.Active.HasResult(callID) && s.ToolName(callID) != ""
 }
 
 // IsFinish reports whether a call is of the session's own tool, which tools does not know.
 func (s *Session) IsFinish(u *sessionv1.ToolUse) bool {
-	return u.Tool == verdict.Tool && s.Spec.Finishes()
+	return u.Tool == verdict.Tool && s.Spec.Finishes() && !s.Active.IsCall()
 }
 
 // options returns the options of the active turn; nil without one.

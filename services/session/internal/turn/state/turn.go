@@ -190,8 +190,16 @@ func (t *Turn) WallUsed() time.Duration {
 // Waiting reports whether the turn waits for an answer.
 func (t *Turn) Waiting() bool { return t.Proto.State == sessionv1.TurnState_TURN_STATE_WAITING }
 
-// Step returns the number of the current step, from 1.
-func (t *Turn) Step() int32 { return t.Proto.Steps + 1 }
+// IsCall reports whether the turn is a call without the model.
+func (t *Turn) IsCall() bool { return t.Proto.Call != nil }
+
+// Step returns the number of the current step, from 1; 0 for a turn that is a call.
+func (t *Turn) Step() int32 {
+	if t.IsCall() {
+		return 0
+	}
+	return t.Proto.Steps + 1
+}
 
 // TokensLeft returns how many tokens the model may still produce.
 func (t *Turn) TokensLeft() int64 {

@@ -200,7 +200,7 @@ func (k *Checkpoints) makeOne(sc state.Scope, asked store.Command) error {
 		Head: sc.Proto.Head, AfterSeq: sc.Log.Seq(),
 	}
 	switch {
-	case len(state.ToolUses(sc.Last())) > 0:
+	case len(state.ToolUses(sc.Calling())) > 0:
 		return checkpointFailed(sc, asked, c, sessionv1.ErrorReason_ERROR_REASON_TURN_ACTIVE,
 			"The turn waits in the middle of a step, where no checkpoint can be made. Answer it or interrupt it, then make the checkpoint.")
 	case k.count(false) >= k.Keep:

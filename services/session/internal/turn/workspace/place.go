@@ -237,7 +237,7 @@ func (m *Mover) fetch(sc state.Scope, p store.Place, exported string) (*sandboxv
 // closeLost gives a result to every call of the last message that has none. None of these calls
 // is made: the model requested them before the loss. Calls that had begun are lost.
 func (m *Mover) closeLost(sc state.Scope, write *store.Write, left store.Left) error {
-	if len(state.ToolUses(sc.Last())) == 0 {
+	if len(state.ToolUses(sc.Calling())) == 0 {
 		return nil
 	}
 	return m.endCalls(sc, write, func(u *sessionv1.ToolUse) *sessionv1.ToolResult {

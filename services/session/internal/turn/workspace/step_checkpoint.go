@@ -82,10 +82,13 @@ func (k *Checkpoints) addStep(sc state.Scope, m *sessionv1.Message, snapshot str
 			tools = append(tools, u.Tool)
 		}
 	}
+	what := fmt.Sprintf("Before step %d: %s", n, strings.Join(tools, ", "))
+	if t.IsCall() {
+		what = "Before a call of " + strings.Join(tools, ", ")
+	}
 	c := &sessionv1.Checkpoint{
-		Name: sc.Name("checkpoints", fmt.Sprintf("%s-%d", t.ID, n)), Automatic: true,
-		Description: cut(fmt.Sprintf("Before step %d: %s", n, strings.Join(tools, ", ")), 1000),
-		Turn:        t.Proto.Name, Step: n, Head: m.Parent, AfterSeq: sc.Log.Seq(), Snapshot: snapshot,
+		Name: sc.Name("checkpoints", fmt.Sprintf("%s-%d", t.ID, n)), Automatic: true, Description: cut(what, 1000),
+		Turn: t.Proto.Name, Step: n, Head: m.Parent, AfterSeq: sc.Log.Seq(), Snapshot: snapshot,
 	}
 	if t.Run.Began > 0 { // not in a step that an older version began
 		c.AfterSeq = t.Run.Began - 1

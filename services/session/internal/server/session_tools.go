@@ -1,0 +1,127 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+// SessionToolServer implements SessionToolService.
+type SessionToolServer struct {
+	sessionv1.UnimplementedSessionToolServiceServer
+	s *Server
+}
+
+// SessionToolService returns the server of SessionToolService.
+func (s *Server) SessionToolService() *SessionToolServer { return &SessionToolServer{s: s} }
+
+// ListSessionTools lists a page of the tools that the session's agent may call.
+func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.ListSessionToolsRequest) (*sessionv1.ListSessionToolsResponse, error) {
+	k := key(ctx, r.Parent)
+	scope := "ListSessionTools\x00" + k.Tenant + "\x00" + k.Session
+	after := ""
+	if err := x.s.events.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+		return nil, err
+	}
+	all, err := x.tools(ctx, k, r.Parent)
+	if err != nil {
+		return nil, err
+	}
+	tools, more, err := page.Fill(page.Size(r.PageSize, 100, 1000), func(last *toolsv1.Tool, n int) ([]*toolsv1.Tool, error) {
+		at := cmp.Or(last.GetName(), after)
+		from, found := slices.BinarySearchFunc(all, at, func(t *toolsv1.Tool, name string) int { return strings.Compare(t.Name, name) })
+		if found {
+			from++
+		}
+		return all[from:min(from+n, len(all))], nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp := &sessionv1.ListSessionToolsResponse{Tools: tools}
+	if more {
+		resp.NextPageToken = page.Encode(scope, tools[len(tools)-1].Name)
+	}
+	return resp, nil
+}
+
+// tools returns the tools of a session's agent, by name.
+func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent string) ([]*toolsv1.Tool, error) {
+	session, err := x.s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: parent})
+	}
+	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := x.s.Tools.ListTools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(listed, func(t *toolsv1.Tool) bool {
+		return !slices.Contains(spec.Tools, strings.TrimPrefix(t.Name, "tools/"))
+	})
+	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// CallTool accepts a call as a turn and follows it.
+func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.ServerStreamingServer[sessionv1.CallToolResponse]) error {
+	ctx := stream.Context()
+	t, err := x.accept(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	return x.s.events.follow(ctx, following{
+		key: key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: x.s.IdleProgress,
+		event: func(e *sessionv1.Event) error {
+			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Event{Event: e}})
+		},
+		progress: func(p *sessionv1.Progress) error {
+			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Progress{Progress: p}})
+		},
+	})
+}
+
+// accept submits a call and returns its turn.
+func (x *SessionToolServer) accept(ctx context.Context, r *sessionv1.CallToolRequest) (*sessionv1.Turn, error) {
+	k := key(ctx, r.Parent)
+	session, err := x.s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	if err := withinLog(session, r.AfterSeq); err != nil {
+		return nil, err
+	}
+	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := x.s.limits(spec, &sessionv1.TurnLimits{MaxWallTime: r.Limits.GetMaxWallTime()}, x.s.Budgets.For(k.Tenant).Turn)
+	if err != nil {
+		return nil, err
+	}
+	t := newTurn(ctx, session, limits)
+	t.Call = &sessionv1.ToolUse{CallId: state.CallID(lastSegment(t.Name), 0, 0), Tool: r.Tool, ArgumentsJson: cmp.Or(r.ArgumentsJson, "{}")}
+	submit, err := x.s.submission(ctx, k, t, &sessionv1.CreateTurnRequest{Parent: r.Parent, OnActive: r.OnActive, Options: session.TurnOptions})
+	if err != nil {
+		return nil, err
+	}
+	submit.Command.Kind, submit.SteerActive = store.CommandCall, false
+	submit.Request = request("CallTool", r.Parent, r.RequestId, r)
+	return x.s.turns.submit(ctx, t, submit, subject{session: r.Parent, requestID: r.RequestId})
+}
