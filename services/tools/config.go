@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -32,12 +33,16 @@ type Config struct {
 	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; further calls wait"`
 	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; further calls wait"`
 	MaxCallTime     time.Duration `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
-	MaxCallOutput   config.Size   `key:"max-call-output" help:"how much output of a running call is kept for its followers"`
+	MCPConnections  int           `key:"mcp-connections" help:"the most connections to MCP servers; an unused one makes room for another"`
+	MCPIdle         time.Duration `key:"mcp-idle" help:"how long an unused connection to an MCP server is kept"`
+	MCPAllowPrivate []string      `key:"mcp-allow-private" help:"addresses and CIDRs, such as 10.20.0.0/16, at which users' MCP servers may be besides public addresses; servers in a sandbox do not need it"`
+
+	MaxCallOutput config.Size `key:"max-call-output" help:"how much output of a running call is kept for its followers"`
 }
 
 // Defaults returns the default configuration.
 func Defaults() Config {
-	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20}
+	return Config{DatabaseWait: time.Minute, LeaseTTL: 6 * time.Second, OperationTTL: 24 * time.Hour, OperationKeep: 24 * time.Hour, MaxCalls: 256, MaxSessionCalls: 16, MaxCallTime: 15 * time.Minute, MaxCallOutput: 1 << 20, MCPConnections: 512, MCPIdle: 5 * time.Minute}
 }
 
 // Validate reports every fault at once.
@@ -66,8 +71,32 @@ func (c Config) Validate() error {
 	fault(c.MaxSessionCalls < 1 || c.MaxSessionCalls > c.MaxCalls, "max-session-calls: %d is not between 1 and max-calls (%d)", c.MaxSessionCalls, c.MaxCalls)
 	fault(c.MaxCallTime < time.Second, "max-call-time: %v is less than 1s", c.MaxCallTime)
 	fault(c.MaxCallOutput < 0 || c.MaxCallOutput > 64<<20, "max-call-output: %d is not between 0 and 64 MiB", c.MaxCallOutput)
+	fault(c.MCPConnections < 1 || c.MCPConnections > 100_000, "mcp-connections: %d is not between 1 and 100000", c.MCPConnections)
+	fault(c.MCPIdle < time.Second, "mcp-idle: %v is less than 1s", c.MCPIdle)
+	for _, text := range c.MCPAllowPrivate {
+		_, err := prefix(text)
+		fault(err != nil, "mcp-allow-private: %q is neither an address nor a CIDR such as 10.20.0.0/16", text)
+	}
 	if _, err := permission.NewSet(c.Profiles); err != nil {
 		faults = append(faults, fmt.Errorf("profiles: %w", err))
 	}
 	return errors.Join(faults...)
+}
+
+// private returns the addresses of MCPAllowPrivate, which Validate has checked.
+func (c Config) private() []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range c.MCPAllowPrivate {
+		if p, err := prefix(text); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func prefix(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }

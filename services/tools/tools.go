@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
@@ -39,6 +40,8 @@ type Deps struct {
 	Sandbox grpc.ClientConnInterface
 	// Log takes the service's log.
 	Log *slog.Logger
+	// Version is this program's version, as MCP servers see it.
+	Version string
 	// Dial connects to the peer face of another replica, at the address that it
 	// advertises. Nil means that there is no other replica.
 	Dial func(address string) (*grpc.ClientConn, error)
@@ -48,6 +51,7 @@ type Deps struct {
 type Service struct {
 	store      store.Store
 	engine     *call.Engine
+	servers    *mcp.Pool
 	watch      *operation.Manager
 	tools      *server.Tools
 	calls      *server.Calls
@@ -106,9 +110,12 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 		return nil, err
 	}
 	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass})
+	servers := mcp.NewPool(mcp.Config{
+		Log: d.Log, Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
+	})
 	known := server.Known{Tools: all.Names(), Profiles: profiles.Names()}
 	engine, err := call.New(call.Config{
-		Store: journal, Tools: all, Policies: policies, Log: d.Log, Now: time.Now,
+		Store: journal, Tools: all, Servers: servers, Policies: policies, Log: d.Log, Now: time.Now,
 		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,
 		Limits: call.Limits{Session: c.MaxSessionCalls, Total: c.MaxCalls, Duration: c.MaxCallTime, OutputBytes: int(c.MaxCallOutput)},
 	})
@@ -116,7 +123,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 		return nil, err
 	}
 	return &Service{
-		store: journal, engine: engine, watch: watch, tools: server.NewTools(all),
+		store: journal, engine: engine, servers: servers, watch: watch, tools: server.NewTools(all),
 		calls: server.NewCalls(engine, watch, known), operations: server.NewOperations(journal, watch),
 	}, nil
 }
@@ -172,8 +179,9 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ping(ctx) }
 
 // Close releases the running calls, whose commands keep running in the sandbox,
-// and closes the database.
+// ends the connections to MCP servers, and closes the database.
 func (s *Service) Close() error {
 	s.engine.Close()
+	s.servers.Close()
 	return s.store.Close()
 }

@@ -192,7 +192,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 		return h, err
 	}
 	h.components = append(h.components, box)
-	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Dial: connect.dial, Log: tel.Log.With("component", "tools")})
+	tool, err := tools.New(ctx, c.Tools, tools.Deps{Sandbox: deps.Sandbox, Dial: connect.dial, Log: tel.Log.With("component", "tools"), Version: version})
 	if err != nil {
 		return h, err
 	}

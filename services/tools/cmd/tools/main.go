@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		if _, err := p.Authenticate(auth.RemoteKeys(session)); err != nil {
 			return nil, err
 		}
-		return tools.New(ctx, c.Tools, tools.Deps{Sandbox: sandbox, Dial: p.Connect, Log: p.Log})
+		return tools.New(ctx, c.Tools, tools.Deps{Sandbox: sandbox, Dial: p.Connect, Log: p.Log, Version: version})
 	}
 	return s.Run(ctx, args)
 }

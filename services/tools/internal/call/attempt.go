@@ -10,7 +10,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -62,7 +64,7 @@ func (a *attempt) advance(ctx context.Context) error {
 
 // begin makes a call that has not run.
 func (a *attempt) begin(ctx context.Context, decider *permission.Policy) error {
-	t, args, fault := a.check()
+	t, args, fault := a.check(ctx)
 	if fault != nil {
 		return a.end(ctx, nil, fault)
 	}
@@ -99,21 +101,34 @@ func (a *attempt) approver() string {
 
 // check finds the tool and checks the arguments. Faulty arguments are a result,
 // which the model can correct.
-func (a *attempt) check() (*tool.Tool, schema.Arguments, *tool.Result) {
-	t, ok := a.Tools.Get(a.Tool)
-	if !ok || !slices.Contains(a.Allowed, a.Tool) {
-		names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
-		text := fmt.Sprintf("There is no tool \"%s\" for this agent.", store.Text(a.Tool))
-		if len(names) > 0 {
-			text += " It has: " + strings.Join(names, ", ") + "."
-		}
-		return nil, schema.Arguments{}, tool.Failed(text)
+func (a *attempt) check(ctx context.Context) (*tool.Tool, schema.Arguments, *tool.Result) {
+	t, fault := a.lookup(ctx)
+	if fault != "" {
+		return nil, schema.Arguments{}, tool.Failed(fault)
 	}
 	args, err := t.Arguments(a.Arguments)
 	if err != nil {
 		return nil, args, tool.Failed(fmt.Sprintf("The call of %s was not made: %s.", a.Tool, strings.TrimSuffix(err.Error(), ".")))
 	}
 	return t, args, nil
+}
+
+// lookup finds the tool that the call names among those that the agent may ask for.
+// Without one, it returns what the model should know.
+func (a *attempt) lookup(ctx context.Context) (t *tool.Tool, fault string) {
+	if mcp.Is(a.Tool) {
+		p, _ := principal.From(ctx)
+		return a.Engine.Servers.Find(ctx, mcp.Caller{User: p.User, Ref: a.Ref}, a.Request.Servers, a.Tool)
+	}
+	if t, ok := a.Tools.Get(a.Tool); ok && slices.Contains(a.Allowed, a.Tool) {
+		return t, ""
+	}
+	names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
+	fault = fmt.Sprintf("There is no tool \"%s\" for this agent.", store.Text(a.Tool))
+	if len(names) > 0 {
+		fault += " It has: " + strings.Join(names, ", ") + "."
+	}
+	return nil, fault
 }
 
 // end records and sends the result of a call that does not run.
@@ -191,9 +206,9 @@ func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error 
 	if a.rec.Live && a.rec.Owner.ID != a.Self.ID {
 		return a.elsewhere(ctx)
 	}
-	t, ok := a.Tools.Get(a.Tool)
+	t, fault := a.lookup(ctx)
 	args, err := schema.ParseArguments(a.Arguments)
-	if !ok || err != nil || t.Delegated() {
+	if fault != "" || err != nil || t.Delegated() {
 		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))
 	}

@@ -33,7 +33,9 @@ import (
 	"sync"
 	"time"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -79,8 +81,10 @@ type Limits struct {
 
 // Config configures an engine. All fields are required.
 type Config struct {
-	Store    store.Store
-	Tools    *registry.Registry
+	Store store.Store
+	Tools *registry.Registry
+	// Servers has the tools of the MCP servers that a request names.
+	Servers  *mcp.Pool
 	Policies *policy.Source
 	Limits   Limits
 	Log      *slog.Logger
@@ -155,6 +159,7 @@ type Request struct {
 	// Policy says what decides on the call.
 	Policy   policy.Query
 	Allowed  []string
+	Servers  []*commonv1.McpServer
 	Approval *toolsv1.Approval
 	// Forwarded says that the request comes from another replica, which takes
 	// this one for the call's owner. It is not forwarded again.

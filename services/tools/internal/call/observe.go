@@ -11,6 +11,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last version with the GenAI conventions
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
@@ -79,19 +80,28 @@ func decided(span trace.Span, d permission.Decision) {
 	span.AddEvent("decide", trace.WithAttributes(keyDecision.String(d.Kind.String()), keyRule.String(d.Rule)))
 }
 
+// label returns the label of a tool in metrics. Labels are a closed set: models make up
+// names, and servers have any.
+func (o *observer) label(name string) string {
+	if mcp.Is(name) {
+		return "_mcp"
+	}
+	if _, known := o.tools.Get(name); !known {
+		return "_other"
+	}
+	return name
+}
+
 // running counts calls that run.
 func (o *observer) running(ctx context.Context, name string, n int64) {
-	o.active.Add(ctx, n, metric.WithAttributes(semconv.GenAIToolNameKey.String(name)))
+	o.active.Add(ctx, n, metric.WithAttributes(semconv.GenAIToolNameKey.String(o.label(name))))
 }
 
 // ended records the metrics of a call and notes its outcome on its span, which
 // may be nil. It does not end the span.
 func (o *observer) ended(ctx context.Context, span trace.Span, name string, r *tool.Result) {
 	word := outcome(r)
-	if _, known := o.tools.Get(name); !known {
-		name = "_other" // labels are a closed set, and models make up names
-	}
-	set := metric.WithAttributes(semconv.GenAIToolNameKey.String(name), keyOutcome.String(word))
+	set := metric.WithAttributes(semconv.GenAIToolNameKey.String(o.label(name)), keyOutcome.String(word))
 	o.calls.Add(ctx, 1, set)
 	o.duration.Record(ctx, float64(r.GetDurationMs())/1000, set)
 	if span == nil {

@@ -13,9 +13,11 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
+	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
@@ -24,12 +26,14 @@ type Calls struct {
 	toolsv1.UnimplementedCallServiceServer
 	engine     *call.Engine
 	operations *operation.Manager
+	registry   *registry.Registry
+	servers    *mcp.Pool
 	known      Known
 }
 
 // NewCalls returns the server of CallService.
 func NewCalls(e *call.Engine, m *operation.Manager, k Known) *Calls {
-	return &Calls{engine: e, operations: m, known: k}
+	return &Calls{engine: e, operations: m, registry: e.Tools, servers: e.Servers, known: k}
 }
 
 // CallTool implements CallService.
@@ -44,8 +48,8 @@ func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	}
 	err = s.engine.Call(ctx, call.Request{
 		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Allowed: q.GetAllowedTools(),
-		Policy:   policy.Query{Profile: q.GetProfile(), Mode: q.GetMode(), Filters: q.GetFilters()},
-		Approval: q.GetApproval(), Forwarded: peer.Forwarded(ctx),
+		Policy:  policy.Query{Profile: q.GetProfile(), Mode: q.GetMode(), Filters: q.GetFilters()},
+		Servers: q.GetServers(), Approval: q.GetApproval(), Forwarded: peer.Forwarded(ctx),
 	}, stream.Send)
 	return outward(err, ref.CallID)
 }

@@ -15,6 +15,8 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -81,10 +83,16 @@ func names[M interface{ GetName() string }](entries []M) (all []string) {
 
 func TestPagesOfEveryListEndAtASize(t *testing.T) {
 	ctx := principal.With(t.Context(), principal.Default())
-	tools, operations := NewTools(heavyTools(t)), NewOperations(heavyStore{}, nil)
+	registry := heavyTools(t)
+	tools, operations := NewTools(registry), NewOperations(heavyStore{}, nil)
+	calls := NewCalls(&call.Engine{Config: call.Config{Tools: registry, Servers: mcp.NewPool(mcp.Config{})}}, nil, Known{})
 	paged := map[protoreflect.FullName]func(token string) (listed, error){
 		"ToolService.ListTools": func(token string) (listed, error) {
 			r, err := tools.ListTools(ctx, &toolsv1.ListToolsRequest{PageSize: 1000, PageToken: token})
+			return listed{r, names(r.GetTools()), r.GetNextPageToken()}, err
+		},
+		"CallService.ListSessionTools": func(token string) (listed, error) {
+			r, err := calls.ListSessionTools(ctx, &toolsv1.ListSessionToolsRequest{PageToken: token, AllowedTools: registry.Names()})
 			return listed{r, names(r.GetTools()), r.GetNextPageToken()}, err
 		},
 		"OperationService.ListOperations": func(token string) (listed, error) {

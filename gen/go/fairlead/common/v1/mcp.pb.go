@@ -93,7 +93,7 @@ func (McpServerState) EnumDescriptor() ([]byte, []int) {
 // there is none.
 type McpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name, without `__`.
+	// The name, without `__`, and without `_` at its end.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Where it runs.
 	//
@@ -549,10 +549,10 @@ var File_fairlead_common_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfairlead/common/v1/mcp.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf7\x03\n" +
-	"\tMcpServer\x12\xa4\x01\n" +
-	"\x04name\x18\x01 \x01(\tB\x8f\x01\xbaH\x8b\x01\xba\x01d\n" +
-	"\x0ename.separator\x12<two underscores in a row separate the parts of a tool's name\x1a\x14!this.contains('__')r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
+	"\x1cfairlead/common/v1/mcp.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8e\x04\n" +
+	"\tMcpServer\x12\xbb\x01\n" +
+	"\x04name\x18\x01 \x01(\tB\xa6\x01\xbaH\xa2\x01\xba\x01{\n" +
+	"\x0ename.separator\x12<two underscores in a row separate the parts of a tool's name\x1a+!this.contains('__') && !this.endsWith('_')r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
 	"\x05stdio\x18\x02 \x01(\v2\x1c.fairlead.common.v1.McpStdioH\x00R\x05stdio\x121\n" +
 	"\x04http\x18\x03 \x01(\v2\x1b.fairlead.common.v1.McpHttpH\x00R\x04http\x12\x1a\n" +
 	"\brequired\x18\x04 \x01(\bR\brequired\x12\x1f\n" +

@@ -1275,6 +1275,155 @@ func (*FenceSessionResponse) Descriptor() ([]byte, []int) {
 	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{15}
 }
 
+// ListSessionToolsRequest names a session's tools and servers.
+type ListSessionToolsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The caller: the session, its epoch and its place. The call's id is the caller's
+	// choice, and of no call.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The MCP servers of the agent, the session and the acting user.
+	Servers []*v1.McpServer `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"`
+	// The tools that the agent may ask for, besides those of `servers`.
+	AllowedTools []string `protobuf:"bytes,3,rep,name=allowed_tools,json=allowedTools,proto3" json:"allowed_tools,omitempty"`
+	// The most tools to return: 0 means 1000; above 1000 means 1000.
+	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before. A list that changes meanwhile may lack a
+	// tool; the next call of the RPC has it.
+	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionToolsRequest) Reset() {
+	*x = ListSessionToolsRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionToolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionToolsRequest) ProtoMessage() {}
+
+func (x *ListSessionToolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionToolsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionToolsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListSessionToolsRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *ListSessionToolsRequest) GetServers() []*v1.McpServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ListSessionToolsRequest) GetAllowedTools() []string {
+	if x != nil {
+		return x.AllowedTools
+	}
+	return nil
+}
+
+func (x *ListSessionToolsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionToolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListSessionToolsResponse is a page of a session's tools.
+type ListSessionToolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tools, by name.
+	Tools []*Tool `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	// The servers: those of the request, in its order, and those of the operator's
+	// configuration that `allowed_tools` names. Only on the first page.
+	Servers []*v1.McpServerStatus `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"`
+	// Where the next page begins; empty on the last one.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionToolsResponse) Reset() {
+	*x = ListSessionToolsResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionToolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionToolsResponse) ProtoMessage() {}
+
+func (x *ListSessionToolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionToolsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionToolsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListSessionToolsResponse) GetTools() []*Tool {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *ListSessionToolsResponse) GetServers() []*v1.McpServerStatus {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ListSessionToolsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // CheckAgentsRequest says what agents need.
 type CheckAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1286,7 +1435,7 @@ type CheckAgentsRequest struct {
 
 func (x *CheckAgentsRequest) Reset() {
 	*x = CheckAgentsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1447,7 @@ func (x *CheckAgentsRequest) String() string {
 func (*CheckAgentsRequest) ProtoMessage() {}
 
 func (x *CheckAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[16]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1460,7 @@ func (x *CheckAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAgentsRequest.ProtoReflect.Descriptor instead.
 func (*CheckAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckAgentsRequest) GetAgents() []*AgentNeeds {
@@ -1341,7 +1490,7 @@ type AgentNeeds struct {
 
 func (x *AgentNeeds) Reset() {
 	*x = AgentNeeds{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1502,7 @@ func (x *AgentNeeds) String() string {
 func (*AgentNeeds) ProtoMessage() {}
 
 func (x *AgentNeeds) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[17]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1515,7 @@ func (x *AgentNeeds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNeeds.ProtoReflect.Descriptor instead.
 func (*AgentNeeds) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AgentNeeds) GetAgent() string {
@@ -1415,7 +1564,7 @@ type CheckAgentsResponse struct {
 
 func (x *CheckAgentsResponse) Reset() {
 	*x = CheckAgentsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1576,7 @@ func (x *CheckAgentsResponse) String() string {
 func (*CheckAgentsResponse) ProtoMessage() {}
 
 func (x *CheckAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1589,7 @@ func (x *CheckAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAgentsResponse.ProtoReflect.Descriptor instead.
 func (*CheckAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CheckAgentsResponse) GetFaults() []*AgentFault {
@@ -1466,7 +1615,7 @@ type AgentFault struct {
 
 func (x *AgentFault) Reset() {
 	*x = AgentFault{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1627,7 @@ func (x *AgentFault) String() string {
 func (*AgentFault) ProtoMessage() {}
 
 func (x *AgentFault) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1640,7 @@ func (x *AgentFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFault.ProtoReflect.Descriptor instead.
 func (*AgentFault) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AgentFault) GetAgent() string {
@@ -1531,7 +1680,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1692,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1705,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1582,7 +1731,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1594,7 +1743,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1607,14 +1756,14 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{23}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\xe4\x04\n" +
+	"$fairlead/tools/v1/call_service.proto\x12\x11fairlead.tools.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1dfairlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1efairlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1cfairlead/tools/v1/tool.proto\"\xe4\x04\n" +
 	"\x0fCallToolRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1d\n" +
 	"\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04tool\x121\n" +
@@ -1687,7 +1836,18 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"N\n" +
 	"\x13FenceSessionRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
-	"\x14FenceSessionResponse\"K\n" +
+	"\x14FenceSessionResponse\"\x9a\x02\n" +
+	"\x17ListSessionToolsRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12A\n" +
+	"\aservers\x18\x02 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12.\n" +
+	"\rallowed_tools\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\fallowedTools\x12$\n" +
+	"\tpage_size\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageTokenJ\x04\b\x04\x10\x05\"\xb0\x01\n" +
+	"\x18ListSessionToolsResponse\x12-\n" +
+	"\x05tools\x18\x01 \x03(\v2\x17.fairlead.tools.v1.ToolR\x05tools\x12=\n" +
+	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"K\n" +
 	"\x12CheckAgentsRequest\x125\n" +
 	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"\xba\x01\n" +
 	"\n" +
@@ -1722,7 +1882,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\x82\x05\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xf7\x05\n" +
 	"\vCallService\x12]\n" +
 	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"0\x01\x12g\n" +
@@ -1732,6 +1892,8 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"CancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12g\n" +
 	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12s\n" +
+	"\x10ListSessionTools\x12*.fairlead.tools.v1.ListSessionToolsRequest\x1a+.fairlead.tools.v1.ListSessionToolsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12d\n" +
 	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12y\n" +
@@ -1751,7 +1913,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1771,69 +1933,79 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*CancelCallResponse)(nil),         // 15: fairlead.tools.v1.CancelCallResponse
 	(*FenceSessionRequest)(nil),        // 16: fairlead.tools.v1.FenceSessionRequest
 	(*FenceSessionResponse)(nil),       // 17: fairlead.tools.v1.FenceSessionResponse
-	(*CheckAgentsRequest)(nil),         // 18: fairlead.tools.v1.CheckAgentsRequest
-	(*AgentNeeds)(nil),                 // 19: fairlead.tools.v1.AgentNeeds
-	(*CheckAgentsResponse)(nil),        // 20: fairlead.tools.v1.CheckAgentsResponse
-	(*AgentFault)(nil),                 // 21: fairlead.tools.v1.AgentFault
-	(*DeleteSessionCallsRequest)(nil),  // 22: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 23: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 24: fairlead.common.v1.CallRef
-	(*v1.QuestionAnswer)(nil),          // 25: fairlead.common.v1.QuestionAnswer
-	(*v1.McpServer)(nil),               // 26: fairlead.common.v1.McpServer
-	(v1.PermissionMode)(0),             // 27: fairlead.common.v1.PermissionMode
-	(*v1.PermissionRules)(nil),         // 28: fairlead.common.v1.PermissionRules
-	(v1.ApprovalScope)(0),              // 29: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),                // 30: fairlead.common.v1.Question
-	(*v1.Content)(nil),                 // 31: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 32: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 33: fairlead.tools.v1.OperationState
+	(*ListSessionToolsRequest)(nil),    // 18: fairlead.tools.v1.ListSessionToolsRequest
+	(*ListSessionToolsResponse)(nil),   // 19: fairlead.tools.v1.ListSessionToolsResponse
+	(*CheckAgentsRequest)(nil),         // 20: fairlead.tools.v1.CheckAgentsRequest
+	(*AgentNeeds)(nil),                 // 21: fairlead.tools.v1.AgentNeeds
+	(*CheckAgentsResponse)(nil),        // 22: fairlead.tools.v1.CheckAgentsResponse
+	(*AgentFault)(nil),                 // 23: fairlead.tools.v1.AgentFault
+	(*DeleteSessionCallsRequest)(nil),  // 24: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 25: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 26: fairlead.common.v1.CallRef
+	(*v1.QuestionAnswer)(nil),          // 27: fairlead.common.v1.QuestionAnswer
+	(*v1.McpServer)(nil),               // 28: fairlead.common.v1.McpServer
+	(v1.PermissionMode)(0),             // 29: fairlead.common.v1.PermissionMode
+	(*v1.PermissionRules)(nil),         // 30: fairlead.common.v1.PermissionRules
+	(v1.ApprovalScope)(0),              // 31: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),                // 32: fairlead.common.v1.Question
+	(*v1.Content)(nil),                 // 33: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 34: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 35: fairlead.tools.v1.OperationState
+	(*Tool)(nil),                       // 36: fairlead.tools.v1.Tool
+	(*v1.McpServerStatus)(nil),         // 37: fairlead.common.v1.McpServerStatus
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	24, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	26, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
-	25, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
-	26, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
-	27, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	28, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
-	29, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
+	27, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
+	28, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
+	29, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	30, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	31, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
 	5,  // 7: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 8: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
 	7,  // 9: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
 	8,  // 10: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
 	10, // 11: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
 	11, // 12: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
-	30, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
+	32, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
 	0,  // 14: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 15: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	31, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	33, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 17: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	32, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	33, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	24, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	34, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	35, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	26, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 21: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	24, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	26, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 23: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	24, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	19, // 25: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	28, // 26: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
-	21, // 27: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 28: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 29: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 30: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 31: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 32: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	22, // 33: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 34: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 35: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 36: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 37: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	20, // 38: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	23, // 39: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	26, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	26, // 25: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
+	28, // 26: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
+	36, // 27: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
+	37, // 28: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
+	21, // 29: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	30, // 30: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	23, // 31: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 32: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 33: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 34: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 35: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 36: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
+	20, // 37: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	24, // 38: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 39: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 40: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 41: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 42: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 43: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
+	22, // 44: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	25, // 45: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	39, // [39:46] is the sub-list for method output_type
+	32, // [32:39] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -1842,6 +2014,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 		return
 	}
 	file_fairlead_tools_v1_operation_proto_init()
+	file_fairlead_tools_v1_tool_proto_init()
 	file_fairlead_tools_v1_call_service_proto_msgTypes[2].OneofWrappers = []any{
 		(*CallToolResponse_Decision)(nil),
 		(*CallToolResponse_Progress)(nil),
@@ -1857,7 +2030,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

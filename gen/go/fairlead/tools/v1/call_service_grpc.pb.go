@@ -23,6 +23,7 @@ const (
 	CallService_ReportResult_FullMethodName       = "/fairlead.tools.v1.CallService/ReportResult"
 	CallService_CancelCall_FullMethodName         = "/fairlead.tools.v1.CallService/CancelCall"
 	CallService_FenceSession_FullMethodName       = "/fairlead.tools.v1.CallService/FenceSession"
+	CallService_ListSessionTools_FullMethodName   = "/fairlead.tools.v1.CallService/ListSessionTools"
 	CallService_CheckAgents_FullMethodName        = "/fairlead.tools.v1.CallService/CheckAgents"
 	CallService_DeleteSessionCalls_FullMethodName = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
 )
@@ -58,6 +59,11 @@ type CallServiceClient interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(ctx context.Context, in *FenceSessionRequest, opts ...grpc.CallOption) (*FenceSessionResponse, error)
+	// ListSessionTools lists the tools that a session's model gets: the built-in ones
+	// that the agent may ask for, and those of MCP servers. It connects to servers that
+	// have no connection yet, and waits a few seconds for them; a server that is not
+	// ready by then is reported in its status, and its tools are missing.
+	ListSessionTools(ctx context.Context, in *ListSessionToolsRequest, opts ...grpc.CallOption) (*ListSessionToolsResponse, error)
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
@@ -122,6 +128,16 @@ func (c *callServiceClient) FenceSession(ctx context.Context, in *FenceSessionRe
 	return out, nil
 }
 
+func (c *callServiceClient) ListSessionTools(ctx context.Context, in *ListSessionToolsRequest, opts ...grpc.CallOption) (*ListSessionToolsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionToolsResponse)
+	err := c.cc.Invoke(ctx, CallService_ListSessionTools_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *callServiceClient) CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckAgentsResponse)
@@ -173,6 +189,11 @@ type CallServiceServer interface {
 	// the old holder can start no call any more. Calls that have started go on.
 	// Repeating it changes nothing; an epoch that is itself stale is refused.
 	FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error)
+	// ListSessionTools lists the tools that a session's model gets: the built-in ones
+	// that the agent may ask for, and those of MCP servers. It connects to servers that
+	// have no connection yet, and waits a few seconds for them; a server that is not
+	// ready by then is reported in its status, and its tools are missing.
+	ListSessionTools(context.Context, *ListSessionToolsRequest) (*ListSessionToolsResponse, error)
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
@@ -199,6 +220,9 @@ func (UnimplementedCallServiceServer) CancelCall(context.Context, *CancelCallReq
 }
 func (UnimplementedCallServiceServer) FenceSession(context.Context, *FenceSessionRequest) (*FenceSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceSession not implemented")
+}
+func (UnimplementedCallServiceServer) ListSessionTools(context.Context, *ListSessionToolsRequest) (*ListSessionToolsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessionTools not implemented")
 }
 func (UnimplementedCallServiceServer) CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckAgents not implemented")
@@ -292,6 +316,24 @@ func _CallService_FenceSession_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CallService_ListSessionTools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionToolsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallServiceServer).ListSessionTools(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CallService_ListSessionTools_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallServiceServer).ListSessionTools(ctx, req.(*ListSessionToolsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CallService_CheckAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckAgentsRequest)
 	if err := dec(in); err != nil {
@@ -346,6 +388,10 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FenceSession",
 			Handler:    _CallService_FenceSession_Handler,
+		},
+		{
+			MethodName: "ListSessionTools",
+			Handler:    _CallService_ListSessionTools_Handler,
 		},
 		{
 			MethodName: "CheckAgents",

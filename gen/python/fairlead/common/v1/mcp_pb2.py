@@ -27,7 +27,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/common/v1/mcp.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x03\n\tMcpServer\x12\x9e\x01\n\x04name\x18\x01 \x01(\tB\x8f\x01\xbaH\x8b\x01r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\xba\x01\x64\n\x0ename.separator\x12<two underscores in a row separate the parts of a tool\'s name\x1a\x14!this.contains(\'__\')\x12-\n\x05stdio\x18\x02 \x01(\x0b\x32\x1c.fairlead.common.v1.McpStdioH\x00\x12+\n\x04http\x18\x03 \x01(\x0b\x32\x1b.fairlead.common.v1.McpHttpH\x00\x12\x10\n\x08required\x18\x04 \x01(\x08\x12\x18\n\x05tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12!\n\x0e\x64isabled_tools\x18\x06 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x34\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x0f\n\x07trusted\x18\x08 \x01(\x08\x42\x12\n\ttransport\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\x08McpStdio\x12\x1b\n\x07\x63ommand\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x04\x61rgs\x18\x02 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12=\n\x03\x65nv\x18\x03 \x03(\x0b\x32%.fairlead.common.v1.McpStdio.EnvEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x01\n\x07McpHttp\x12!\n\x03url\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f(\x80 2\n^https?://\x12\x43\n\x07headers\x18\x02 \x03(\x0b\x32(.fairlead.common.v1.McpHttp.HeadersEntryB\x08\xbaH\x05\x9a\x01\x02\x10@\x12\x0b\n\x03sse\x18\x03 \x01(\x08\x12+\n\x05oauth\x18\x04 \x01(\x0b\x32\x1c.fairlead.common.v1.McpOAuth\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"e\n\x08McpOAuth\x12\x1b\n\tclient_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\"\n\rclient_secret\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80 \x12\x18\n\x06scopes\x18\x03 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\"\xe0\x01\n\x0fMcpServerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0e\n\x06server\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x30\n\x0c\x63onnect_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08required\x18\x08 \x01(\x08*\xba\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n\x1aMCP_SERVER_STATE_CONNECTED\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12(\n$MCP_SERVER_STATE_NEEDS_AUTHORIZATION\x10\x04\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/common/v1/mcp.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x03\n\tMcpServer\x12\xb5\x01\n\x04name\x18\x01 \x01(\tB\xa6\x01\xbaH\xa2\x01r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\xba\x01{\n\x0ename.separator\x12<two underscores in a row separate the parts of a tool\'s name\x1a+!this.contains(\'__\') && !this.endsWith(\'_\')\x12-\n\x05stdio\x18\x02 \x01(\x0b\x32\x1c.fairlead.common.v1.McpStdioH\x00\x12+\n\x04http\x18\x03 \x01(\x0b\x32\x1b.fairlead.common.v1.McpHttpH\x00\x12\x10\n\x08required\x18\x04 \x01(\x08\x12\x18\n\x05tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12!\n\x0e\x64isabled_tools\x18\x06 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x34\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x0f\n\x07trusted\x18\x08 \x01(\x08\x42\x12\n\ttransport\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\x08McpStdio\x12\x1b\n\x07\x63ommand\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x04\x61rgs\x18\x02 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12=\n\x03\x65nv\x18\x03 \x03(\x0b\x32%.fairlead.common.v1.McpStdio.EnvEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x01\n\x07McpHttp\x12!\n\x03url\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f(\x80 2\n^https?://\x12\x43\n\x07headers\x18\x02 \x03(\x0b\x32(.fairlead.common.v1.McpHttp.HeadersEntryB\x08\xbaH\x05\x9a\x01\x02\x10@\x12\x0b\n\x03sse\x18\x03 \x01(\x08\x12+\n\x05oauth\x18\x04 \x01(\x0b\x32\x1c.fairlead.common.v1.McpOAuth\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"e\n\x08McpOAuth\x12\x1b\n\tclient_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\"\n\rclient_secret\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80 \x12\x18\n\x06scopes\x18\x03 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\"\xe0\x01\n\x0fMcpServerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0e\n\x06server\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x30\n\x0c\x63onnect_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08required\x18\x08 \x01(\x08*\xba\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n\x1aMCP_SERVER_STATE_CONNECTED\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12(\n$MCP_SERVER_STATE_NEEDS_AUTHORIZATION\x10\x04\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,7 +38,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPSERVER'].oneofs_by_name['transport']._loaded_options = None
   _globals['_MCPSERVER'].oneofs_by_name['transport']._serialized_options = b'\272H\002\010\001'
   _globals['_MCPSERVER'].fields_by_name['name']._loaded_options = None
-  _globals['_MCPSERVER'].fields_by_name['name']._serialized_options = b'\272H\213\001r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\272\001d\n\016name.separator\022<two underscores in a row separate the parts of a tool\'s name\032\024!this.contains(\'__\')'
+  _globals['_MCPSERVER'].fields_by_name['name']._serialized_options = b'\272H\242\001r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\272\001{\n\016name.separator\022<two underscores in a row separate the parts of a tool\'s name\032+!this.contains(\'__\') && !this.endsWith(\'_\')'
   _globals['_MCPSERVER'].fields_by_name['tools']._loaded_options = None
   _globals['_MCPSERVER'].fields_by_name['tools']._serialized_options = b'\272H\006\222\001\003\020\200\010'
   _globals['_MCPSERVER'].fields_by_name['disabled_tools']._loaded_options = None
@@ -65,20 +65,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPOAUTH'].fields_by_name['client_secret']._serialized_options = b'\200\001\001\272H\005r\003(\200 '
   _globals['_MCPOAUTH'].fields_by_name['scopes']._loaded_options = None
   _globals['_MCPOAUTH'].fields_by_name['scopes']._serialized_options = b'\272H\005\222\001\002\020@'
-  _globals['_MCPSERVERSTATE']._serialized_start=1310
-  _globals['_MCPSERVERSTATE']._serialized_end=1496
+  _globals['_MCPSERVERSTATE']._serialized_start=1333
+  _globals['_MCPSERVERSTATE']._serialized_end=1519
   _globals['_MCPSERVER']._serialized_start=147
-  _globals['_MCPSERVER']._serialized_end=581
-  _globals['_MCPSTDIO']._serialized_start=584
-  _globals['_MCPSTDIO']._serialized_end=755
-  _globals['_MCPSTDIO_ENVENTRY']._serialized_start=713
-  _globals['_MCPSTDIO_ENVENTRY']._serialized_end=755
-  _globals['_MCPHTTP']._serialized_start=758
-  _globals['_MCPHTTP']._serialized_end=977
-  _globals['_MCPHTTP_HEADERSENTRY']._serialized_start=931
-  _globals['_MCPHTTP_HEADERSENTRY']._serialized_end=977
-  _globals['_MCPOAUTH']._serialized_start=979
-  _globals['_MCPOAUTH']._serialized_end=1080
-  _globals['_MCPSERVERSTATUS']._serialized_start=1083
-  _globals['_MCPSERVERSTATUS']._serialized_end=1307
+  _globals['_MCPSERVER']._serialized_end=604
+  _globals['_MCPSTDIO']._serialized_start=607
+  _globals['_MCPSTDIO']._serialized_end=778
+  _globals['_MCPSTDIO_ENVENTRY']._serialized_start=736
+  _globals['_MCPSTDIO_ENVENTRY']._serialized_end=778
+  _globals['_MCPHTTP']._serialized_start=781
+  _globals['_MCPHTTP']._serialized_end=1000
+  _globals['_MCPHTTP_HEADERSENTRY']._serialized_start=954
+  _globals['_MCPHTTP_HEADERSENTRY']._serialized_end=1000
+  _globals['_MCPOAUTH']._serialized_start=1002
+  _globals['_MCPOAUTH']._serialized_end=1103
+  _globals['_MCPSERVERSTATUS']._serialized_start=1106
+  _globals['_MCPSERVERSTATUS']._serialized_end=1330
 # @@protoc_insertion_point(module_scope)

@@ -31,9 +31,10 @@ from fairlead.common.v1 import permission_pb2 as fairlead_dot_common_dot_v1_dot_
 from fairlead.common.v1 import question_pb2 as fairlead_dot_common_dot_v1_dot_question__pb2
 from fairlead.sandbox.v1 import exec_pb2 as fairlead_dot_sandbox_dot_v1_dot_exec__pb2
 from fairlead.tools.v1 import operation_pb2 as fairlead_dot_tools_dot_v1_dot_operation__pb2
+from fairlead.tools.v1 import tool_pb2 as fairlead_dot_tools_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\"\x88\x04\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.Approval\x12\x32\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\".fairlead.common.v1.QuestionAnswer\x12\x38\n\x07servers\x18\t \x03(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\x04mode\x18\n \x01(\x0e\x32\".fairlead.common.v1.PermissionModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12>\n\x07\x66ilters\x18\x0b \x03(\x0b\x32#.fairlead.common.v1.PermissionRulesB\x08\xbaH\x05\x92\x01\x02\x10\x08J\x04\x08\x07\x10\x08R\x14workspace_generation\"\xe0\x01\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\x12*\n\x16updated_arguments_json\x18\x05 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12:\n\x05scope\x18\x06 \x01(\x0e\x32!.fairlead.common.v1.ApprovalScopeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x17\n\x04rule\x18\x07 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\"\xfa\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x12\x30\n\x08question\x18\x07 \x01(\x0b\x32\x1c.fairlead.common.v1.QuestionH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xa7\x02\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\x12\x11\n\tinterrupt\x18\x07 \x01(\x08\x12\x17\n\x0fstructured_json\x18\x08 \x01(\t\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"@\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x17\n\x0fsuggested_rules\x18\x03 \x03(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\"\x8a\x01\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\x12\x38\n\x0bpermissions\x18\x04 \x01(\x0b\x32#.fairlead.common.v1.PermissionRules\x12\x13\n\x0bmcp_servers\x18\x05 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\";\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\x82\x05\n\x0b\x43\x61llService\x12]\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12g\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x61\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12g\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x64\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12y\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\x08\nB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/call_service.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1d\x66\x61irlead/common/v1/call.proto\x1a fairlead/common/v1/content.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a\x1e\x66\x61irlead/sandbox/v1/exec.proto\x1a!fairlead/tools/v1/operation.proto\x1a\x1c\x66\x61irlead/tools/v1/tool.proto\"\x88\x04\n\x0f\x43\x61llToolRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x17\n\x04tool\x18\x02 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\"\n\x0e\x61rguments_json\x18\x03 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12.\n\x07profile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[a-z][a-z0-9-]{0,62}$\x12 \n\rallowed_tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12-\n\x08\x61pproval\x18\x06 \x01(\x0b\x32\x1b.fairlead.tools.v1.Approval\x12\x32\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\".fairlead.common.v1.QuestionAnswer\x12\x38\n\x07servers\x18\t \x03(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x08\xbaH\x05\x92\x01\x02\x10@\x12:\n\x04mode\x18\n \x01(\x0e\x32\".fairlead.common.v1.PermissionModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12>\n\x07\x66ilters\x18\x0b \x03(\x0b\x32#.fairlead.common.v1.PermissionRulesB\x08\xbaH\x05\x92\x01\x02\x10\x08J\x04\x08\x07\x10\x08R\x14workspace_generation\"\xe0\x01\n\x08\x41pproval\x12\x17\n\x06\x64igest\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x10\x01\x12\x10\n\x08\x61pproved\x18\x02 \x01(\x08\x12\x1a\n\x07\x63omment\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x0c\n\x04user\x18\x04 \x01(\t\x12*\n\x16updated_arguments_json\x18\x05 \x01(\tB\n\xbaH\x07r\x05(\x80\x80\x80\x04\x12:\n\x05scope\x18\x06 \x01(\x0e\x32!.fairlead.common.v1.ApprovalScopeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x17\n\x04rule\x18\x07 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\"\xfa\x02\n\x10\x43\x61llToolResponse\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallDecisionH\x00\x12\x33\n\x08progress\x18\x02 \x01(\x0b\x32\x1f.fairlead.tools.v1.CallProgressH\x00\x12/\n\x06output\x18\x03 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallOutputH\x00\x12/\n\x06result\x18\x04 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultH\x00\x12)\n\x03\x61sk\x18\x05 \x01(\x0b\x32\x1a.fairlead.tools.v1.CallAskH\x00\x12\x35\n\tdelegated\x18\x06 \x01(\x0b\x32 .fairlead.tools.v1.CallDelegatedH\x00\x12\x30\n\x08question\x18\x07 \x01(\x0b\x32\x1c.fairlead.common.v1.QuestionH\x00\x42\x06\n\x04kind\"S\n\x0c\x43\x61llDecision\x12\x35\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32#.fairlead.tools.v1.CallDecisionKind\x12\x0c\n\x04rule\x18\x02 \x01(\t\"\x1f\n\x0c\x43\x61llProgress\x12\x0f\n\x07message\x18\x01 \x01(\t\"*\n\nCallOutput\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"\xa7\x02\n\nCallResult\x12/\n\x07outcome\x18\x01 \x01(\x0e\x32\x1e.fairlead.tools.v1.CallOutcome\x12,\n\x07\x63ontent\x18\x02 \x03(\x0b\x32\x1b.fairlead.common.v1.Content\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\x11\n\toperation\x18\x04 \x01(\t\x12\x34\n\x08observed\x18\x05 \x01(\x0b\x32\".fairlead.tools.v1.OperationStatus\x12\x30\n\x07network\x18\x06 \x03(\x0b\x32\x1f.fairlead.sandbox.v1.NetworkUse\x12\x11\n\tinterrupt\x18\x07 \x01(\x08\x12\x17\n\x0fstructured_json\x18\x08 \x01(\t\"h\n\x0fOperationStatus\x12\x11\n\toperation\x18\x01 \x01(\t\x12\x30\n\x05state\x18\x02 \x01(\x0e\x32!.fairlead.tools.v1.OperationState\x12\x10\n\x08progress\x18\x03 \x01(\t\"@\n\x07\x43\x61llAsk\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x17\n\x0fsuggested_rules\x18\x03 \x03(\t\"5\n\rCallDelegated\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x02 \x01(\t\"\x7f\n\x13ReportResultRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x35\n\x06result\x18\x02 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResultB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14ReportResultResponse\"F\n\x11\x43\x61ncelCallRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"C\n\x12\x43\x61ncelCallResponse\x12-\n\x06result\x18\x01 \x01(\x0b\x32\x1d.fairlead.tools.v1.CallResult\"H\n\x13\x46\x65nceSessionRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\"\x16\n\x14\x46\x65nceSessionResponse\"\xe8\x01\n\x17ListSessionToolsRequest\x12\x31\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01\x12\x38\n\x07servers\x18\x02 \x03(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x08\xbaH\x05\x92\x01\x02\x10@\x12 \n\rallowed_tools\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x1a\n\tpage_size\x18\x05 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08J\x04\x08\x04\x10\x05\"\x91\x01\n\x18ListSessionToolsResponse\x12&\n\x05tools\x18\x01 \x03(\x0b\x32\x17.fairlead.tools.v1.Tool\x12\x34\n\x07servers\x18\x02 \x03(\x0b\x32#.fairlead.common.v1.McpServerStatus\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"C\n\x12\x43heckAgentsRequest\x12-\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentNeeds\"\x8a\x01\n\nAgentNeeds\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07profile\x18\x02 \x01(\t\x12\r\n\x05tools\x18\x03 \x03(\t\x12\x38\n\x0bpermissions\x18\x04 \x01(\x0b\x32#.fairlead.common.v1.PermissionRules\x12\x13\n\x0bmcp_servers\x18\x05 \x03(\t\"D\n\x13\x43heckAgentsResponse\x12-\n\x06\x66\x61ults\x18\x01 \x03(\x0b\x32\x1d.fairlead.tools.v1.AgentFault\";\n\nAgentFault\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"t\n\x19\x44\x65leteSessionCallsRequest\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x1b\n\nnext_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\"\x1c\n\x1a\x44\x65leteSessionCallsResponse*\x8d\x01\n\x10\x43\x61llDecisionKind\x12\"\n\x1e\x43\x41LL_DECISION_KIND_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43\x41LL_DECISION_KIND_ALLOW\x10\x01\x12\x1a\n\x16\x43\x41LL_DECISION_KIND_ASK\x10\x02\x12\x1b\n\x17\x43\x41LL_DECISION_KIND_DENY\x10\x03*\xc1\x01\n\x0b\x43\x61llOutcome\x12\x1c\n\x18\x43\x41LL_OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41LL_OUTCOME_OK\x10\x01\x12\x16\n\x12\x43\x41LL_OUTCOME_ERROR\x10\x02\x12\x17\n\x13\x43\x41LL_OUTCOME_DENIED\x10\x03\x12\x18\n\x14\x43\x41LL_OUTCOME_REFUSED\x10\x04\x12\x1a\n\x16\x43\x41LL_OUTCOME_CANCELLED\x10\x05\x12\x18\n\x14\x43\x41LL_OUTCOME_UNKNOWN\x10\x06\x32\xf7\x05\n\x0b\x43\x61llService\x12]\n\x08\x43\x61llTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\x08\n0\x01\x12g\n\x0cReportResult\x12&.fairlead.tools.v1.ReportResultRequest\x1a\'.fairlead.tools.v1.ReportResultResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x61\n\nCancelCall\x12$.fairlead.tools.v1.CancelCallRequest\x1a%.fairlead.tools.v1.CancelCallResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12g\n\x0c\x46\x65nceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a\'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12s\n\x10ListSessionTools\x12*.fairlead.tools.v1.ListSessionToolsRequest\x1a+.fairlead.tools.v1.ListSessionToolsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12\x64\n\x0b\x43heckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\x08\n\x12y\n\x12\x44\x65leteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\x08\nB?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -75,6 +76,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CANCELCALLREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
   _globals['_FENCESESSIONREQUEST'].fields_by_name['call']._loaded_options = None
   _globals['_FENCESESSIONREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['call']._loaded_options = None
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['call']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['servers']._loaded_options = None
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['servers']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['allowed_tools']._loaded_options = None
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['allowed_tools']._serialized_options = b'\272H\006\222\001\003\020\200\010'
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSESSIONTOOLSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\010'
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['session']._loaded_options = None
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['session']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_DELETESESSIONCALLSREQUEST'].fields_by_name['next_epoch']._loaded_options = None
@@ -87,58 +98,64 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CALLSERVICE'].methods_by_name['CancelCall']._serialized_options = b'\302\325\030\002\010\n'
   _globals['_CALLSERVICE'].methods_by_name['FenceSession']._loaded_options = None
   _globals['_CALLSERVICE'].methods_by_name['FenceSession']._serialized_options = b'\302\325\030\002\010\n'
+  _globals['_CALLSERVICE'].methods_by_name['ListSessionTools']._loaded_options = None
+  _globals['_CALLSERVICE'].methods_by_name['ListSessionTools']._serialized_options = b'\302\325\030\002\010\n'
   _globals['_CALLSERVICE'].methods_by_name['CheckAgents']._loaded_options = None
   _globals['_CALLSERVICE'].methods_by_name['CheckAgents']._serialized_options = b'\302\325\030\002\010\n'
   _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._loaded_options = None
   _globals['_CALLSERVICE'].methods_by_name['DeleteSessionCalls']._serialized_options = b'\302\325\030\002\010\n'
-  _globals['_CALLDECISIONKIND']._serialized_start=3055
-  _globals['_CALLDECISIONKIND']._serialized_end=3196
-  _globals['_CALLOUTCOME']._serialized_start=3199
-  _globals['_CALLOUTCOME']._serialized_end=3392
-  _globals['_CALLTOOLREQUEST']._serialized_start=356
-  _globals['_CALLTOOLREQUEST']._serialized_end=876
-  _globals['_APPROVAL']._serialized_start=879
-  _globals['_APPROVAL']._serialized_end=1103
-  _globals['_CALLTOOLRESPONSE']._serialized_start=1106
-  _globals['_CALLTOOLRESPONSE']._serialized_end=1484
-  _globals['_CALLDECISION']._serialized_start=1486
-  _globals['_CALLDECISION']._serialized_end=1569
-  _globals['_CALLPROGRESS']._serialized_start=1571
-  _globals['_CALLPROGRESS']._serialized_end=1602
-  _globals['_CALLOUTPUT']._serialized_start=1604
-  _globals['_CALLOUTPUT']._serialized_end=1646
-  _globals['_CALLRESULT']._serialized_start=1649
-  _globals['_CALLRESULT']._serialized_end=1944
-  _globals['_OPERATIONSTATUS']._serialized_start=1946
-  _globals['_OPERATIONSTATUS']._serialized_end=2050
-  _globals['_CALLASK']._serialized_start=2052
-  _globals['_CALLASK']._serialized_end=2116
-  _globals['_CALLDELEGATED']._serialized_start=2118
-  _globals['_CALLDELEGATED']._serialized_end=2171
-  _globals['_REPORTRESULTREQUEST']._serialized_start=2173
-  _globals['_REPORTRESULTREQUEST']._serialized_end=2300
-  _globals['_REPORTRESULTRESPONSE']._serialized_start=2302
-  _globals['_REPORTRESULTRESPONSE']._serialized_end=2324
-  _globals['_CANCELCALLREQUEST']._serialized_start=2326
-  _globals['_CANCELCALLREQUEST']._serialized_end=2396
-  _globals['_CANCELCALLRESPONSE']._serialized_start=2398
-  _globals['_CANCELCALLRESPONSE']._serialized_end=2465
-  _globals['_FENCESESSIONREQUEST']._serialized_start=2467
-  _globals['_FENCESESSIONREQUEST']._serialized_end=2539
-  _globals['_FENCESESSIONRESPONSE']._serialized_start=2541
-  _globals['_FENCESESSIONRESPONSE']._serialized_end=2563
-  _globals['_CHECKAGENTSREQUEST']._serialized_start=2565
-  _globals['_CHECKAGENTSREQUEST']._serialized_end=2632
-  _globals['_AGENTNEEDS']._serialized_start=2635
-  _globals['_AGENTNEEDS']._serialized_end=2773
-  _globals['_CHECKAGENTSRESPONSE']._serialized_start=2775
-  _globals['_CHECKAGENTSRESPONSE']._serialized_end=2843
-  _globals['_AGENTFAULT']._serialized_start=2845
-  _globals['_AGENTFAULT']._serialized_end=2904
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=2906
-  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=3022
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=3024
-  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=3052
-  _globals['_CALLSERVICE']._serialized_start=3395
-  _globals['_CALLSERVICE']._serialized_end=4037
+  _globals['_CALLDECISIONKIND']._serialized_start=3468
+  _globals['_CALLDECISIONKIND']._serialized_end=3609
+  _globals['_CALLOUTCOME']._serialized_start=3612
+  _globals['_CALLOUTCOME']._serialized_end=3805
+  _globals['_CALLTOOLREQUEST']._serialized_start=386
+  _globals['_CALLTOOLREQUEST']._serialized_end=906
+  _globals['_APPROVAL']._serialized_start=909
+  _globals['_APPROVAL']._serialized_end=1133
+  _globals['_CALLTOOLRESPONSE']._serialized_start=1136
+  _globals['_CALLTOOLRESPONSE']._serialized_end=1514
+  _globals['_CALLDECISION']._serialized_start=1516
+  _globals['_CALLDECISION']._serialized_end=1599
+  _globals['_CALLPROGRESS']._serialized_start=1601
+  _globals['_CALLPROGRESS']._serialized_end=1632
+  _globals['_CALLOUTPUT']._serialized_start=1634
+  _globals['_CALLOUTPUT']._serialized_end=1676
+  _globals['_CALLRESULT']._serialized_start=1679
+  _globals['_CALLRESULT']._serialized_end=1974
+  _globals['_OPERATIONSTATUS']._serialized_start=1976
+  _globals['_OPERATIONSTATUS']._serialized_end=2080
+  _globals['_CALLASK']._serialized_start=2082
+  _globals['_CALLASK']._serialized_end=2146
+  _globals['_CALLDELEGATED']._serialized_start=2148
+  _globals['_CALLDELEGATED']._serialized_end=2201
+  _globals['_REPORTRESULTREQUEST']._serialized_start=2203
+  _globals['_REPORTRESULTREQUEST']._serialized_end=2330
+  _globals['_REPORTRESULTRESPONSE']._serialized_start=2332
+  _globals['_REPORTRESULTRESPONSE']._serialized_end=2354
+  _globals['_CANCELCALLREQUEST']._serialized_start=2356
+  _globals['_CANCELCALLREQUEST']._serialized_end=2426
+  _globals['_CANCELCALLRESPONSE']._serialized_start=2428
+  _globals['_CANCELCALLRESPONSE']._serialized_end=2495
+  _globals['_FENCESESSIONREQUEST']._serialized_start=2497
+  _globals['_FENCESESSIONREQUEST']._serialized_end=2569
+  _globals['_FENCESESSIONRESPONSE']._serialized_start=2571
+  _globals['_FENCESESSIONRESPONSE']._serialized_end=2593
+  _globals['_LISTSESSIONTOOLSREQUEST']._serialized_start=2596
+  _globals['_LISTSESSIONTOOLSREQUEST']._serialized_end=2828
+  _globals['_LISTSESSIONTOOLSRESPONSE']._serialized_start=2831
+  _globals['_LISTSESSIONTOOLSRESPONSE']._serialized_end=2976
+  _globals['_CHECKAGENTSREQUEST']._serialized_start=2978
+  _globals['_CHECKAGENTSREQUEST']._serialized_end=3045
+  _globals['_AGENTNEEDS']._serialized_start=3048
+  _globals['_AGENTNEEDS']._serialized_end=3186
+  _globals['_CHECKAGENTSRESPONSE']._serialized_start=3188
+  _globals['_CHECKAGENTSRESPONSE']._serialized_end=3256
+  _globals['_AGENTFAULT']._serialized_start=3258
+  _globals['_AGENTFAULT']._serialized_end=3317
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_start=3319
+  _globals['_DELETESESSIONCALLSREQUEST']._serialized_end=3435
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_start=3437
+  _globals['_DELETESESSIONCALLSRESPONSE']._serialized_end=3465
+  _globals['_CALLSERVICE']._serialized_start=3808
+  _globals['_CALLSERVICE']._serialized_end=4567
 # @@protoc_insertion_point(module_scope)

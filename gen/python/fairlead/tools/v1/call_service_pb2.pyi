@@ -7,6 +7,7 @@ from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from fairlead.common.v1 import question_pb2 as _question_pb2
 from fairlead.sandbox.v1 import exec_pb2 as _exec_pb2
 from fairlead.tools.v1 import operation_pb2 as _operation_pb2
+from fairlead.tools.v1 import tool_pb2 as _tool_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -207,6 +208,30 @@ class FenceSessionRequest(_message.Message):
 class FenceSessionResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class ListSessionToolsRequest(_message.Message):
+    __slots__ = ("call", "servers", "allowed_tools", "page_size", "page_token")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
+    allowed_tools: _containers.RepeatedScalarFieldContainer[str]
+    page_size: int
+    page_token: str
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionToolsResponse(_message.Message):
+    __slots__ = ("tools", "servers", "next_page_token")
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    tools: _containers.RepeatedCompositeFieldContainer[_tool_pb2.Tool]
+    servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServerStatus]
+    next_page_token: str
+    def __init__(self, tools: _Optional[_Iterable[_Union[_tool_pb2.Tool, _Mapping]]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServerStatus, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class CheckAgentsRequest(_message.Message):
     __slots__ = ("agents",)

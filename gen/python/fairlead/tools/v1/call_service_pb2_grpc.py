@@ -59,6 +59,11 @@ class CallServiceStub:
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
                 response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
                 _registered_method=True)
+        self.ListSessionTools = channel.unary_unary(
+                '/fairlead.tools.v1.CallService/ListSessionTools',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.FromString,
+                _registered_method=True)
         self.CheckAgents = channel.unary_unary(
                 '/fairlead.tools.v1.CallService/CheckAgents',
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
@@ -120,6 +125,16 @@ class CallServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessionTools(self, request, context):
+        """ListSessionTools lists the tools that a session's model gets: the built-in ones
+        that the agent may ask for, and those of MCP servers. It connects to servers that
+        have no connection yet, and waits a few seconds for them; a server that is not
+        ready by then is reported in its status, and its tools are missing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CheckAgents(self, request, context):
         """CheckAgents returns the tools and permission profiles of agents that do not exist, and
         the names of their MCP servers that are the operator's.
@@ -157,6 +172,11 @@ def add_CallServiceServicer_to_server(servicer, server):
                     servicer.FenceSession,
                     request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.FromString,
                     response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.SerializeToString,
+            ),
+            'ListSessionTools': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessionTools,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.SerializeToString,
             ),
             'CheckAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.CheckAgents,
@@ -282,6 +302,33 @@ class CallService:
             '/fairlead.tools.v1.CallService/FenceSession',
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionRequest.SerializeToString,
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.FenceSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessionTools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/ListSessionTools',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.FromString,
             options,
             channel_credentials,
             insecure,

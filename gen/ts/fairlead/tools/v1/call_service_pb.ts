@@ -10,7 +10,7 @@ import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
-import type { McpServer } from "../../common/v1/mcp_pb.js";
+import type { McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
 import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
 import type { ApprovalScope, PermissionMode, PermissionRules } from "../../common/v1/permission_pb.js";
 import { file_fairlead_common_v1_permission } from "../../common/v1/permission_pb.js";
@@ -20,13 +20,15 @@ import type { NetworkUse } from "../../sandbox/v1/exec_pb.js";
 import { file_fairlead_sandbox_v1_exec } from "../../sandbox/v1/exec_pb.js";
 import type { OperationState } from "./operation_pb.js";
 import { file_fairlead_tools_v1_operation } from "./operation_pb.js";
+import type { Tool } from "./tool_pb.js";
+import { file_fairlead_tools_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file fairlead/tools/v1/call_service.proto.
  */
 export const file_fairlead_tools_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIogECg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEjIKBmFuc3dlchgIIAEoCzIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFuc3dlchI4CgdzZXJ2ZXJzGAkgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASOgoEbW9kZRgKIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uTW9kZUIIukgFggECEAESPgoHZmlsdGVycxgLIAMoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXNCCLpIBZIBAhAISgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiLgAQoIQXBwcm92YWwSFwoGZGlnZXN0GAEgASgJQge6SARyAhABEhAKCGFwcHJvdmVkGAIgASgIEhoKB2NvbW1lbnQYAyABKAlCCbpIBnIEKICAARIMCgR1c2VyGAQgASgJEioKFnVwZGF0ZWRfYXJndW1lbnRzX2pzb24YBSABKAlCCrpIB3IFKICAgAQSOgoFc2NvcGUYBiABKA4yIS5mYWlybGVhZC5jb21tb24udjEuQXBwcm92YWxTY29wZUIIukgFggECEAESFwoEcnVsZRgHIAEoCUIJukgGcgQogIABIvoCChBDYWxsVG9vbFJlc3BvbnNlEjMKCGRlY2lzaW9uGAEgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uSAASMwoIcHJvZ3Jlc3MYAiABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsUHJvZ3Jlc3NIABIvCgZvdXRwdXQYAyABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsT3V0cHV0SAASLwoGcmVzdWx0GAQgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEgAEikKA2FzaxgFIAEoCzIaLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxBc2tIABI1CglkZWxlZ2F0ZWQYBiABKAsyIC5mYWlybGVhZC50b29scy52MS5DYWxsRGVsZWdhdGVkSAASMAoIcXVlc3Rpb24YByABKAsyHC5mYWlybGVhZC5jb21tb24udjEuUXVlc3Rpb25IAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIqcCCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2USEQoJaW50ZXJydXB0GAcgASgIEhcKD3N0cnVjdHVyZWRfanNvbhgIIAEoCSJoCg9PcGVyYXRpb25TdGF0dXMSEQoJb3BlcmF0aW9uGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdGUSEAoIcHJvZ3Jlc3MYAyABKAkiQAoHQ2FsbEFzaxIOCgZkaWdlc3QYASABKAkSDAoEcnVsZRgCIAEoCRIXCg9zdWdnZXN0ZWRfcnVsZXMYAyADKAkiNQoNQ2FsbERlbGVnYXRlZBIMCgR0b29sGAEgASgJEhYKDmFyZ3VtZW50c19qc29uGAIgASgJIn8KE1JlcG9ydFJlc3VsdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESNQoGcmVzdWx0GAIgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEIGukgDyAEBIhYKFFJlcG9ydFJlc3VsdFJlc3BvbnNlIkYKEUNhbmNlbENhbGxSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIkMKEkNhbmNlbENhbGxSZXNwb25zZRItCgZyZXN1bHQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0IkgKE0ZlbmNlU2Vzc2lvblJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiFgoURmVuY2VTZXNzaW9uUmVzcG9uc2UiQwoSQ2hlY2tBZ2VudHNSZXF1ZXN0Ei0KBmFnZW50cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50TmVlZHMiigEKCkFnZW50TmVlZHMSDQoFYWdlbnQYASABKAkSDwoHcHJvZmlsZRgCIAEoCRINCgV0b29scxgDIAMoCRI4CgtwZXJtaXNzaW9ucxgEIAEoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXMSEwoLbWNwX3NlcnZlcnMYBSADKAkiRAoTQ2hlY2tBZ2VudHNSZXNwb25zZRItCgZmYXVsdHMYASADKAsyHS5mYWlybGVhZC50b29scy52MS5BZ2VudEZhdWx0IjsKCkFnZW50RmF1bHQSDQoFYWdlbnQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVmaWVsZBgDIAEoCSJ0ChlEZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKCm5leHRfZXBvY2gYAiABKANCB7pIBCICKAAiHAoaRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UqjQEKEENhbGxEZWNpc2lvbktpbmQSIgoeQ0FMTF9ERUNJU0lPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYQ0FMTF9ERUNJU0lPTl9LSU5EX0FMTE9XEAESGgoWQ0FMTF9ERUNJU0lPTl9LSU5EX0FTSxACEhsKF0NBTExfREVDSVNJT05fS0lORF9ERU5ZEAMqwQEKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD0NBTExfT1VUQ09NRV9PSxABEhYKEkNBTExfT1VUQ09NRV9FUlJPUhACEhcKE0NBTExfT1VUQ09NRV9ERU5JRUQQAxIYChRDQUxMX09VVENPTUVfUkVGVVNFRBAEEhoKFkNBTExfT1VUQ09NRV9DQU5DRUxMRUQQBRIYChRDQUxMX09VVENPTUVfVU5LTk9XThAGMoIFCgtDYWxsU2VydmljZRJdCghDYWxsVG9vbBIiLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVxdWVzdBojLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVzcG9uc2UiBsLVGAIICjABEmcKDFJlcG9ydFJlc3VsdBImLmZhaXJsZWFkLnRvb2xzLnYxLlJlcG9ydFJlc3VsdFJlcXVlc3QaJy5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXNwb25zZSIGwtUYAggKEmEKCkNhbmNlbENhbGwSJC5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVxdWVzdBolLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXNwb25zZSIGwtUYAggKEmcKDEZlbmNlU2Vzc2lvbhImLmZhaXJsZWFkLnRvb2xzLnYxLkZlbmNlU2Vzc2lvblJlcXVlc3QaJy5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXNwb25zZSIGwtUYAggKEmQKC0NoZWNrQWdlbnRzEiUuZmFpcmxlYWQudG9vbHMudjEuQ2hlY2tBZ2VudHNSZXF1ZXN0GiYuZmFpcmxlYWQudG9vbHMudjEuQ2hlY2tBZ2VudHNSZXNwb25zZSIGwtUYAggKEnkKEkRlbGV0ZVNlc3Npb25DYWxscxIsLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVNlc3Npb25DYWxsc1JlcXVlc3QaLS5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXNwb25zZSIGwtUYAggKQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_common_v1_question, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation]);
+  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIogECg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEjIKBmFuc3dlchgIIAEoCzIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFuc3dlchI4CgdzZXJ2ZXJzGAkgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASOgoEbW9kZRgKIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uTW9kZUIIukgFggECEAESPgoHZmlsdGVycxgLIAMoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXNCCLpIBZIBAhAISgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiLgAQoIQXBwcm92YWwSFwoGZGlnZXN0GAEgASgJQge6SARyAhABEhAKCGFwcHJvdmVkGAIgASgIEhoKB2NvbW1lbnQYAyABKAlCCbpIBnIEKICAARIMCgR1c2VyGAQgASgJEioKFnVwZGF0ZWRfYXJndW1lbnRzX2pzb24YBSABKAlCCrpIB3IFKICAgAQSOgoFc2NvcGUYBiABKA4yIS5mYWlybGVhZC5jb21tb24udjEuQXBwcm92YWxTY29wZUIIukgFggECEAESFwoEcnVsZRgHIAEoCUIJukgGcgQogIABIvoCChBDYWxsVG9vbFJlc3BvbnNlEjMKCGRlY2lzaW9uGAEgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uSAASMwoIcHJvZ3Jlc3MYAiABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsUHJvZ3Jlc3NIABIvCgZvdXRwdXQYAyABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsT3V0cHV0SAASLwoGcmVzdWx0GAQgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEgAEikKA2FzaxgFIAEoCzIaLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxBc2tIABI1CglkZWxlZ2F0ZWQYBiABKAsyIC5mYWlybGVhZC50b29scy52MS5DYWxsRGVsZWdhdGVkSAASMAoIcXVlc3Rpb24YByABKAsyHC5mYWlybGVhZC5jb21tb24udjEuUXVlc3Rpb25IAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMIqcCCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2USEQoJaW50ZXJydXB0GAcgASgIEhcKD3N0cnVjdHVyZWRfanNvbhgIIAEoCSJoCg9PcGVyYXRpb25TdGF0dXMSEQoJb3BlcmF0aW9uGAEgASgJEjAKBXN0YXRlGAIgASgOMiEuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdGUSEAoIcHJvZ3Jlc3MYAyABKAkiQAoHQ2FsbEFzaxIOCgZkaWdlc3QYASABKAkSDAoEcnVsZRgCIAEoCRIXCg9zdWdnZXN0ZWRfcnVsZXMYAyADKAkiNQoNQ2FsbERlbGVnYXRlZBIMCgR0b29sGAEgASgJEhYKDmFyZ3VtZW50c19qc29uGAIgASgJIn8KE1JlcG9ydFJlc3VsdFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESNQoGcmVzdWx0GAIgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEIGukgDyAEBIhYKFFJlcG9ydFJlc3VsdFJlc3BvbnNlIkYKEUNhbmNlbENhbGxSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIkMKEkNhbmNlbENhbGxSZXNwb25zZRItCgZyZXN1bHQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsUmVzdWx0IkgKE0ZlbmNlU2Vzc2lvblJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQEiFgoURmVuY2VTZXNzaW9uUmVzcG9uc2Ui6AEKF0xpc3RTZXNzaW9uVG9vbHNSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjgKB3NlcnZlcnMYAiADKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyQgi6SAWSAQIQQBIgCg1hbGxvd2VkX3Rvb2xzGAMgAygJQgm6SAaSAQMQgAgSGgoJcGFnZV9zaXplGAUgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBiABKAlCCLpIBXIDGIAISgQIBBAFIpEBChhMaXN0U2Vzc2lvblRvb2xzUmVzcG9uc2USJgoFdG9vbHMYASADKAsyFy5mYWlybGVhZC50b29scy52MS5Ub29sEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSJDChJDaGVja0FnZW50c1JlcXVlc3QSLQoGYWdlbnRzGAEgAygLMh0uZmFpcmxlYWQudG9vbHMudjEuQWdlbnROZWVkcyKKAQoKQWdlbnROZWVkcxINCgVhZ2VudBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBXRvb2xzGAMgAygJEjgKC3Blcm1pc3Npb25zGAQgASgLMiMuZmFpcmxlYWQuY29tbW9uLnYxLlBlcm1pc3Npb25SdWxlcxITCgttY3Bfc2VydmVycxgFIAMoCSJEChNDaGVja0FnZW50c1Jlc3BvbnNlEi0KBmZhdWx0cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50RmF1bHQiOwoKQWdlbnRGYXVsdBINCgVhZ2VudBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJInQKGURlbGV0ZVNlc3Npb25DYWxsc1JlcXVlc3QSOgoHc2Vzc2lvbhgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSGwoKbmV4dF9lcG9jaBgCIAEoA0IHukgEIgIoACIcChpEZWxldGVTZXNzaW9uQ2FsbHNSZXNwb25zZSqNAQoQQ2FsbERlY2lzaW9uS2luZBIiCh5DQUxMX0RFQ0lTSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIcChhDQUxMX0RFQ0lTSU9OX0tJTkRfQUxMT1cQARIaChZDQUxMX0RFQ0lTSU9OX0tJTkRfQVNLEAISGwoXQ0FMTF9ERUNJU0lPTl9LSU5EX0RFTlkQAyrBAQoLQ2FsbE91dGNvbWUSHAoYQ0FMTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPQ0FMTF9PVVRDT01FX09LEAESFgoSQ0FMTF9PVVRDT01FX0VSUk9SEAISFwoTQ0FMTF9PVVRDT01FX0RFTklFRBADEhgKFENBTExfT1VUQ09NRV9SRUZVU0VEEAQSGgoWQ0FMTF9PVVRDT01FX0NBTkNFTExFRBAFEhgKFENBTExfT1VUQ09NRV9VTktOT1dOEAYy9wUKC0NhbGxTZXJ2aWNlEl0KCENhbGxUb29sEiIuZmFpcmxlYWQudG9vbHMudjEuQ2FsbFRvb2xSZXF1ZXN0GiMuZmFpcmxlYWQudG9vbHMudjEuQ2FsbFRvb2xSZXNwb25zZSIGwtUYAggKMAESZwoMUmVwb3J0UmVzdWx0EiYuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVxdWVzdBonLmZhaXJsZWFkLnRvb2xzLnYxLlJlcG9ydFJlc3VsdFJlc3BvbnNlIgbC1RgCCAoSYQoKQ2FuY2VsQ2FsbBIkLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXF1ZXN0GiUuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlc3BvbnNlIgbC1RgCCAoSZwoMRmVuY2VTZXNzaW9uEiYuZmFpcmxlYWQudG9vbHMudjEuRmVuY2VTZXNzaW9uUmVxdWVzdBonLmZhaXJsZWFkLnRvb2xzLnYxLkZlbmNlU2Vzc2lvblJlc3BvbnNlIgbC1RgCCAoScwoQTGlzdFNlc3Npb25Ub29scxIqLmZhaXJsZWFkLnRvb2xzLnYxLkxpc3RTZXNzaW9uVG9vbHNSZXF1ZXN0GisuZmFpcmxlYWQudG9vbHMudjEuTGlzdFNlc3Npb25Ub29sc1Jlc3BvbnNlIgbC1RgCCAoSZAoLQ2hlY2tBZ2VudHMSJS5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1JlcXVlc3QaJi5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1Jlc3BvbnNlIgbC1RgCCAoSeQoSRGVsZXRlU2Vzc2lvbkNhbGxzEiwuZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBotLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlIgbC1RgCCApCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_common_v1_question, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation, file_fairlead_tools_v1_tool]);
 
 /**
  * CallToolRequest asks for a call.
@@ -630,6 +632,93 @@ export const FenceSessionResponseSchema: GenMessage<FenceSessionResponse> = /*@_
   messageDesc(file_fairlead_tools_v1_call_service, 15);
 
 /**
+ * ListSessionToolsRequest names a session's tools and servers.
+ *
+ * @generated from message fairlead.tools.v1.ListSessionToolsRequest
+ */
+export type ListSessionToolsRequest = Message<"fairlead.tools.v1.ListSessionToolsRequest"> & {
+  /**
+   * The caller: the session, its epoch and its place. The call's id is the caller's
+   * choice, and of no call.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The MCP servers of the agent, the session and the acting user.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpServer servers = 2;
+   */
+  servers: McpServer[];
+
+  /**
+   * The tools that the agent may ask for, besides those of `servers`.
+   *
+   * @generated from field: repeated string allowed_tools = 3;
+   */
+  allowedTools: string[];
+
+  /**
+   * The most tools to return: 0 means 1000; above 1000 means 1000.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before. A list that changes meanwhile may lack a
+   * tool; the next call of the RPC has it.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.ListSessionToolsRequest.
+ * Use `create(ListSessionToolsRequestSchema)` to create a new message.
+ */
+export const ListSessionToolsRequestSchema: GenMessage<ListSessionToolsRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 16);
+
+/**
+ * ListSessionToolsResponse is a page of a session's tools.
+ *
+ * @generated from message fairlead.tools.v1.ListSessionToolsResponse
+ */
+export type ListSessionToolsResponse = Message<"fairlead.tools.v1.ListSessionToolsResponse"> & {
+  /**
+   * The tools, by name.
+   *
+   * @generated from field: repeated fairlead.tools.v1.Tool tools = 1;
+   */
+  tools: Tool[];
+
+  /**
+   * The servers: those of the request, in its order, and those of the operator's
+   * configuration that `allowed_tools` names. Only on the first page.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpServerStatus servers = 2;
+   */
+  servers: McpServerStatus[];
+
+  /**
+   * Where the next page begins; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.ListSessionToolsResponse.
+ * Use `create(ListSessionToolsResponseSchema)` to create a new message.
+ */
+export const ListSessionToolsResponseSchema: GenMessage<ListSessionToolsResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 17);
+
+/**
  * CheckAgentsRequest says what agents need.
  *
  * @generated from message fairlead.tools.v1.CheckAgentsRequest
@@ -648,7 +737,7 @@ export type CheckAgentsRequest = Message<"fairlead.tools.v1.CheckAgentsRequest">
  * Use `create(CheckAgentsRequestSchema)` to create a new message.
  */
 export const CheckAgentsRequestSchema: GenMessage<CheckAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 16);
+  messageDesc(file_fairlead_tools_v1_call_service, 18);
 
 /**
  * AgentNeeds is what one agent needs.
@@ -698,7 +787,7 @@ export type AgentNeeds = Message<"fairlead.tools.v1.AgentNeeds"> & {
  * Use `create(AgentNeedsSchema)` to create a new message.
  */
 export const AgentNeedsSchema: GenMessage<AgentNeeds> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 17);
+  messageDesc(file_fairlead_tools_v1_call_service, 19);
 
 /**
  * CheckAgentsResponse says what is missing.
@@ -719,7 +808,7 @@ export type CheckAgentsResponse = Message<"fairlead.tools.v1.CheckAgentsResponse
  * Use `create(CheckAgentsResponseSchema)` to create a new message.
  */
 export const CheckAgentsResponseSchema: GenMessage<CheckAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 18);
+  messageDesc(file_fairlead_tools_v1_call_service, 20);
 
 /**
  * AgentFault is a name that an agent uses and that does not exist.
@@ -755,7 +844,7 @@ export type AgentFault = Message<"fairlead.tools.v1.AgentFault"> & {
  * Use `create(AgentFaultSchema)` to create a new message.
  */
 export const AgentFaultSchema: GenMessage<AgentFault> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 19);
+  messageDesc(file_fairlead_tools_v1_call_service, 21);
 
 /**
  * DeleteSessionCallsRequest names the session that was deleted.
@@ -786,7 +875,7 @@ export type DeleteSessionCallsRequest = Message<"fairlead.tools.v1.DeleteSession
  * Use `create(DeleteSessionCallsRequestSchema)` to create a new message.
  */
 export const DeleteSessionCallsRequestSchema: GenMessage<DeleteSessionCallsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 20);
+  messageDesc(file_fairlead_tools_v1_call_service, 22);
 
 /**
  * DeleteSessionCallsResponse says that the calls are forgotten.
@@ -801,7 +890,7 @@ export type DeleteSessionCallsResponse = Message<"fairlead.tools.v1.DeleteSessio
  * Use `create(DeleteSessionCallsResponseSchema)` to create a new message.
  */
 export const DeleteSessionCallsResponseSchema: GenMessage<DeleteSessionCallsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 21);
+  messageDesc(file_fairlead_tools_v1_call_service, 23);
 
 /**
  * CallDecisionKind is whether a call may run.
@@ -968,6 +1057,19 @@ export const CallService: GenService<{
     methodKind: "unary";
     input: typeof FenceSessionRequestSchema;
     output: typeof FenceSessionResponseSchema;
+  },
+  /**
+   * ListSessionTools lists the tools that a session's model gets: the built-in ones
+   * that the agent may ask for, and those of MCP servers. It connects to servers that
+   * have no connection yet, and waits a few seconds for them; a server that is not
+   * ready by then is reported in its status, and its tools are missing.
+   *
+   * @generated from rpc fairlead.tools.v1.CallService.ListSessionTools
+   */
+  listSessionTools: {
+    methodKind: "unary";
+    input: typeof ListSessionToolsRequestSchema;
+    output: typeof ListSessionToolsResponseSchema;
   },
   /**
    * CheckAgents returns the tools and permission profiles of agents that do not exist, and

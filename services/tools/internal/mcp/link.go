@@ -1,0 +1,278 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/trace"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+)
+
+const (
+	// connectTimeout bounds how long a server may take until its tools are known.
+	connectTimeout = 30 * time.Second
+	// firstPause is the pause before a second attempt; it doubles each time, up to
+	// lastPause.
+	firstPause = time.Second
+	lastPause  = time.Minute
+	// listAge is the age at which a list is read again; a server may ask for less.
+	listAge    = 5 * time.Minute
+	minListAge = 5 * time.Second
+)
+
+var (
+	errIdle  = errors.New("the connection was not used")
+	errEnded = errors.New("the server ended the connection")
+)
+
+const (
+	connecting = commonv1.McpServerState_MCP_SERVER_STATE_CONNECTING
+	connected  = commonv1.McpServerState_MCP_SERVER_STATE_CONNECTED
+	failed     = commonv1.McpServerState_MCP_SERVER_STATE_FAILED
+	needsLogin = commonv1.McpServerState_MCP_SERVER_STATE_NEEDS_AUTHORIZATION
+)
+
+// link is the connection to one server: run makes it, keeps it and makes it again.
+type link struct {
+	pool   *Pool
+	key    string
+	server *commonv1.McpServer
+	ctx    context.Context //nolint:containedctx // of the connection, which outlives the request that asked for it
+	stop   context.CancelCauseFunc
+	kick   chan struct{} // asks for an attempt, or for a new list
+	calls  progresses
+
+	mu      sync.Mutex
+	caller  Caller // the latest
+	holders int
+	used    time.Time
+	view    view
+	changed chan struct{} // closed when the view changes
+}
+
+// view is what callers see of a connection. Its parts do not change.
+type view struct {
+	state   commonv1.McpServerState
+	fault   string             // why the server cannot be used
+	session *mcp.ClientSession // while it can
+	since   time.Time
+	catalog catalog // also of a server that is away: what it had
+}
+
+func newLink(ctx context.Context, p *Pool, k string, c Caller, s *commonv1.McpServer) *link {
+	l := &link{
+		pool: p, key: k, server: s, caller: c, kick: make(chan struct{}, 1), used: time.Now(),
+		view: view{state: connecting}, changed: make(chan struct{}),
+	}
+	ctx = trace.ContextWithSpanContext(context.WithoutCancel(ctx), trace.SpanContext{})
+	l.ctx, l.stop = context.WithCancelCause(ctx)
+	return l
+}
+
+// hold keeps the connection from being idle until release.
+func (l *link) hold(c Caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holders++
+	if c.Ref.Epoch >= l.caller.Ref.Epoch {
+		l.caller = c
+	}
+}
+
+func (l *link) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holders--
+	l.used = time.Now()
+}
+
+func (l *link) lastUse() (used time.Time, free bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.used, l.holders == 0
+}
+
+// look returns the current view, and a channel that is closed when it changes.
+func (l *link) look() (view, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.view, l.changed
+}
+
+func (l *link) show(change func(*view)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.view)
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// nudge asks for an attempt, or for a new list, now.
+func (l *link) nudge() {
+	select {
+	case l.kick <- struct{}{}:
+	default: // asked for already
+	}
+}
+
+// settled waits until the connection is made or has failed, or until ctx ends.
+func (l *link) settled(ctx context.Context) view {
+	for {
+		v, changed := l.look()
+		if v.state != connecting {
+			return v
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return v
+		}
+	}
+}
+
+// ready returns the view of a connected server. It asks for an attempt when the server is
+// away, and waits for its end, or for the end of ctx.
+func (l *link) ready(ctx context.Context) view {
+	v, _ := l.look()
+	if v.state == failed {
+		l.nudge()
+		_, changed := l.look()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return v
+		}
+	}
+	return l.settled(ctx)
+}
+
+// run makes the connection, and makes it again when it breaks, until it is idle or
+// stopped.
+func (l *link) run() {
+	defer func() {
+		l.stop(nil)
+		l.pool.drop(l, 0)
+		l.show(func(v *view) { v.state, v.fault = failed, cmp.Or(plain(context.Cause(l.ctx)), errEnded.Error()) })
+	}()
+	for pause := firstPause; ; {
+		worked, err := l.serve()
+		if l.ctx.Err() != nil || errors.Is(err, errIdle) {
+			return
+		}
+		if worked {
+			pause = firstPause
+		}
+		l.pool.Log.InfoContext(l.ctx, "mcp server is away", "server", l.server.GetName(), "error", plain(err))
+		l.show(func(v *view) { v.state, v.fault = stateOf(err), plain(err) })
+		// Jitter keeps many connections from coming back at the same moment.
+		if err := l.wait(nil, pause/2+rand.N(pause)); err != nil { //nolint:gosec // no secret
+			return
+		}
+		pause = min(2*pause, lastPause)
+		l.show(func(v *view) { v.state = connecting })
+	}
+}
+
+// wait waits for a time, for a nudge, or for the end of a session, which it returns. The
+// end of the connection, and its idleness, are errors.
+func (l *link) wait(ended <-chan error, d time.Duration) error {
+	after := time.NewTimer(d)
+	defer after.Stop()
+	idle := time.NewTicker(max(l.pool.Idle/4, 10*time.Millisecond))
+	defer idle.Stop()
+	for {
+		select {
+		case <-after.C:
+			return nil
+		case <-l.kick:
+			return nil
+		case <-idle.C:
+			if l.pool.drop(l, l.pool.Idle) {
+				return errIdle
+			}
+		case err := <-ended:
+			if err == nil {
+				err = errEnded
+			}
+			return err
+		case <-l.ctx.Done():
+			return context.Cause(l.ctx)
+		}
+	}
+}
+
+// serve makes a connection and keeps it until it breaks or is idle. It reports whether
+// the server could be used.
+func (l *link) serve() (worked bool, err error) {
+	session, err := l.connect()
+	if err != nil {
+		return false, err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- session.Wait()
+		close(ended)
+	}()
+	defer func() {
+		l.show(func(v *view) { v.session = nil })
+		_ = session.Close() // the end of a connection that has broken is an error, too
+		for range ended {
+		}
+	}()
+	found, err := l.list(session)
+	if err != nil {
+		return false, err
+	}
+	l.show(func(v *view) { *v = view{state: connected, session: session, since: time.Now(), catalog: found} })
+	for {
+		if err := l.wait(ended, found.age); err != nil {
+			return true, err
+		}
+		if again, err := l.list(session); err == nil {
+			found = again
+		} else {
+			found.trouble = "its list of tools cannot be read again: " + plain(err)
+		}
+		l.show(func(v *view) { v.catalog = found })
+	}
+}
+
+// connect connects to the server, in the newest revision of the protocol that it knows.
+func (l *link) connect() (*mcp.ClientSession, error) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errors.New("the server did not answer in time"))
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "fairlead", Version: cmp.Or(l.pool.Version, "dev")}, &mcp.ClientOptions{
+		Capabilities:                &mcp.ClientCapabilities{}, // neither roots nor sampling
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
+		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
+	})
+	t, err := l.transport()
+	if err != nil {
+		return nil, err
+	}
+	session, err := client.Connect(ctx, t, nil)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return session, err
+}
+
+// lost ends a session that the server has forgotten.
+func (l *link) lost(session *mcp.ClientSession) {
+	_, changed := l.look()
+	v, _ := l.look()
+	if v.session != session {
+		return
+	}
+	_ = session.Close()
+	select {
+	case <-changed:
+	case <-l.ctx.Done():
+	}
+}

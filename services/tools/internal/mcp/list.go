@@ -1,0 +1,135 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+const (
+	// maxTools and maxPages bound a server's list, maxDescription and maxSchema one tool.
+	maxTools       = 1024
+	maxPages       = 256
+	maxDescription = 16 << 10
+	maxSchema      = 256 << 10
+	// maxNotes bounds how many faults of a list are named.
+	maxNotes = 5
+)
+
+// catalog is a server's list of tools.
+type catalog struct {
+	entries []entry
+	notes   []string // what is wrong with single tools
+	trouble string   // why the list could not be read again
+	age     time.Duration
+}
+
+// entry is a tool of a server.
+type entry struct {
+	own  string     // the server's name of it
+	tool *tool.Tool // without a runner
+}
+
+// list reads the server's list of tools.
+func (l *link) list(session *mcp.ClientSession) (catalog, error) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errors.New("the server did not list its tools in time"))
+	defer cancel()
+	c := catalog{age: listAge}
+	if init := session.InitializeResult(); init == nil || init.Capabilities == nil || init.Capabilities.Tools == nil {
+		return c, nil // a server of resources or prompts alone
+	}
+	var all []*mcp.Tool
+	params := &mcp.ListToolsParams{}
+	for page := 0; ; page++ {
+		answer, err := session.ListTools(ctx, params)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return c, err
+		}
+		if ttl := time.Duration(answer.TTLMs) * time.Millisecond; ttl > 0 {
+			c.age = max(minListAge, min(c.age, ttl))
+		}
+		all = append(all, answer.Tools...)
+		if len(all) > maxTools || page+1 >= maxPages && answer.NextCursor != "" {
+			c.notes = append(c.notes, fmt.Sprintf("it lists more tools than the %d that are read", maxTools))
+			all = all[:min(len(all), maxTools)]
+			break
+		}
+		if answer.NextCursor == "" {
+			break
+		}
+		params = &mcp.ListToolsParams{Cursor: answer.NextCursor}
+	}
+	c.fill(l.server.GetName(), l.server.GetTrusted(), all)
+	return c, nil
+}
+
+// fill converts a server's tools. A tool that cannot be offered to a model is left out
+// and named.
+func (c *catalog) fill(server string, trusted bool, all []*mcp.Tool) {
+	names := modelNames(server, all)
+	bad := 0
+	for i, t := range all {
+		made, err := convert(server, names[i], trusted, t)
+		if err == nil {
+			c.entries = append(c.entries, entry{own: t.Name, tool: made})
+			continue
+		}
+		if bad++; bad <= maxNotes {
+			c.notes = append(c.notes, fmt.Sprintf("its tool %.100q is left out: %s", t.Name, plain(err)))
+		}
+	}
+	if bad > maxNotes {
+		c.notes = append(c.notes, fmt.Sprintf("%d more of its tools are left out", bad-maxNotes))
+	}
+	slices.SortFunc(c.entries, func(a, b entry) int { return strings.Compare(a.tool.Name, b.tool.Name) })
+}
+
+// convert makes a tool of a server's description of it.
+func convert(server, name string, trusted bool, t *mcp.Tool) (*tool.Tool, error) {
+	if name == "" {
+		return nil, errors.New("another tool has its name")
+	}
+	schema, err := json.Marshal(t.InputSchema)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(schema) > maxSchema:
+		return nil, fmt.Errorf("its schema has %d bytes, and the most is %d", len(schema), maxSchema)
+	}
+	spec := tool.Spec{
+		Name: name, Description: describe(t), InputSchema: string(schema), Provider: "mcp:" + server,
+	}
+	if a := t.Annotations; a != nil && trusted {
+		spec.ReadOnly, spec.Parallel, spec.Idempotent = a.ReadOnlyHint, a.ReadOnlyHint, a.ReadOnlyHint || a.IdempotentHint
+	}
+	return tool.New(spec, nil)
+}
+
+// describe returns the description for the model.
+func describe(t *mcp.Tool) string {
+	text := t.Description
+	if text == "" {
+		text = t.Title
+	}
+	return cut(strings.ToValidUTF8(text, "\uFFFD"), maxDescription)
+}
+
+// summary says what is wrong with the list.
+func (c catalog) summary() string {
+	all := c.notes
+	if c.trouble != "" {
+		all = append(slices.Clone(all), c.trouble)
+	}
+	return strings.Join(all, "; ")
+}

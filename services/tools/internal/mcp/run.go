@@ -1,0 +1,135 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/tools/internal/tool"
+)
+
+// defaultTimeout bounds a call of a server that has no timeout of its own.
+const defaultTimeout = 10 * time.Minute
+
+// errTimeout ends a call that takes too long.
+var errTimeout = errors.New("the call took too long")
+
+// runner runs the calls of one tool of a server.
+type runner struct {
+	pool   *Pool
+	caller Caller
+	server *commonv1.McpServer
+	own    string // the server's name of the tool
+	// repeatable calls may be made again: a trusted server says that they do no harm.
+	repeatable bool
+}
+
+// Run implements tool.Runner.
+func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Result, error) {
+	if c.Resumed && !r.repeatable {
+		return r.unknown("The call was interrupted when the tools service stopped"), nil
+	}
+	l, err := r.pool.link(ctx, r.caller, r.server)
+	if err != nil {
+		return tool.Failed(away(r.server, plain(err))), nil
+	}
+	defer l.release()
+	for again := false; ; again = true {
+		waiting, cancel := context.WithTimeout(ctx, callWait)
+		v := l.ready(waiting)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx) // nothing was sent
+		case v.state != connected:
+			return tool.Failed(away(r.server, v.message())), nil
+		}
+		result, err := r.once(ctx, l, v.session, c.Arguments, out)
+		if errors.Is(err, mcp.ErrSessionMissing) && !again {
+			// The server has forgotten the connection, and has refused the call for it.
+			l.lost(v.session)
+			continue
+		}
+		if err == nil {
+			return result, nil
+		}
+		return r.failed(ctx, l, err)
+	}
+}
+
+// once sends the call and returns its result.
+func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, args json.RawMessage, out tool.Sink) (*tool.Result, error) {
+	limit := defaultTimeout
+	if d := r.server.GetTimeout(); d != nil {
+		limit = d.AsDuration()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer cancel()
+	x := &exchange{}
+	token, done := l.calls.follow(out)
+	defer done()
+	answer, err := session.CallTool(withExchange(ctx, x), &mcp.CallToolParams{
+		Name: r.own, Arguments: args, Meta: mcp.Meta{"progressToken": token},
+	})
+	if err != nil {
+		return nil, &callError{err: err, cause: context.Cause(ctx), sent: x.left.Load(), status: int(x.status.Load())}
+	}
+	return convertResult(answer), nil
+}
+
+// callError is a call without a result, and how far it got.
+type callError struct {
+	err, cause error
+	sent       bool
+	status     int
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *callError) Unwrap() error { return e.err }
+
+// refused reports whether the server has not begun the call.
+func (e *callError) refused() bool {
+	return !e.sent && e.status == 0 || e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout
+}
+
+// failed returns the result of a call without a response that can be used.
+func (r runner) failed(ctx context.Context, l *link, err error) (*tool.Result, error) {
+	var e *callError
+	if !errors.As(err, &e) {
+		return nil, err
+	}
+	var answer *jsonrpc.Error
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(e.cause, errTimeout):
+		return r.unknown("The call took longer than the MCP server's time for a call and was cancelled"), nil
+	case errors.As(err, &answer):
+		if answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound {
+			l.nudge() // perhaps it has no such tool any more
+		}
+		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"))), nil
+	case e.refused():
+		return tool.Failed(fmt.Sprintf("The call was not made: the MCP server %s failed: %s.", r.server.GetName(), plain(err))), nil
+	default:
+		return r.unknown("The MCP server's response is missing or broken: " + plain(err)), nil
+	}
+}
+
+// unknown is the result of a call that may have taken effect.
+func (r runner) unknown(why string) *tool.Result {
+	return tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN, fmt.Sprintf(
+		"%s (MCP server %s). How the call ended is not known. It may have taken effect: check before repeating it.", why, r.server.GetName()))
+}
