@@ -92,7 +92,7 @@ func (c chatCommand) chat(ctx context.Context, s stdio, b *backend, interrupts <
 	session := sessionName(c.Session)
 	var err error
 	if c.Session == "" {
-		session, err = b.createSession(ctx, c.request())
+		session, err = b.newSession(ctx, s, c.newSession)
 	} else {
 		_, err = b.sessions.GetSession(ctx, &sessionv1.GetSessionRequest{Name: session})
 	}

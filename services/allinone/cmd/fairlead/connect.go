@@ -39,6 +39,7 @@ type backend struct {
 	webhooks  sessionv1.WebhookServiceClient
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
+	mcp       sessionv1.McpServiceClient
 	people    sessionv1.IdentityServiceClient
 	audit     sessionv1.AuditServiceClient
 	files     sessionv1.SessionFileServiceClient
@@ -53,7 +54,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
-		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn),
+		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 		tools: sessionv1.NewSessionToolServiceClient(conn),
 	}
@@ -186,6 +187,15 @@ func usage(format string, args ...any) error {
 // sessionName returns the resource name of a session that a person named.
 func sessionName(given string) string {
 	return "sessions/" + strings.TrimPrefix(given, "sessions/")
+}
+
+// newSession makes the session of the flags.
+func (b *backend) newSession(ctx context.Context, s stdio, n newSession) (string, error) {
+	r, err := n.request(s)
+	if err != nil {
+		return "", err
+	}
+	return b.createSession(ctx, r)
 }
 
 // createSession makes a session; the request may be repeated.

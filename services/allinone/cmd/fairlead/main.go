@@ -52,6 +52,7 @@ type commands struct {
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
 	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
+	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
 
 	accessCommands
 

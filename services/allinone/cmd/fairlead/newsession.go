@@ -13,6 +13,7 @@ type newSession struct {
 	Key         string            `help:"A key of your own for the new session."`
 	Environment string            `help:"The environment of the new session."`
 	Replace     bool              `help:"Archive the session that has the key now."`
+	MCPConfig   []string          `name:"mcp-config" placeholder:"FILE" help:"A file such as .mcp.json with MCP servers for the new session; may be repeated."`
 }
 
 // onlyFor refuses settings of a new session beside an existing one.
@@ -22,14 +23,24 @@ func (n newSession) onlyFor(session string) error {
 		return nil
 	case n.Agent != "":
 		return usage("--agent is for new sessions; the session %s has its agent already", session)
+	case len(n.MCPConfig) > 0:
+		return usage("--mcp-config is for new sessions; the session %s has its MCP servers already", session)
 	case n.Title != "" || n.Environment != "" || len(n.Label) > 0 || n.Key != "" || n.Replace:
 		return usage("--title, --label, --key, --environment and --replace are for new sessions; change the session %s with `fairlead sessions update`", session)
 	}
 	return nil
 }
 
-func (n newSession) request() *sessionv1.CreateSessionRequest {
-	return &sessionv1.CreateSessionRequest{
+func (n newSession) request(s stdio) (*sessionv1.CreateSessionRequest, error) {
+	r := &sessionv1.CreateSessionRequest{
 		Session: &sessionv1.Session{Agent: n.Agent, Title: n.Title, Labels: n.Label, Key: n.Key, Environment: n.Environment}, Replace: n.Replace, RequestId: id.New(),
 	}
+	for _, name := range n.MCPConfig {
+		servers, err := mcpFile(s, name)
+		if err != nil {
+			return nil, err
+		}
+		r.Session.McpServers = append(r.Session.McpServers, servers...)
+	}
+	return r, nil
 }

@@ -99,7 +99,7 @@ func (c runCommand) turn(ctx context.Context, s stdio, b *backend, prompt string
 	session := sessionName(c.Session)
 	if c.Session == "" {
 		var err error
-		if session, err = b.createSession(ctx, c.request()); err != nil {
+		if session, err = b.newSession(ctx, s, c.newSession); err != nil {
 			return nil, err
 		}
 	}

@@ -144,8 +144,8 @@ func CheckProtos(all []*commonv1.McpServer) error {
 
 func (s Server) check(name string) error {
 	switch {
-	case !nameForm.MatchString(name) || strings.Contains(name, "__"):
-		return fmt.Errorf("a name is 1 to 32 letters, digits, dashes and underscores, without two underscores in a row")
+	case !nameForm.MatchString(name) || strings.Contains(name, "__") || strings.HasSuffix(name, "_"):
+		return fmt.Errorf("a name is 1 to 32 letters, digits, dashes and underscores, without two underscores in a row or one at the end")
 	case (s.Command == "") == (s.URL == ""):
 		return fmt.Errorf("a server has either a command or a url")
 	case s.Timeout < 0:
