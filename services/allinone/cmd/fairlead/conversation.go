@@ -132,15 +132,14 @@ func (c *conversation) ask(ctx context.Context) error {
 		c.notice("%s needs an approval, and there is no terminal to ask in: run this in a terminal, or use --server with a server that others can reach.", terminal.Line(a.GetTool(), 40))
 		return c.interrupt(ctx)
 	case c.answers == nil:
-		c.notice("the turn waits for an approval. Answer it over REST, where ADDRESS is the REST address that the server prints at its start:\n  curl --json '{\"callId\":%q,\"digest\":%q,\"approved\":true}' http://ADDRESS/v1/%s/approvals:resolve",
-			terminal.Line(a.GetCallId(), 0), terminal.Line(a.GetDigest(), 0), c.session)
+		c.notice("the turn waits for an approval. Answer it with one of these, with the same --server:\n  fairlead approve %[1]s\n  fairlead deny %[1]s --comment 'what to do instead'", terminal.Line(a.GetCallId(), 0))
 		return nil
 	}
 	select {
 	case <-c.answers: // typed before the question: no answer to it
 	default:
 	}
-	c.prompt("May %s run? [y/n] ", terminal.Line(a.GetTool(), 40))
+	c.prompt("%s", question(a))
 	return nil
 }
 
@@ -156,34 +155,6 @@ func (c *conversation) resolved(ctx context.Context, call string) error {
 		}
 	}
 	return nil
-}
-
-// answer takes a person's line as the answer to the oldest approval.
-func (c *conversation) answer(ctx context.Context, line string, more bool) error {
-	if !more { // the input has ended
-		c.answers = nil
-		return c.ask(ctx)
-	}
-	approved := false
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		approved = true
-	case "n", "no":
-	default:
-		c.prompt("Please answer y or n: ")
-		return nil
-	}
-	a := c.approvals[0]
-	req := &sessionv1.ResolveApprovalRequest{Parent: c.session, CallId: a.GetCallId(), Digest: a.GetDigest(), Approved: approved, RequestId: id.New()}
-	err := client.Retry(ctx, c.backoff, func() error {
-		_, err := c.sessions.ResolveApproval(ctx, req)
-		return err
-	})
-	if err != nil && ctx.Err() == nil { // another client may have answered: the events say so
-		c.notice("the answer was not accepted: %s", client.Explain(err))
-		err = nil
-	}
-	return errors.Join(err, c.resolved(ctx, a.GetCallId()))
 }
 
 // interruptTimeout bounds the request to stop.

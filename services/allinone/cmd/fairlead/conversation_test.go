@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/client/clienttest"
@@ -69,6 +73,7 @@ func TestAPersonIsAskedForApprovals(t *testing.T) {
 	}{
 		{"y approves", []string{"y"}, true},
 		{"n refuses", []string{"n"}, false},
+		{"n and a reason refuses with the reason", []string{"n use another"}, false},
 		{"anything else is asked again", []string{"maybe", "", "Yes"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +103,8 @@ func TestAPersonIsAskedForApprovals(t *testing.T) {
 			}
 			requests := s.Requests()
 			r, ok := requests[len(requests)-1].(*sessionv1.ResolveApprovalRequest)
-			if !ok || r.GetApproved() != c.want || r.GetDigest() != "d1" || r.GetCallId() != "t1.1.0" {
+			if !ok || r.GetApproved() != c.want || r.GetDigest() != "d1" || r.GetCallId() != "t1.1.0" ||
+				(r.GetComment() == "use another") != strings.HasSuffix(c.lines[0], "another") {
 				t.Errorf("answered %v", requests[len(requests)-1])
 			}
 			if !strings.Contains(out.String(), `rm \u202ex`) {
@@ -119,15 +125,12 @@ func TestWithoutAPersonTheWayToApproveIsSaid(t *testing.T) {
 		_, err := conv.turn(ctx, &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"})
 		done <- err
 	}()
-	for !strings.Contains(out.String(), "approvals:resolve") {
+	for !strings.Contains(out.String(), "fairlead approve t1.1.0\n") {
 		select {
 		case err := <-done:
 			t.Fatalf("ended: %v", err)
 		case <-time.After(time.Millisecond):
 		}
-	}
-	if text := out.String(); strings.Contains(text, "8080") || !strings.Contains(text, "REST address that the server prints at its start") {
-		t.Errorf("the address of REST is not known here, but the hint is:\n%s", text)
 	}
 	s.Release()
 	if err := <-done; err != nil {
@@ -160,5 +163,17 @@ func TestATurnThatNobodyCanApproveIsStopped(t *testing.T) {
 	requests := s.Requests()
 	if _, ok := requests[len(requests)-1].(*sessionv1.InterruptSessionRequest); !ok || !strings.Contains(out.String(), "no terminal to ask in") {
 		t.Errorf("asked for %v\n%s", requests[len(requests)-1], out.String())
+	}
+}
+
+func TestALineIsAnAnswer(t *testing.T) {
+	session, always := commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION, commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS
+	for line, want := range map[string]*sessionv1.ResolveApprovalRequest{
+		"y": {Approved: true}, " YES ": {Approved: true}, "s": {Approved: true, Scope: session}, "a": {Approved: true, Scope: always},
+		"n": {}, "no  not that one ": {Comment: "not that one"}, "": nil, "maybe": nil, "y but quickly": nil, "always": nil,
+	} {
+		if d := cmp.Diff(want, approvalOf(line), protocmp.Transform()); d != "" {
+			t.Errorf("%q: %s", line, d)
+		}
 	}
 }

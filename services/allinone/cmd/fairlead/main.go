@@ -54,6 +54,7 @@ type commands struct {
 	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
 
+	approvalCommands
 	accessCommands
 
 	Nodes       nodesCommand       `cmd:"" help:"List sandbox nodes and drain them."`

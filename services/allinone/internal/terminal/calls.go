@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/jsontext"
 )
@@ -38,15 +39,7 @@ func (r *Renderer) call(e *sessionv1.Event) {
 	case *sessionv1.Event_ApprovalRequested:
 		r.approval(b.ApprovalRequested)
 	case *sessionv1.Event_ApprovalResolved:
-		a := b.ApprovalResolved
-		verb := "refused"
-		if a.GetApproved() {
-			verb = "approved"
-		}
-		if by := Line(a.GetUser(), 60); by != "" {
-			verb += " by " + by
-		}
-		r.lines(r.style(dim, "  "+verb))
+		r.lines(r.style(dim, "  "+Line(resolved(b.ApprovalResolved), wide)))
 	}
 }
 
@@ -90,10 +83,41 @@ func cut(line string, width int) string {
 
 // approval shows what a person is asked about: all of it, exactly.
 func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
+	if a.GetTool() == "" {
+		r.lines(r.style(yellow, "? "+Line(a.GetMessage(), wide)))
+		return
+	}
 	r.lines(r.style(yellow, "? "+Line(a.GetTool(), wide)+" wants your approval ("+Line(a.GetRule(), 80)+"), with these arguments:"))
 	for line := range strings.SplitSeq(Exact(a.GetArgumentsJson()), "\n") {
 		r.lines("    " + line)
 	}
+}
+
+// resolved describes an answer.
+func resolved(a *sessionv1.ApprovalResolved) string {
+	text := "refused"
+	switch {
+	case a.GetExpired():
+		return "no answer came in time"
+	case a.GetApproved():
+		text = "approved"
+	}
+	if a.GetUser() != "" {
+		text += " by " + a.GetUser()
+	}
+	switch a.GetScope() {
+	case commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION:
+		text += " for this session, with " + a.GetRule()
+	case commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS:
+		text += " for every session, with " + a.GetRule()
+	}
+	if a.GetUpdatedArgumentsJson() != "" {
+		text += " with other arguments: " + Arguments(a.GetUpdatedArgumentsJson())
+	}
+	if a.GetComment() != "" {
+		text += ": " + a.GetComment()
+	}
+	return text
 }
 
 // Arguments returns a short form of a call's arguments: the values that say most, with every digit.

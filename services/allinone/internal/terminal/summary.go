@@ -81,10 +81,7 @@ func callSummary(e *sessionv1.Event) string {
 	case *sessionv1.Event_ApprovalRequested:
 		return b.ApprovalRequested.GetTool() + " " + Arguments(b.ApprovalRequested.GetArgumentsJson())
 	case *sessionv1.Event_ApprovalResolved:
-		if b.ApprovalResolved.GetApproved() {
-			return "approved by " + b.ApprovalResolved.GetUser()
-		}
-		return "refused by " + b.ApprovalResolved.GetUser() + " " + b.ApprovalResolved.GetComment()
+		return resolved(b.ApprovalResolved)
 	default:
 		return ""
 	}

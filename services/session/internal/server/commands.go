@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -42,7 +41,7 @@ func (s *commands) CompactSession(ctx context.Context, r *sessionv1.CompactSessi
 
 // ResolveApproval puts a person's answer into the inbox.
 func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) (*sessionv1.ResolveApprovalResponse, error) {
-	if err := checkArguments(r.UpdatedArgumentsJson); err != nil {
+	if err := s.checkApproval(ctx, r); err != nil {
 		return nil, err
 	}
 	_, err := s.submit(ctx, r.Parent, "ResolveApproval", r.RequestId, r, store.Submit{
@@ -52,17 +51,6 @@ func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveAppr
 		return nil, err
 	}
 	return &sessionv1.ResolveApprovalResponse{}, nil
-}
-
-// checkArguments refuses arguments that are not a JSON object.
-func checkArguments(text string) error {
-	if text == "" {
-		return nil
-	}
-	if _, err := schema.ParseArguments(text); err != nil {
-		return badInput("updated_arguments_json", fmt.Sprintf("The arguments cannot be used: %s. Send the text of a JSON object.", strings.TrimSuffix(err.Error(), ".")))
-	}
-	return nil
 }
 
 // SubmitToolResult puts the result of a client's tool into the inbox.

@@ -63,6 +63,12 @@ func (h *heavy) ListSessions(_ context.Context, p store.SessionPage) ([]*session
 	})
 }
 
+func (h *heavy) ListPending(_ context.Context, p store.PendingPage) ([]*sessionv1.PendingApproval, error) {
+	return rows(h, p.AfterCall, p.Limit, func(id string) *sessionv1.PendingApproval {
+		return &sessionv1.PendingApproval{Session: "sessions/s", CallId: id, CreateTime: timestamppb.New(start), Message: heavyText}
+	})
+}
+
 func (h *heavy) ListTurns(_ context.Context, _ store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
 	return rows(h, after, limit, func(id string) *sessionv1.Turn {
 		return &sessionv1.Turn{Name: "sessions/s/turns/" + id, FinalText: heavyText}
@@ -202,6 +208,9 @@ func heavyAgents(t *testing.T) *agent.Set {
 var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error){
 	"SessionService.ListSessions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.ListSessions(ctx, &sessionv1.ListSessionsRequest{PageSize: size, PageToken: token})
+	},
+	"SessionService.ListApprovals": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ListApprovals(ctx, &sessionv1.ListApprovalsRequest{PageSize: size, PageToken: token})
 	},
 	"SessionService.ListTurns": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})

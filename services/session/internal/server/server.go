@@ -139,6 +139,7 @@ type Server struct {
 	*sessions
 	*turns
 	*commands
+	*approvals
 	*events
 	*conversations
 	*forks
@@ -154,7 +155,7 @@ type unimplemented struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		Config: &c, sessions: &sessions{Config: &c, find: &finder{Config: &c}}, commands: &commands{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
+		Config: &c, sessions: &sessions{Config: &c, find: &finder{Config: &c}}, commands: &commands{&c}, approvals: &approvals{&c}, events: &events{&c}, forks: &forks{&c}, exports: &exports{&c},
 	}
 	s.turns = &turns{Config: &c, find: s.sessions.find, events: s.events}
 	s.sessions.turns = s.turns

@@ -153,6 +153,11 @@ type PendingCall struct {
 	Answer CommandKind
 	// Digest of the arguments, for an approval.
 	Digest string
+	// User is the id of the user to whom the session belongs, and Shown what people see of
+	// the question; nil: the call waits for no person. They are written and not loaded, and
+	// the store sets the rest of Shown from its row.
+	User  string
+	Shown *sessionv1.PendingApproval
 }
 
 // Snapshot is what a holder needs to take over a session.
@@ -231,6 +236,7 @@ const (
 // or the item after which they are to continue.
 type Store interface {
 	Agents
+	Approvals
 	SessionChanges
 	Schedules
 	Webhooks

@@ -34,6 +34,7 @@ const (
 	SessionService_ListMessages_FullMethodName     = "/fairlead.session.v1.SessionService/ListMessages"
 	SessionService_InterruptSession_FullMethodName = "/fairlead.session.v1.SessionService/InterruptSession"
 	SessionService_ResolveApproval_FullMethodName  = "/fairlead.session.v1.SessionService/ResolveApproval"
+	SessionService_ListApprovals_FullMethodName    = "/fairlead.session.v1.SessionService/ListApprovals"
 	SessionService_SubmitToolResult_FullMethodName = "/fairlead.session.v1.SessionService/SubmitToolResult"
 	SessionService_ForkSession_FullMethodName      = "/fairlead.session.v1.SessionService/ForkSession"
 	SessionService_CompactSession_FullMethodName   = "/fairlead.session.v1.SessionService/CompactSession"
@@ -102,6 +103,9 @@ type SessionServiceClient interface {
 	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(ctx context.Context, in *ResolveApprovalRequest, opts ...grpc.CallOption) (*ResolveApprovalResponse, error)
+	// ListApprovals lists what waits for a person's answer in all of the caller's sessions, the newest first. A
+	// question leaves the list with its first answer.
+	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
@@ -310,6 +314,16 @@ func (c *sessionServiceClient) ResolveApproval(ctx context.Context, in *ResolveA
 	return out, nil
 }
 
+func (c *sessionServiceClient) ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListApprovalsResponse)
+	err := c.cc.Invoke(ctx, SessionService_ListApprovals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *sessionServiceClient) SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SubmitToolResultResponse)
@@ -454,6 +468,9 @@ type SessionServiceServer interface {
 	// with reason CALL_ANSWERED, and the same answer again, from any user, succeeds and changes nothing. An answer
 	// that comes too late is CALL_ENDED, and one to a call that there is not is NOT_FOUND with CALL_NOT_FOUND.
 	ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error)
+	// ListApprovals lists what waits for a person's answer in all of the caller's sessions, the newest first. A
+	// question leaves the list with its first answer.
+	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
@@ -538,6 +555,9 @@ func (UnimplementedSessionServiceServer) InterruptSession(context.Context, *Inte
 }
 func (UnimplementedSessionServiceServer) ResolveApproval(context.Context, *ResolveApprovalRequest) (*ResolveApprovalResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveApproval not implemented")
+}
+func (UnimplementedSessionServiceServer) ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListApprovals not implemented")
 }
 func (UnimplementedSessionServiceServer) SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitToolResult not implemented")
@@ -837,6 +857,24 @@ func _SessionService_ResolveApproval_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_ListApprovals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListApprovalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ListApprovals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ListApprovals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ListApprovals(ctx, req.(*ListApprovalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_SubmitToolResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SubmitToolResultRequest)
 	if err := dec(in); err != nil {
@@ -992,6 +1030,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResolveApproval",
 			Handler:    _SessionService_ResolveApproval_Handler,
+		},
+		{
+			MethodName: "ListApprovals",
+			Handler:    _SessionService_ListApprovals_Handler,
 		},
 		{
 			MethodName: "SubmitToolResult",

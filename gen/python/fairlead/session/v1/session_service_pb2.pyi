@@ -4,6 +4,7 @@ from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.common.v1 import permission_pb2 as _permission_pb2
+from fairlead.session.v1 import approval_pb2 as _approval_pb2
 from fairlead.session.v1 import event_pb2 as _event_pb2
 from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from fairlead.session.v1 import approval_pb2 as fairlead_dot_session_dot_v1_dot_approval__pb2
 from fairlead.session.v1 import session_service_pb2 as fairlead_dot_session_dot_v1_dot_session__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -118,6 +119,11 @@ class SessionServiceStub:
                 '/fairlead.session.v1.SessionService/ResolveApproval',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalResponse.FromString,
+                _registered_method=True)
+        self.ListApprovals = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/ListApprovals',
+                request_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.FromString,
                 _registered_method=True)
         self.SubmitToolResult = channel.unary_unary(
                 '/fairlead.session.v1.SessionService/SubmitToolResult',
@@ -288,6 +294,14 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListApprovals(self, request, context):
+        """ListApprovals lists what waits for a person's answer in all of the caller's sessions, the newest first. A
+        question leaves the list with its first answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitToolResult(self, request, context):
         """SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
         """
@@ -430,6 +444,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ResolveApproval,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalResponse.SerializeToString,
+            ),
+            'ListApprovals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListApprovals,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.SerializeToString,
             ),
             'SubmitToolResult': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitToolResult,
@@ -882,6 +901,33 @@ class SessionService:
             '/fairlead.session.v1.SessionService/ResolveApproval',
             fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_session__service__pb2.ResolveApprovalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/ListApprovals',
+            fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.FromString,
             options,
             channel_credentials,
             insecure,

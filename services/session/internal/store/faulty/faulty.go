@@ -72,6 +72,7 @@ type Store struct {
 	*injector
 	audits
 	agents
+	approvals
 	checkpoints
 	files
 	identities
@@ -100,6 +101,7 @@ type injector struct {
 type (
 	audits      struct{ *injector }
 	agents      struct{ *injector }
+	approvals   struct{ *injector }
 	checkpoints struct{ *injector }
 	files       struct{ *injector }
 	identities  struct{ *injector }
@@ -125,7 +127,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, audits{i}, agents{i}, approvals{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

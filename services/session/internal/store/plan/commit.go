@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -70,6 +73,8 @@ func (c *Commit) Empty() bool { return len(c.Sessions)+len(c.Advanced) == 0 }
 type PendingCall struct {
 	store.Key
 	store.PendingCall
+	Time time.Time // since when it waits
+	Body []byte    // Shown, marshaled; nil without it
 }
 
 // CompareKeys orders keys in the order in which rows are locked.
@@ -120,7 +125,7 @@ type planner struct {
 	out     Commit
 	changed map[store.Key]bool // whether more than the log changes
 	turns   map[ID]int         // index in out.Turns
-	waiting map[ID]store.PendingCall
+	waiting map[ID]PendingCall
 	waited  map[ID]struct{}
 	awake   map[store.Key]struct{}
 	ledger  *ledger
@@ -131,7 +136,7 @@ type planner struct {
 func ForCommit(writes []store.Write, f Facts) (*Commit, []error) {
 	p := &planner{
 		facts: f, changed: map[store.Key]bool{}, turns: map[ID]int{},
-		waiting: map[ID]store.PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},
+		waiting: map[ID]PendingCall{}, waited: map[ID]struct{}{}, awake: map[store.Key]struct{}{},
 		ledger: newLedger(f.Now, f.Budgets),
 	}
 	errs := make([]error, len(writes))
@@ -153,6 +158,7 @@ type writeRows struct {
 	messages    []Message
 	revised     []Message
 	turns       []Turn
+	waiting     []PendingCall
 	checkpoints []Checkpoint
 }
 
@@ -170,6 +176,9 @@ func (p *planner) check(w store.Write) (*writeRows, error) {
 		return nil, err
 	}
 	if rows.revised, err = p.checkRevised(w); err != nil {
+		return nil, err
+	}
+	if rows.waiting, err = p.checkWaiting(w); err != nil {
 		return nil, err
 	}
 	for _, c := range w.Checkpoints {
@@ -254,10 +263,24 @@ func (p *planner) checkMessages(w store.Write) ([]Message, error) {
 			return nil, fmt.Errorf("head %q: %w", *w.Head, store.ErrNotFound)
 		}
 	}
+	return rows, nil
+}
+
+// checkWaiting returns the rows of calls that begin to wait.
+func (p *planner) checkWaiting(w store.Write) ([]PendingCall, error) {
+	var rows []PendingCall
 	for _, c := range w.Wait {
 		if c.CallID == "" || c.Answer != store.CommandApproval && c.Answer != store.CommandToolResult {
 			return nil, errors.New("a waiting call has no id, or no kind of answer that it waits for")
 		}
+		row := PendingCall{Key: w.Key, PendingCall: c, Time: p.facts.Now}
+		if c.Shown != nil {
+			var err error
+			if row.Body, err = proto.Marshal(c.Shown); err != nil {
+				return nil, fmt.Errorf("marshal what call %s waits for: %w", c.CallID, err)
+			}
+		}
+		rows = append(rows, row)
 	}
 	return rows, nil
 }
@@ -327,7 +350,7 @@ func (p *planner) apply(w store.Write, rows *writeRows) {
 		delete(p.waiting, ID{w.Key, call})
 		p.waited[ID{w.Key, call}] = struct{}{}
 	}
-	for _, c := range w.Wait {
+	for _, c := range rows.waiting {
 		p.waiting[ID{w.Key, c.CallID}] = c
 	}
 	p.ledger.apply(w)
@@ -363,9 +386,7 @@ func (p *planner) finish() {
 	for id := range p.waited {
 		p.out.Waited = append(p.out.Waited, id)
 	}
-	for id, c := range p.waiting {
-		p.out.Wait = append(p.out.Wait, PendingCall{id.Key, c})
-	}
+	p.out.Wait = slices.AppendSeq(p.out.Wait, maps.Values(p.waiting))
 	for k := range p.awake {
 		p.out.Wakes = append(p.out.Wakes, store.Wake{Key: k, Kind: store.WakeEvents})
 	}

@@ -209,16 +209,21 @@ func queueCalls(b *pgx.Batch, c *plan.Commit) {
 	if len(c.Wait) == 0 {
 		return
 	}
-	var tenants, sessions, calls, turns, answers, digests []string
+	var tenants, sessions, calls, turns, answers, digests, users []string
+	var times []time.Time
+	var shown [][]byte
 	for _, p := range c.Wait {
 		tenants, sessions, calls = append(tenants, p.Tenant), append(sessions, p.Session), append(calls, p.CallID)
 		turns, answers, digests = append(turns, p.TurnID), append(answers, string(p.Answer)), append(digests, p.Digest)
+		users, times, shown = append(users, p.User), append(times, p.Time), append(shown, p.Body)
 	}
-	b.Queue(`insert into pending_calls as old (tenant, session, call, turn, answer, digest)
-		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+	b.Queue(`insert into pending_calls as old (tenant, session, call, turn, answer, digest, user_name, create_time, shown)
+		select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::bytea[])
 		on conflict (tenant, session, call) do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,
+			user_name = excluded.user_name, shown = excluded.shown,
+			create_time = case when old.answer = excluded.answer and old.digest = excluded.digest then old.create_time else excluded.create_time end,
 			answered = old.answered and old.answer = excluded.answer and old.digest = excluded.digest`,
-		tenants, sessions, calls, turns, answers, digests)
+		tenants, sessions, calls, turns, answers, digests, users, times, shown)
 }
 
 // queueAdvanced moves the ends of logs. It does not compute whether the session

@@ -179,11 +179,13 @@ func applyCalls(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
 		return err
 	}
 	return each(ctx, tx, `
-		insert into pending_calls (tenant, session, call, turn, answer, digest) values (?, ?, ?, ?, ?, ?)
+		insert into pending_calls (tenant, session, call, turn, answer, digest, user_name, create_time, shown) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		on conflict do update set turn = excluded.turn, answer = excluded.answer, digest = excluded.digest,
+			user_name = excluded.user_name, shown = excluded.shown,
+			create_time = iif(answer = excluded.answer and digest = excluded.digest, create_time, excluded.create_time),
 			answered = answered and answer = excluded.answer and digest = excluded.digest`,
 		c.Wait, func(p plan.PendingCall) []any {
-			return []any{p.Tenant, p.Session, p.CallID, p.TurnID, string(p.Answer), p.Digest}
+			return []any{p.Tenant, p.Session, p.CallID, p.TurnID, string(p.Answer), p.Digest, p.User, micros(p.Time), p.Body}
 		})
 }
 

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"submit", testSubmit},
 		{"turns", testTurns},
 		{"answers", testAnswers},
+		{"what waits for people", testPending},
 		{"claim", testClaim},
 		{"sessions that may bring their holders down", testSuspects},
 		{"fencing", testFencing},

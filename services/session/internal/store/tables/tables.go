@@ -48,6 +48,7 @@ type Rows struct {
 type Tables struct {
 	audits
 	agents
+	approvals
 	checkpoints
 	files
 	identities
@@ -68,7 +69,7 @@ type Tables struct {
 // New returns the tables of a database.
 func New(db DB) Tables {
 	return Tables{
-		audits{db}, agents{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, mcpServers{db}, places{db},
+		audits{db}, agents{db}, approvals{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, mcpServers{db}, places{db},
 		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }

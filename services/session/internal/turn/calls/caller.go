@@ -189,15 +189,12 @@ func decided(call string, d *toolsv1.CallDecision) *sessionv1.Event {
 func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.sc.Active
-	t.Run.Asked[u.CallId] = state.Question{Digest: a.Digest, Rule: a.Rule, Suggested: a.SuggestedRules}
-	delete(t.Run.Approvals, u.CallId) // an answer to an earlier question does not count
-	e := c.sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+	var write store.Write
+	c.sc.Ask(&write, &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: a.Digest, Rule: a.Rule,
-		Kind: sessionv1.ApprovalKind_APPROVAL_KIND_TOOL_CALL, SuggestedRules: a.SuggestedRules, ExpireTime: c.sc.AnswerDeadline(),
-	}}})
-	write := store.Write{Events: []*sessionv1.Event{e}, Turns: []*store.TurnRow{t.Row()}}
-	c.sc.AwaitAnswer(&write, store.PendingCall{CallID: u.CallId, Answer: store.CommandApproval, Digest: a.Digest})
+		Kind: sessionv1.ApprovalKind_APPROVAL_KIND_TOOL_CALL, SuggestedRules: a.SuggestedRules,
+	})
+	write.Turns = []*store.TurnRow{c.sc.Active.Row()}
 	return c.sc.Append(write)
 }
 

@@ -29,13 +29,10 @@ func askToPass(sc state.Scope, d *store.Denial) state.Outcome {
 	t.Run.Budget.Question = q
 	sum := sha256.Sum256([]byte(q.CallID + "\x00" + q.Limit + "\x00" + softAmount(d)))
 	digest := hex.EncodeToString(sum[:])
-	t.Run.Asked[q.CallID] = state.Question{Digest: digest, Rule: q.Limit}
-	write := store.Write{
-		Events: []*sessionv1.Event{sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
-			CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: question(d), ExpireTime: sc.AnswerDeadline(),
-		}}})},
-	}
-	sc.AwaitAnswer(&write, store.PendingCall{CallID: q.CallID, Answer: store.CommandApproval, Digest: digest})
+	var write store.Write
+	sc.Ask(&write, &sessionv1.ApprovalRequested{
+		CallId: q.CallID, Digest: digest, Rule: q.Limit, Kind: sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET, Message: question(d),
+	})
 	return state.Outcome{Wait: &state.Wait{Write: write, CallIDs: []string{q.CallID}}}
 }
 

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -302,17 +300,9 @@ func (s *Session) Header(m *sessionv1.Message) (*verdict.Verdict, string) {
 	return v, b.String()
 }
 
-// AnswerDeadline returns when the time for an answer to a question of now runs out; nil: never.
-func (s *Session) AnswerDeadline() *timestamppb.Timestamp {
-	if s.AnswerTTL <= 0 {
-		return nil
-	}
-	return timestamppb.New(time.Now().Add(s.AnswerTTL))
-}
-
 // AwaitAnswer stores that a call of the active turn waits for an answer, and until when.
 func (s *Session) AwaitAnswer(write *store.Write, p store.PendingCall) {
-	p.TurnID = s.Active.ID
+	p.TurnID, p.User = s.Active.ID, strings.TrimPrefix(s.Proto.User, "users/")
 	write.Wait = append(write.Wait, p)
 	if s.AnswerTTL > 0 {
 		write.Jobs = append(write.Jobs, expiry.Job(s.Lease.Key, p.CallID, s.AnswerTTL))

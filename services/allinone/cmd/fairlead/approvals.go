@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+)
+
+// approvalCommands answer what agents ask people.
+type approvalCommands struct {
+	Approvals approvalsCommand `cmd:"" help:"List what waits for your answer, the newest first."`
+	Approve   approveCommand   `cmd:"" help:"Allow a call that waits."`
+	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits."`
+}
+
+// approvalsCommand lists what waits for a person.
+type approvalsCommand struct {
+	Session string `placeholder:"ID" help:"Only what this session waits for."`
+	JSON    bool   `name:"json" help:"Print one JSON question per line."`
+	target
+}
+
+// Run lists what waits.
+func (c approvalsCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		all, err := b.pending(ctx, c.Session)
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		rows := [][]string{{"CALL", "SESSION", "ASKED", "TOOL", "WHAT"}}
+		for _, p := range all {
+			rows = append(rows, []string{p.GetCallId(), bare(p.GetSession()), stamp(p.GetCreateTime()), p.GetTool(), asks(p)})
+		}
+		return columns(s.out, rows)
+	})
+}
+
+// asks returns what a question is about, on one line.
+func asks(p *sessionv1.PendingApproval) string {
+	if p.GetMessage() != "" {
+		return terminal.Line(p.GetMessage(), 100)
+	}
+	return terminal.Arguments(p.GetArgumentsJson())
+}
+
+// pending lists what waits, in one session or in all.
+func (b *backend) pending(ctx context.Context, session string) (all []*sessionv1.PendingApproval, err error) {
+	if session != "" {
+		session = sessionName(session)
+	}
+	err = pages(ctx, 0, func(size int32, token string) (int, string, error) {
+		resp, err := b.sessions.ListApprovals(ctx, &sessionv1.ListApprovalsRequest{Session: session, PageSize: size, PageToken: token})
+		all = append(all, resp.GetApprovals()...)
+		return len(resp.GetApprovals()), resp.GetNextPageToken(), err
+	})
+	return all, err
+}
+
+// waiting finds the question of a call.
+func (b *backend) waiting(ctx context.Context, call string) (*sessionv1.PendingApproval, error) {
+	all, err := b.pending(ctx, "")
+	for _, p := range all {
+		if p.GetCallId() == call {
+			return p, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("no question about the call %s waits; it may have an answer already. `fairlead approvals` lists what waits", terminal.Line(call, 100))
+}
+
+// resolve answers the question of a call.
+func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.ResolveApprovalRequest) error {
+	p, err := b.waiting(ctx, call)
+	if err != nil {
+		return err
+	}
+	answer.Parent, answer.CallId, answer.Digest, answer.RequestId = p.GetSession(), p.GetCallId(), p.GetDigest(), id.New()
+	return client.Retry(ctx, quick(), func() error {
+		_, err := b.sessions.ResolveApproval(ctx, answer)
+		return err
+	})
+}
+
+// approveCommand allows a call.
+type approveCommand struct {
+	Call         string `arg:"" help:"The call, as fairlead approvals lists it."`
+	SessionScope bool   `xor:"scope" help:"Do not ask again in this session about calls that the rule covers."`
+	Always       bool   `xor:"scope" help:"Do not ask again in any session of its user about calls that the rule covers."`
+	Rule         string `placeholder:"RULE" help:"The rule of --session-scope or --always. The default is the narrowest that covers the call."`
+	Edit         string `placeholder:"FILE" help:"Run the call with the arguments in this file, a JSON object; - is standard input."`
+	Comment      string `placeholder:"TEXT" help:"Say this to the model."`
+	target
+}
+
+// Run allows the call.
+func (c approveCommand) Run(ctx context.Context, s stdio) error {
+	answer := &sessionv1.ResolveApprovalRequest{Approved: true, Rule: c.Rule, Comment: c.Comment}
+	switch {
+	case c.SessionScope:
+		answer.Scope = commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION
+	case c.Always:
+		answer.Scope = commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS
+	case c.Rule != "":
+		return usage("--rule needs --session-scope or --always")
+	}
+	if c.Edit != "" {
+		text, err := readArguments(s, c.Edit)
+		if err != nil {
+			return err
+		}
+		answer.UpdatedArgumentsJson = text
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return client.Explained(b.resolve(ctx, c.Call, answer))
+	})
+}
+
+// readArguments reads a person's arguments of a call.
+func readArguments(s stdio, name string) (string, error) {
+	if name == "-" {
+		data, err := io.ReadAll(io.LimitReader(s.in, maxPrompt+1))
+		return string(data), err
+	}
+	data, err := os.ReadFile(name)
+	return string(data), err
+}
+
+// denyCommand refuses a call.
+type denyCommand struct {
+	Call    string `arg:"" help:"The call, as fairlead approvals lists it."`
+	Comment string `placeholder:"TEXT" help:"Say this to the model: what to do instead."`
+	target
+}
+
+// Run refuses the call.
+func (c denyCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return client.Explained(b.resolve(ctx, c.Call, &sessionv1.ResolveApprovalRequest{Comment: c.Comment}))
+	})
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/page"
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// approvals shows what waits for people.
+type approvals struct{ *Config }
+
+type approvalCursor struct {
+	Time    time.Time `json:"t"`
+	Session string    `json:"s"`
+	Call    string    `json:"c"`
+}
+
+// ListApprovals lists a page of what waits for people.
+func (s *approvals) ListApprovals(ctx context.Context, r *sessionv1.ListApprovalsRequest) (*sessionv1.ListApprovalsResponse, error) {
+	p := store.PendingPage{Tenant: key(ctx, "").Tenant, User: listedUser(ctx, r.User), Session: key(ctx, r.Session).Session}
+	scope := strings.Join([]string{"ListApprovals", p.Tenant, p.User, p.Session}, "\x00")
+	var c approvalCursor
+	if r.PageToken != "" {
+		if err := page.Decode(r.PageToken, scope, &c); err != nil {
+			return nil, storeError(err, subject{})
+		}
+	}
+	pending, more, err := page.Fill(page.Size(r.PageSize, 50, 1000), func(last *sessionv1.PendingApproval, n int) ([]*sessionv1.PendingApproval, error) {
+		if last != nil {
+			c = approvalCursorAt(last)
+		}
+		p.AfterTime, p.AfterSession, p.AfterCall, p.Limit = c.Time, c.Session, c.Call, n
+		return s.Store.ListPending(ctx, p)
+	})
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	resp := &sessionv1.ListApprovalsResponse{Approvals: pending}
+	if more {
+		resp.NextPageToken = page.Encode(scope, approvalCursorAt(pending[len(pending)-1]))
+	}
+	return resp, nil
+}
+
+func approvalCursorAt(p *sessionv1.PendingApproval) approvalCursor {
+	return approvalCursor{Time: p.CreateTime.AsTime(), Session: lastSegment(p.Session), Call: p.CallId}
+}
+
+// checkApproval refuses an answer that goes beyond this call and cannot be carried out. An answer to a call that
+// does not wait is the store's to refuse.
+func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) error {
+	wide := r.Scope > commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE
+	if !wide && r.UpdatedArgumentsJson == "" {
+		return nil
+	}
+	if err := checkObject("updated_arguments_json", r.UpdatedArgumentsJson); err != nil {
+		return err
+	}
+	p, err := s.Store.GetPending(ctx, key(ctx, r.Parent), r.CallId)
+	switch {
+	case errors.Is(err, store.ErrCallNotWaiting):
+		return nil
+	case err != nil:
+		return storeError(err, subject{session: r.Parent})
+	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET && wide:
+		return badInput("scope", "The question is whether this turn may pass a soft limit. Approve it without a scope.")
+	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET:
+		return badInput("updated_arguments_json", "The question is whether this turn may pass a soft limit: it has no arguments. Approve it as it is.")
+	case wide && r.Rule == "" && len(p.SuggestedRules) == 0:
+		return badInput("scope", "No rule is known that covers this call. Approve it without a scope, or name a rule.")
+	}
+	return s.checkArguments(ctx, p.Tool, r.UpdatedArgumentsJson)
+}
+
+// checkArguments refuses arguments that do not match the tool's schema. Tools checks them again, also those of
+// tools that are not in its list.
+func (s *commands) checkArguments(ctx context.Context, tool, text string) error {
+	if text == "" {
+		return nil
+	}
+	args, err := schema.ParseArguments(text)
+	if err == nil {
+		err = s.unfit(ctx, tool, args)
+	}
+	if err != nil {
+		return badInput("updated_arguments_json", fmt.Sprintf("%s cannot run with these arguments: %s.", tool, strings.TrimSuffix(err.Error(), ".")))
+	}
+	return nil
+}
+
+// checkObject refuses text that is not a JSON object; empty text is none.
+func checkObject(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := schema.ParseArguments(text); err != nil {
+		return badInput(field, fmt.Sprintf("The text cannot be used: %s. Send a JSON object as text.", strings.TrimSuffix(err.Error(), ".")))
+	}
+	return nil
+}
+
+// unfit says what is wrong with the arguments of a tool, as far as its schema is known now.
+func (s *commands) unfit(ctx context.Context, tool string, args schema.Arguments) error {
+	ctx, cancel := context.WithTimeout(ctx, toolPatience)
+	defer cancel()
+	tools, err := s.Tools.ListTools(ctx)
+	if err != nil {
+		s.Log.WarnContext(ctx, "cannot read the tool's schema; tools checks the arguments when the call runs", "tool", tool, "error", err)
+		return nil
+	}
+	for _, t := range tools {
+		if t.Name != "tools/"+tool || t.InputSchemaJson == "" {
+			continue
+		}
+		known, err := schema.Compile(t.InputSchemaJson)
+		if err != nil {
+			return nil //nolint:nilerr // the schema is at fault, not the arguments; tools says so
+		}
+		return known.CheckArguments(args)
+	}
+	return nil
+}
