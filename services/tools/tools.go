@@ -109,7 +109,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	if err := profiles.CheckTools(all.Names()); err != nil {
 		return nil, err
 	}
-	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass})
+	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass, Store: journal})
 	servers := mcp.NewPool(mcp.Config{
 		Log: d.Log, Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
 	})

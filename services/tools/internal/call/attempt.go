@@ -22,13 +22,14 @@ import (
 type attempt struct {
 	*Engine
 	Request
-	digest string
-	rec    store.Record
-	send   Send
-	span   trace.Span
-	// Set by the decision on the call; see tool.Call.
-	leads    string
+	digest   string
+	rec      store.Record
+	send     Send
+	span     trace.Span
+	decided  permission.Request // what was decided on
+	leads    string             // set by the decision; see tool.Call
 	withheld []string
+	terms    terms // of the approval
 }
 
 func (a *attempt) advance(ctx context.Context) error {
@@ -42,9 +43,9 @@ func (a *attempt) advance(ctx context.Context) error {
 	case store.Cancelled:
 		return ErrCallCancelled
 	case store.Delegated:
-		return a.send(delegatedPiece(a.Tool, a.Arguments))
+		return a.send(delegatedPiece(a.Tool, a.arguments()))
 	}
-	decider, err := a.Policies.Policy(ctx, a.Policy)
+	decider, err := a.Policies.Policy(ctx, a.query(ctx))
 	if err != nil {
 		return err
 	}
@@ -68,35 +69,40 @@ func (a *attempt) begin(ctx context.Context, decider *permission.Policy) error {
 	if fault != nil {
 		return a.end(ctx, nil, fault)
 	}
+	if a.Approval != nil && !a.Approval.GetApproved() {
+		return a.end(ctx, decisionPiece(permission.Deny, "refused by "+a.approver()), refused(a.Approval))
+	}
+	fault, err := a.accept(t, &args)
+	if err != nil {
+		return err
+	}
+	if fault != nil {
+		return a.end(ctx, nil, fault)
+	}
 	d, err := a.decide(ctx, decider, t, args)
 	if err != nil {
 		return err
 	}
-	if a.Approval != nil && !a.Approval.GetApproved() {
-		d.Rule = "refused by " + a.approver()
-		return a.end(ctx, decisionPiece(permission.Deny, d.Rule), refused(a.Approval))
+	if err := a.cover(ctx, decider); err != nil {
+		return err
 	}
-	if d.Kind == permission.Ask && a.Approval != nil {
-		d = permission.Decision{Kind: permission.Allow, Rule: "approved by " + a.approver() + ": " + d.Rule}
+	if a.Approval != nil && (d.Kind == permission.Ask || d.Kind == permission.Allow && a.terms.arguments != nil) {
+		d = permission.Decision{Kind: permission.Allow, Rule: a.approved() + d.Rule}
+	}
+	if d.Kind == permission.Deny && a.terms.arguments != nil {
+		d.Rule = "with the arguments of " + a.approver() + ": " + d.Rule
 	}
 	decided(a.span, d)
 	switch {
 	case d.Kind == permission.Deny:
 		return a.end(ctx, decisionPiece(d.Kind, d.Rule), denied(decider.Profile.Name(), a.Tool, d))
 	case d.Kind == permission.Ask:
-		return a.ask(ctx, d)
+		return a.ask(ctx, decider, d)
 	case t.Delegated():
 		return a.delegate(ctx, d)
 	default:
 		return a.start(ctx, t, args, d)
 	}
-}
-
-func (a *attempt) approver() string {
-	if user := a.Approval.GetUser(); user != "" {
-		return user
-	}
-	return "a person"
 }
 
 // check finds the tool and checks the arguments. Faulty arguments are a result,
@@ -106,7 +112,7 @@ func (a *attempt) check(ctx context.Context) (*tool.Tool, schema.Arguments, *too
 	if fault != "" {
 		return nil, schema.Arguments{}, tool.Failed(fault)
 	}
-	args, err := t.Arguments(a.Arguments)
+	args, err := t.Arguments(a.arguments())
 	if err != nil {
 		return nil, args, tool.Failed(fmt.Sprintf("The call of %s was not made: %s.", a.Tool, strings.TrimSuffix(err.Error(), ".")))
 	}
@@ -149,7 +155,7 @@ func (a *attempt) end(ctx context.Context, decision *toolsv1.CallToolResponse, r
 	return a.send(resultPiece(result))
 }
 
-func (a *attempt) ask(ctx context.Context, d permission.Decision) error {
+func (a *attempt) ask(ctx context.Context, decider *permission.Policy, d permission.Decision) error {
 	if a.rec.State != store.Asked {
 		if err := a.journal(ctx, store.Asked, nil); err != nil {
 			return err
@@ -158,7 +164,9 @@ func (a *attempt) ask(ctx context.Context, d permission.Decision) error {
 	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
 		return err
 	}
-	return a.send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{Digest: a.digest, Rule: d.Rule}}})
+	return a.send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{
+		Digest: a.digest, Rule: d.Rule, SuggestedRules: decider.Suggest(a.decided),
+	}}})
 }
 
 func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
@@ -168,15 +176,19 @@ func (a *attempt) delegate(ctx context.Context, d permission.Decision) error {
 	if err := a.send(decisionPiece(d.Kind, d.Rule)); err != nil {
 		return err
 	}
-	return a.send(delegatedPiece(a.Tool, a.Arguments))
+	return a.send(delegatedPiece(a.Tool, a.arguments()))
 }
 
 // journal stores a new state, fenced, from the state that was read.
 func (a *attempt) journal(ctx context.Context, to store.State, result []byte) error {
-	return a.Store.Move(ctx, a.Ref, store.Change{
+	c := store.Change{
 		From: a.rec.State, To: to, Fenced: true, Tool: a.Tool, Digest: a.digest, Result: result, At: a.Now(),
 		Owner: a.Self, TTL: a.Lease, Claim: a.rec.Claim,
-	})
+	}
+	if to == store.Started || to == store.Delegated {
+		c.Arguments, c.Grant = a.terms.arguments, a.terms.row
+	}
+	return a.Store.Move(ctx, a.Ref, c)
 }
 
 // start journals the call as started, and runs it.
@@ -207,7 +219,7 @@ func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error 
 		return a.elsewhere(ctx)
 	}
 	t, fault := a.lookup(ctx)
-	args, err := schema.ParseArguments(a.Arguments)
+	args, err := schema.ParseArguments(a.arguments())
 	if fault != "" || err != nil || t.Delegated() {
 		return a.end(ctx, nil, tool.Ended(toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN,
 			fmt.Sprintf("The tool %s is gone, and how this call ended is not known. It may have taken effect: check before repeating it.", a.Tool)))

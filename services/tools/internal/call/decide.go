@@ -16,14 +16,14 @@ import (
 // paths, by the target of its path. The tool then opens exactly that target.
 func (a *attempt) decide(ctx context.Context, decider *permission.Policy, t *tool.Tool, args schema.Arguments) (permission.Decision, error) {
 	q := permission.Request{Tool: a.Tool, ReadOnly: t.ReadOnly, Command: args.String("command"), Path: filename.Parse(cmp.Or(args.String("file_path"), args.String("path")))}
-	refused := a.Approval != nil && !a.Approval.GetApproved()
-	if r, ok := t.Runner.(tool.Resolver); ok && !refused && decider.AsksWhereItLeads(a.Tool) {
+	if r, ok := t.Runner.(tool.Resolver); ok && (decider.AsksWhereItLeads(a.Tool) || a.terms.bindsPath(a.Tool)) {
 		var err error
 		if q.Leads, q.Doubt, err = r.Resolve(ctx, a.call(args), q.Path); err != nil {
 			return permission.Decision{}, err
 		}
 		a.leads, a.withheld = q.Leads, decider.Withheld(q)
 	}
+	a.decided = q
 	return decider.Decide(q), nil
 }
 

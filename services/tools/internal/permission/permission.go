@@ -97,6 +97,8 @@ type Policy struct {
 	Profile *Profile
 	Filters []*Profile
 	Mode    Mode
+	// Grants are those of the acting user for the profile.
+	Grants []Grant
 }
 
 // layers returns the profile and the filters.
@@ -120,7 +122,14 @@ func (p *Policy) Decide(q Request) Decision {
 			d = other
 		}
 	}
-	return p.Mode.change(d, s)
+	d = p.Mode.change(d, s)
+	if d.Kind != Ask {
+		return d
+	}
+	if text, ok := p.granted(s); ok {
+		return Decision{Kind: Allow, Rule: "allowed by " + text}
+	}
+	return d
 }
 
 // AsksWhereItLeads reports whether a decision on a tool needs Request.Leads.
@@ -130,6 +139,11 @@ func (p *Policy) AsksWhereItLeads(tool string) bool {
 	}
 	for l := range p.layers {
 		if l.asksWhereItLeads(tool) {
+			return true
+		}
+	}
+	for _, g := range p.Grants {
+		if g.BindsPath(tool) {
 			return true
 		}
 	}
@@ -164,6 +178,9 @@ func (p *Policy) subject(q Request) *subject {
 	looks := q.Tool == bash && p.Mode == Plan
 	for l := range p.layers {
 		looks = looks || l.commands
+	}
+	for _, g := range p.Grants {
+		looks = looks || g.rule.command != nil
 	}
 	return newSubject(q, looks, p.Mode)
 }

@@ -30,6 +30,7 @@ type Profile struct {
 	allows                      bool // there are rules that allow
 	commands                    bool // a rule looks into commands
 	interrupt, deny, ask, allow []rule
+	whole                       []rule // those of allow that cover every call of their tools
 	enabled, disabled           []rule
 	directories                 []string // relative to the workspace
 }
@@ -95,6 +96,11 @@ func compile(p Profile, r Rules) (*Profile, []Fault) {
 		p.directories = append(p.directories, rel)
 	}
 	p.allows = len(r.Allow) > 0
+	for _, made := range p.allow {
+		if made.command == nil && made.paths == nil {
+			p.whole = append(p.whole, made)
+		}
+	}
 	if len(faults) > 0 {
 		return nil, faults
 	}

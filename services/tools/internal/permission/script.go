@@ -3,6 +3,7 @@ package permission
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -238,17 +239,12 @@ func (c command) allowedBy(rules []rule) (string, bool) {
 
 // anyMatches reports whether a restricting rule matches any command.
 func (s *script) anyMatches(r rule) bool {
-	for _, c := range s.commands {
-		if r.command.match(c.raw) || r.command.match(c.words) {
-			return true
-		}
-		for _, v := range c.variants {
-			if r.command.match(v) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.commands, func(c command) bool { return c.matches(r) })
+}
+
+// matches reports whether a restricting rule matches a command in one of its forms.
+func (c command) matches(r rule) bool {
+	return r.command.match(c.raw) || r.command.match(c.words) || slices.ContainsFunc(c.variants, r.command.match)
 }
 
 // source returns the text of a node.

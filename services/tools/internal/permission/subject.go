@@ -93,7 +93,7 @@ func (s *subject) reason(r rule) string {
 // allowed reports whether the rules together allow the request, and names the
 // rule.
 func (s *subject) allowed(rules []rule) (string, bool) {
-	if text, ok := s.allowedPath(rules); ok {
+	if text, ok := s.allowedWhole(rules); ok {
 		return text, true
 	}
 	if s.parsed == nil || s.parsed.complex != "" || len(s.parsed.commands) == 0 {
@@ -110,6 +110,22 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 		}
 	}
 	return strings.Join(used, ", "), true
+}
+
+// allowedWhole reports whether rules allow the request as a whole: every call of the
+// tool, its path, or just this command, whatever is in it.
+func (s *subject) allowedWhole(rules []rule) (string, bool) {
+	if s.Tool == bash {
+		for _, r := range rules {
+			if r.command == nil || !r.covers(bash) {
+				continue
+			}
+			if text, ok := r.command.exact(); ok && text == strings.TrimSpace(s.Command) {
+				return r.text, true
+			}
+		}
+	}
+	return s.allowedPath(rules)
 }
 
 // allowedPath reports whether a rule allows every call of the tool, or rules allow

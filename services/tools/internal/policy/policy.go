@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
+	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
 // ErrProfileNotFound says that there is no such permission profile.
@@ -22,12 +25,16 @@ type Config struct {
 	Profiles permission.Set
 	// AllowBypass allows the mode bypass.
 	AllowBypass bool
+	// Store has the profiles and grants of tenants; nil: there are none.
+	Store store.Permissions
 }
 
 // Source finds policies. It is safe for concurrent use.
 type Source struct {
 	Config
-	filters cache[*permission.Profile]
+	filters  cache[*permission.Profile]
+	profiles cache[read[*permission.Profile]]
+	granted  cache[read[map[string][]permission.Grant]]
 }
 
 // New returns a source.
@@ -35,24 +42,65 @@ func New(c Config) *Source { return &Source{Config: c} }
 
 // Query says whose policy is wanted, and what narrows it.
 type Query struct {
+	Tenant, User, Session string
+	// Version is the version of the tenant's permissions: what was read of an older one
+	// is read again.
+	Version int64
 	Profile string
 	Mode    commonv1.PermissionMode
 	Filters []*commonv1.PermissionRules
 }
 
 // Policy returns the policy of a query. A faulty filter is a *RuleError.
-func (s *Source) Policy(_ context.Context, q Query) (*permission.Policy, error) {
-	p, ok := s.Profiles[q.Profile]
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", ErrProfileNotFound, q.Profile)
-	}
-	policy := &permission.Policy{Profile: p}
-	var err error
-	if policy.Mode, err = s.Mode(q.Mode); err != nil {
+func (s *Source) Policy(ctx context.Context, q Query) (*permission.Policy, error) {
+	mode, err := s.Mode(q.Mode)
+	if err != nil {
 		return nil, err
 	}
-	policy.Filters, err = s.compile(q.Filters)
-	return policy, err
+	p, err := s.profile(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := s.compile(q.Filters)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := s.grants(ctx, q)
+	return &permission.Policy{Profile: p, Filters: filters, Mode: mode, Grants: grants}, err
+}
+
+// profile returns a profile of the configuration or, if there is none of this name, of
+// the tenant.
+func (s *Source) profile(ctx context.Context, q Query) (*permission.Profile, error) {
+	if p, ok := s.Profiles[q.Profile]; ok {
+		return p, nil
+	}
+	if s.Store == nil {
+		return nil, fmt.Errorf("%w: %s", ErrProfileNotFound, q.Profile)
+	}
+	return reuse(&s.profiles, q.Tenant+"\x00"+q.Profile, q.Version, func() (*permission.Profile, error) {
+		row, err := s.Store.GetProfile(ctx, q.Tenant, q.Profile)
+		if errors.Is(err, store.ErrNoProfile) {
+			return nil, fmt.Errorf("%w: %s", ErrProfileNotFound, q.Profile)
+		}
+		if err != nil {
+			return nil, err
+		}
+		rules, err := Decode(row)
+		if err != nil {
+			return nil, err
+		}
+		return permission.Compile(row.ID, Rules(rules))
+	})
+}
+
+// Decode returns the rules of a stored profile.
+func Decode(row store.Profile) (*commonv1.PermissionRules, error) {
+	rules := &commonv1.PermissionRules{}
+	if err := proto.Unmarshal(row.Rules, rules); err != nil {
+		return nil, fmt.Errorf("read the rules of the profile %s: %w", row.ID, err)
+	}
+	return rules, nil
 }
 
 // Mode returns a mode, unless the operator does not allow it.

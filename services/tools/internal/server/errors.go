@@ -44,6 +44,7 @@ var failures = []failure{
 	{policy.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
 	{policy.ErrBypass, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED, "the mode bypass is not allowed; use another mode, or set allow-bypass in the configuration of tools", precondition("MODE")},
 	{policy.ErrRules, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, "a permission rule is not valid; docs/permissions.md has their syntax", field("filters", "is not a valid rule")},
+	{call.ErrGrant, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_GRANT, "the rule of the approval does not cover the call; name one that does", field("approval.rule", "does not cover the call")},
 	{call.ErrIDReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
 	{call.ErrCallCancelled, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled and cannot go on", precondition("CALL")},
 	{call.ErrNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, "there is no such call", resource("fairlead.dev/Call")},
@@ -87,6 +88,9 @@ func outward(err error, subject string) error {
 	}
 	if errors.Is(err, tool.ErrClosing) {
 		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; repeat the call", apierr.RetryAfter(retryAfter))
+	}
+	if grant, ok := errors.AsType[*call.GrantError](err); ok {
+		return apierr.Of(codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_GRANT, grant.Why, apierr.Field("approval.rule", grant.Why))
 	}
 	if rules, ok := errors.AsType[*policy.RuleError](err); ok {
 		return ruleError(rules)

@@ -85,6 +85,12 @@ type Record struct {
 	Handed bool
 	// Result is the recorded result, for Finished and Cancelled.
 	Result []byte
+	// Arguments are those with which the call runs in place of the model's, if a person
+	// changed them.
+	Arguments []byte
+	// Permissions is the version of the tenant's profiles and grants. An unknown call has
+	// it, too.
+	Permissions int64
 
 	// Owner makes the call, or made it before it ended. It is set once the call
 	// was started.
@@ -119,6 +125,10 @@ type Change struct {
 	// Claim refuses the change of a started call with ErrConflict when another
 	// replica has taken the call over. Zero refuses nothing.
 	Claim int64
+	// Arguments, unless they are nil, are those with which the call runs.
+	Arguments []byte
+	// Grant is stored together with the change.
+	Grant *Grant
 	// Operation begins together with the change, which ends the call that handed
 	// it back.
 	Operation *NewOperation
@@ -134,7 +144,7 @@ type Held struct {
 	Begun bool
 }
 
-// Store stores calls and operations. All methods are safe for concurrent use, atomic,
+// Store stores calls, operations and permissions. All methods are safe for concurrent use, atomic,
 // and durable when they return. If the driver cannot reach its database, the error is
 // ErrUnavailable.
 type Store interface {
@@ -162,11 +172,13 @@ type Store interface {
 	Release(ctx context.Context, owner string) error
 
 	// DeleteSession deletes the calls of a session that were made under an epoch
-	// below next, and refuses these epochs from then on: NoEpoch refuses all
-	// epochs. It may be repeated.
+	// below next, and the session's grants, and refuses these epochs from then on:
+	// NoEpoch refuses all epochs. It may be repeated.
 	DeleteSession(ctx context.Context, tenant, session string, next int64) error
 
 	Operations
+
+	Permissions
 
 	// Ping checks that the database takes writes.
 	Ping(ctx context.Context) error

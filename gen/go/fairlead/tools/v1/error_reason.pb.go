@@ -60,6 +60,8 @@ const (
 	ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED ErrorReason = 40
 	// A permission rule is not valid; the details name it.
 	ErrorReason_ERROR_REASON_INVALID_RULE ErrorReason = 41
+	// The rule of an approval does not cover the call, or covers other tools.
+	ErrorReason_ERROR_REASON_INVALID_GRANT ErrorReason = 42
 )
 
 // Enum value maps for ErrorReason.
@@ -82,6 +84,7 @@ var (
 		14: "ERROR_REASON_REPLICA_UNAVAILABLE",
 		40: "ERROR_REASON_BYPASS_NOT_ALLOWED",
 		41: "ERROR_REASON_INVALID_RULE",
+		42: "ERROR_REASON_INVALID_GRANT",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -101,6 +104,7 @@ var (
 		"ERROR_REASON_REPLICA_UNAVAILABLE": 14,
 		"ERROR_REASON_BYPASS_NOT_ALLOWED":  40,
 		"ERROR_REASON_INVALID_RULE":        41,
+		"ERROR_REASON_INVALID_GRANT":       42,
 	}
 )
 
@@ -135,7 +139,7 @@ var File_fairlead_tools_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xd7\x04\n" +
+	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xf7\x04\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n" +
@@ -154,7 +158,8 @@ const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\r\x12$\n" +
 	" ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12#\n" +
 	"\x1fERROR_REASON_BYPASS_NOT_ALLOWED\x10(\x12\x1d\n" +
-	"\x19ERROR_REASON_INVALID_RULE\x10)B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\x19ERROR_REASON_INVALID_RULE\x10)\x12\x1e\n" +
+	"\x1aERROR_REASON_INVALID_GRANT\x10*B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_error_reason_proto_rawDescOnce sync.Once

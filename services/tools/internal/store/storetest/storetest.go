@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a cancelled context is told as such", cancelled},
 		{"it can be reached", func(t *testing.T, s store.Store) { must(t, s.Ping(t.Context())) }},
 	}
-	for _, c := range slices.Concat(cases, leases, races, operations) {
+	for _, c := range slices.Concat(cases, leases, races, operations, permissions) {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 	}
 }
@@ -65,7 +65,7 @@ func expect(t *testing.T, s store.Store, r store.Ref, record store.Record) {
 	t.Helper()
 	got, err := s.Enter(t.Context(), r)
 	must(t, err)
-	got.Owner, got.Claim, got.Live, got.Begun = store.Owner{}, 0, false, false // lease.go looks at these
+	got.Owner, got.Claim, got.Live, got.Begun, got.Permissions = store.Owner{}, 0, false, false, 0 // lease.go and permission.go look at these
 	if diff := cmp.Diff(record, got); diff != "" {
 		t.Fatalf("call %s (-want +got):\n%s", r.CallID, diff)
 	}

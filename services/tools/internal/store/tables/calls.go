@@ -2,8 +2,6 @@ package tables
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
@@ -20,15 +18,15 @@ func (t calls) Enter(ctx context.Context, ref store.Ref) (store.Record, error) {
 		if err := fence(ctx, tx, ref); err != nil {
 			return err
 		}
-		err := tx.QueryRow(ctx,
-			`select session, state, tool, digest, handed, result, owner, address, claim, coalesce(lease_until > clock_timestamp(), false), begun, node, generation
-			 from calls where tenant = $1 and call_id = $2`,
+		return tx.QueryRow(ctx, `
+			select coalesce(c.session, ''), coalesce(c.state, ''), coalesce(c.tool, ''), coalesce(c.digest, ''), coalesce(c.handed, false), c.result,
+				coalesce(c.owner, ''), coalesce(c.address, ''), coalesce(c.claim, 0), coalesce(c.lease_until > clock_timestamp(), false),
+				coalesce(c.begun, false), coalesce(c.node, ''), coalesce(c.generation, 0), c.arguments, coalesce(v.version, 0)
+			from (select $1::text as tenant, $2::text as call_id) k
+				left join calls c on c.tenant = k.tenant and c.call_id = k.call_id
+				left join permission_versions v on v.tenant = k.tenant`,
 			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
-			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation, &r.Arguments, &r.Permissions)
 	})
 	return r, Failed(t.db, err, "read call %s", ref.CallID)
 }
@@ -55,10 +53,14 @@ func (t calls) Move(ctx context.Context, ref store.Ref, c store.Change) error {
 				return err
 			}
 		}
-		if err := move(ctx, tx, ref, c); err != nil || c.Operation == nil {
-			return err
+		err := move(ctx, tx, ref, c)
+		if err == nil && c.Grant != nil {
+			err = grant(ctx, tx, c.Grant)
 		}
-		return begin(ctx, tx, ref, c.Operation)
+		if err == nil && c.Operation != nil {
+			err = begin(ctx, tx, ref, c.Operation)
+		}
+		return err
 	})
 	return Failed(t.db, err, "move call %s from %q to %q", ref.CallID, c.From, c.To)
 }
@@ -70,14 +72,14 @@ func move(ctx context.Context, tx sqldb.Tx, ref store.Ref, c store.Change) error
 	}
 	args := []any{
 		ref.Tenant, ref.CallID, ref.Epoch, c.To, store.Text(c.Tool), c.Digest, c.To == store.Delegated, c.Result, c.At,
-		owner.ID, owner.Address, first, ttl, ref.Node, ref.Generation,
+		owner.ID, owner.Address, first, ttl, ref.Node, ref.Generation, c.Arguments,
 	}
 	if c.From == store.None {
 		return changed(tx.Exec(ctx, `
 			insert into calls (tenant, call_id, epoch, state, tool, digest, handed, result, create_time, update_time,
-				owner, address, claim, lease_until, node, generation, session)
+				owner, address, claim, lease_until, node, generation, arguments, session)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9,
-				$10, $11, $12, clock_timestamp() + $13::interval, $14, $15, $16)
+				$10, $11, $12, clock_timestamp() + $13::interval, $14, $15, $16, $17)
 			on conflict (tenant, call_id) do nothing`, append(args, ref.Session)...))
 	}
 	return changed(tx.Exec(ctx, `
@@ -85,8 +87,9 @@ func move(ctx context.Context, tx sqldb.Tx, ref store.Ref, c store.Change) error
 			tool = coalesce(nullif($5, ''), tool), digest = coalesce(nullif($6, ''), digest),
 			owner = coalesce(nullif($10, ''), owner), address = coalesce(nullif($11, ''), address),
 			claim = claim + $12, lease_until = clock_timestamp() + $13::interval,
-			node = case when $12 = 1 then $14 else node end, generation = case when $12 = 1 then $15 else generation end
-		where tenant = $1 and call_id = $2 and state = $16 and ($17::bigint = 0 or claim = $17)`, append(args, c.From, c.Claim)...))
+			node = case when $12 = 1 then $14 else node end, generation = case when $12 = 1 then $15 else generation end,
+			arguments = coalesce($16::bytea, arguments)
+		where tenant = $1 and call_id = $2 and state = $17 and ($18::bigint = 0 or claim = $18)`, append(args, c.From, c.Claim)...))
 }
 
 // TakeOver implements store.Store.
@@ -149,7 +152,8 @@ func (t calls) DeleteSession(ctx context.Context, tenant, session string, next i
 			`insert into sessions as s (tenant, session, epoch) values ($1, $2, $3)
 			 on conflict (tenant, session) do update set epoch = greatest(s.epoch, excluded.epoch)`,
 			tenant, session, next),
-			sqldb.S(`delete from calls where tenant = $1 and session = $2 and epoch < $3`, tenant, session, next))
+			sqldb.S(`delete from calls where tenant = $1 and session = $2 and epoch < $3`, tenant, session, next),
+			sqldb.S(`delete from grants where tenant = $1 and session = $2`, tenant, session), raised(tenant))
 		return err
 	})
 	return Failed(t.db, err, "delete the calls of %s", session)

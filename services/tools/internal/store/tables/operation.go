@@ -97,7 +97,7 @@ func solid(b []byte) []byte {
 // StopOperation implements store.Operations.
 func (t operations) StopOperation(ctx context.Context, k store.OperationKey, q *store.Request) (o store.Operation, err error) {
 	err = t.db.Write(ctx, func(tx sqldb.Tx) error {
-		if err := accept(ctx, tx, q); err != nil {
+		if _, err := accept(ctx, tx, q); err != nil {
 			return err
 		}
 		o, err = ScanOperation(tx.QueryRow(ctx, `
@@ -107,19 +107,23 @@ func (t operations) StopOperation(ctx context.Context, k store.OperationKey, q *
 	return o, Failed(t.db, err, "stop operation %s", k.ID)
 }
 
-// accept stores a request, or finds that it was stored before.
-func accept(ctx context.Context, tx sqldb.Tx, q *store.Request) error {
+// accept stores a request and reports whether it was stored before.
+func accept(ctx context.Context, tx sqldb.Tx, q *store.Request) (repeated bool, err error) {
 	if q == nil {
-		return nil
+		return false, nil
+	}
+	n, err := tx.Exec(ctx, `
+		insert into requests (tenant, method, id, digest, keep_until) values ($1, $2, $3, $4, clock_timestamp() + $5::interval)
+		on conflict (tenant, method, id) do nothing`, q.Tenant, q.Method, q.ID, q.Digest, q.Keep)
+	if err != nil || n > 0 {
+		return false, err
 	}
 	digest, err := sqldb.Value[[]byte](tx.QueryRow(ctx, `
-		insert into requests as r (tenant, method, id, digest, keep_until) values ($1, $2, $3, $4, clock_timestamp() + $5::interval)
-		on conflict (tenant, method, id) do update set digest = r.digest returning digest`,
-		q.Tenant, q.Method, q.ID, q.Digest, q.Keep))
+		select digest from requests where tenant = $1 and method = $2 and id = $3`, q.Tenant, q.Method, q.ID))
 	if err == nil && !bytes.Equal(digest, q.Digest) {
-		return store.ErrRequestReused
+		err = store.ErrRequestReused
 	}
-	return err
+	return true, err
 }
 
 // ReadOperation implements store.Operations.

@@ -1,4 +1,4 @@
-// Package tables has the statements of calls and operations that Postgres and SQLite share.
+// Package tables has the statements of calls, operations and permissions that Postgres and SQLite share.
 package tables
 
 import (
@@ -23,10 +23,11 @@ type DB interface {
 type Tables struct {
 	calls
 	operations
+	permissions
 }
 
 // New returns the tables of a database.
-func New(db DB) Tables { return Tables{calls{db}, operations{db}} }
+func New(db DB) Tables { return Tables{calls{db}, operations{db}, permissions{db}} }
 
 // Failed names the operation that failed. It is the only place that converts errors of the database.
 func Failed(db DB, err error, format string, args ...any) error {

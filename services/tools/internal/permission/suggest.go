@@ -1,0 +1,95 @@
+package permission
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxSuggestions bounds the rules that are suggested for one call.
+const maxSuggestions = 6
+
+// Suggest returns rules that cover a call about which a person is asked, the narrowest
+// first. There may be none: a rule cannot name every call.
+func (p *Policy) Suggest(q Request) []string {
+	var rules []string
+	for _, text := range p.candidates(p.subject(q), q) {
+		if len(rules) == maxSuggestions || slices.Contains(rules, text) {
+			continue
+		}
+		if g, err := NewGrant(q.Tool, text, ""); err == nil && p.Covers(g, q) {
+			rules = append(rules, text)
+		}
+	}
+	return rules
+}
+
+func (p *Policy) candidates(s *subject, q Request) []string {
+	switch {
+	case q.Tool == bash:
+		rules := []string{"Bash(" + exactly(strings.TrimSpace(q.Command)) + ")"}
+		parsed := s.parsed
+		if parsed == nil {
+			parsed = parseScript(q.Command)
+		}
+		for _, c := range parsed.commands {
+			if head := c.head(); head != "" {
+				rules = append(rules, "Bash("+head+" *)")
+			}
+		}
+		return rules
+	case pathTools[q.Tool] == nil:
+		return []string{q.Tool}
+	case s.path == "." || !s.inside || strings.ContainsAny(s.path, "*?"):
+		return nil
+	}
+	rules := []string{q.Tool + "(./" + s.path + ")"}
+	if dir := path.Dir(s.path); dir != "." {
+		rules = append(rules, q.Tool+"(./"+dir+"/**)")
+	}
+	return rules
+}
+
+// subcommands are programs whose second word says what they do, and those second words
+// that run any program: no rule is suggested for these.
+var subcommands = map[string][]string{
+	"git":     {"bisect", "config", "filter-branch", "submodule"},
+	"go":      {"generate", "run", "tool"},
+	"cargo":   {"run"},
+	"npm":     {"exec", "x"},
+	"pnpm":    {"dlx", "exec"},
+	"yarn":    {"dlx", "exec"},
+	"make":    {},
+	"pip":     {},
+	"docker":  {"exec", "run"},
+	"kubectl": {"exec", "run"},
+	"gh":      {"alias", "extension"},
+}
+
+// head returns the first words of a command which say what it does; empty if these words
+// leave that open.
+func (c command) head() string {
+	words := strings.Split(c.words, " ")
+	if c.dynamic || !plainWord(words[0]) {
+		return ""
+	}
+	if slices.Contains(readers, words[0]) {
+		return words[0]
+	}
+	open, ok := subcommands[words[0]]
+	if !ok || len(words) < 2 || !plainWord(words[1]) || slices.Contains(open, words[1]) {
+		return ""
+	}
+	if words[1] != "run" {
+		return words[0] + " " + words[1]
+	}
+	if len(words) < 3 || !plainWord(words[2]) {
+		return ""
+	}
+	return strings.Join(words[:3], " ")
+}
+
+// plainWord reports whether a word is one to a reader and to the shell alike, and no option.
+func plainWord(w string) bool {
+	return w != "" && w[0] != '-' && strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789-_:") == ""
+}
