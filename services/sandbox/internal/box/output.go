@@ -32,6 +32,7 @@ type output struct {
 	call  string // the command's id, for the log
 	log   *slog.Logger
 	flood func(most int64) // called when a command has written more than the most
+	pipe  *pipe            // of a piped command, whose output is not kept
 
 	mu      sync.Mutex // guards what follows
 	streams [2]stream
@@ -149,6 +150,13 @@ func (o *output) add(i int, b []byte, l Limits) {
 	o.mu.Lock()
 	o.written += int64(len(b))
 	flood := o.written > l.FloodBytes
+	if o.pipe != nil {
+		o.pass(i, b)
+		if flood {
+			o.flood(l.FloodBytes)
+		}
+		return
+	}
 	if room := l.OutputBytes - o.kept; int64(len(b)) > room {
 		b = b[:max(room, 0)]
 	}
@@ -172,6 +180,15 @@ func (o *output) add(i int, b []byte, l Limits) {
 	if flood {
 		o.flood(l.FloodBytes)
 	}
+}
+
+// pass hands output to the pipe. mu is held, and released.
+func (o *output) pass(i int, b []byte) {
+	o.kept += int64(len(b))
+	from := o.streams[i].size
+	o.streams[i].size += int64(len(b))
+	o.mu.Unlock()
+	o.pipe.put(i, from, b)
 }
 
 // write appends to the file of a stream. It makes the file for the first byte: most commands write to one
@@ -272,6 +289,9 @@ func closeOutputs(p Process) {
 // Follow sends the output from some offsets on, and returns the command's outcome once all of it is sent.
 // An error of send or of the context ends Follow but not the command.
 func (e *Exec) Follow(ctx context.Context, from Offsets, send func(Piece) error) (Outcome, error) {
+	if e.Piped() {
+		return e.followPipe(ctx, send)
+	}
 	var files [2]*os.File // they stay readable even if the exec is forgotten meanwhile
 	defer func() {
 		for _, f := range files {

@@ -72,9 +72,11 @@ type Spec struct {
 	Stdin    bool
 	Terminal *TerminalSize
 	Lower    Lower
+	Piped    bool // its output goes to one stream, with which it ends
 }
 
-// digest identifies a command. It leaves out limits, because a repeated call has less time left.
+// digest identifies a command. It leaves out limits, because a repeated call has less time left, and whether
+// it is piped, because such a command is never found again.
 func (s Spec) digest() []byte {
 	raw, err := json.Marshal([]any{s.Argv, s.Env, filename.Encode(s.Dir), s.Stdin, s.Terminal != nil})
 	if err != nil {

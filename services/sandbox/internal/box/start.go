@@ -59,6 +59,8 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 			return nil, false, ErrCancelled
 		case !known.rec.matches(spec):
 			return nil, false, fmt.Errorf("%w: another command", ErrCallIDReused)
+		case known.Piped():
+			return nil, false, fmt.Errorf("%w: a piped command has one stream", ErrCallIDReused)
 		}
 		return known, true, nil
 	}
@@ -237,6 +239,9 @@ func (s *session) newExec(c Call, spec Spec) (*Exec, error) {
 	r := record{CallID: c.ID, Digest: spec.digest(), Argv: spec.Argv, Started: s.node.o.Now()}
 	e := newExec(s.node, s.path("execs", c.ID), r)
 	e.stdin = spec.Stdin
+	if spec.Piped {
+		e.output.pipe = newPipe()
+	}
 	e.start.entry = startEntry{Key: s.key, CallID: c.ID, Digest: r.Digest, Started: r.Started, Created: s.workspace.meta.Created}
 	if length(spec.Argv) < longArgv {
 		e.start.entry.Argv = spec.Argv
@@ -305,6 +310,9 @@ func (n *Node) Find(c Call) (*Exec, error) {
 	}
 	if e.mark() {
 		return nil, ErrCancelled
+	}
+	if e.Piped() {
+		return nil, fmt.Errorf("%w: a piped command has one stream", ErrCallIDReused)
 	}
 	return e, nil
 }

@@ -34,6 +34,9 @@ func (s *execServer) Exec(stream sandboxv1.ExecService_ExecServer) error {
 	if err != nil {
 		return status(err)
 	}
+	if e.Piped() {
+		defer e.Abandon()
+	}
 	started := &sandboxv1.ExecResponse_Started{Started: &sandboxv1.ExecStarted{Attached: attached}}
 	if err := stream.Send(&sandboxv1.ExecResponse{Kind: started}); err != nil {
 		return err
@@ -119,7 +122,7 @@ func spec(s *sandboxv1.ExecStart) (box.Spec, error) {
 	}
 	return box.Spec{
 		Argv: slices.Clone(s.GetArgv()), Env: s.GetEnv(), Dir: dir, Stdin: s.GetStdin(), Terminal: terminal(s.GetTerminal()),
-		Lower: lower(s),
+		Lower: lower(s), Piped: s.GetPiped(),
 	}, nil
 }
 

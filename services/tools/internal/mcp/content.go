@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -157,18 +156,18 @@ func (b *builder) structured(r *mcp.CallToolResult) {
 	if r.StructuredContent == nil {
 		return
 	}
-	text, err := json.Marshal(r.StructuredContent)
+	text, ok := r.StructuredContent.(string) // made by exact
 	switch {
-	case err != nil:
-		b.note("the structured result cannot be read: %s", err.Error())
+	case !ok:
+		b.note("the structured result cannot be read")
 		return
 	case len(text) > maxStructured:
 		b.note("the structured result has %d bytes and was left out; the most is %d", len(text), maxStructured)
 	default:
-		b.json = string(text)
+		b.json = text
 	}
 	if len(b.content) == 0 {
-		b.text(string(text))
+		b.text(text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,30 +129,33 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, errLogin
 	}
-	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "text/event-stream" {
-		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage}
+	if err := t.body(resp); err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
 
+// body makes a response's messages exact, and bounds them.
+func (t *carrier) body(resp *http.Response) error {
+	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) == "text/event-stream" {
+		resp.Body = newLines(resp.Body, "data:")
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
+	_ = resp.Body.Close()
+	switch {
+	case err != nil:
+		return err
+	case len(text) > maxMessage:
+		return errLong
+	}
+	text = exact(text)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return nil
+}
+
 // errLogin says that the server wants to know its user.
 var errLogin = errors.New("the server wants a login (HTTP status 401); log in to it, or set its header Authorization")
-
-// bounded is a body that may not be longer than a message.
-type bounded struct {
-	io.ReadCloser
-	room int64
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.room <= 0 {
-		return 0, fmt.Errorf("the server's message is longer than %d bytes", maxMessage)
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.room)])
-	b.room -= int64(n)
-	return n, err
-}
 
 // exchange notes how far a request got.
 type exchange struct {

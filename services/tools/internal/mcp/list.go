@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,15 +99,15 @@ func convert(server, name string, trusted bool, t *mcp.Tool) (*tool.Tool, error)
 	if name == "" {
 		return nil, errors.New("another tool has its name")
 	}
-	schema, err := json.Marshal(t.InputSchema)
+	schema, ok := t.Meta[schemaKey].(string)
 	switch {
-	case err != nil:
-		return nil, err
+	case !ok:
+		return nil, errors.New("it has no schema")
 	case len(schema) > maxSchema:
 		return nil, fmt.Errorf("its schema has %d bytes, and the most is %d", len(schema), maxSchema)
 	}
 	spec := tool.Spec{
-		Name: name, Description: describe(t), InputSchema: string(schema), Provider: "mcp:" + server,
+		Name: name, Description: describe(t), InputSchema: schema, Provider: "mcp:" + server,
 	}
 	if a := t.Annotations; a != nil && trusted {
 		spec.ReadOnly, spec.Parallel, spec.Idempotent = a.ReadOnlyHint, a.ReadOnlyHint, a.ReadOnlyHint || a.IdempotentHint

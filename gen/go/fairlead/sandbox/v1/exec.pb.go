@@ -348,8 +348,12 @@ type ExecStart struct {
 	Stdin bool `protobuf:"varint,8,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	// Takes the ceiling for `timeout` when that is above it, instead of refusing.
 	ShortenTimeout bool `protobuf:"varint,10,opt,name=shorten_timeout,json=shortenTimeout,proto3" json:"shorten_timeout,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Sends the output to this stream alone, as fast as it is read, and keeps none of it.
+	// The command ends with the stream, and no other stream can attach to it. Meant for a
+	// server that speaks on its standard input and output.
+	Piped         bool `protobuf:"varint,12,opt,name=piped,proto3" json:"piped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecStart) Reset() {
@@ -441,6 +445,13 @@ func (x *ExecStart) GetStdin() bool {
 func (x *ExecStart) GetShortenTimeout() bool {
 	if x != nil {
 		return x.ShortenTimeout
+	}
+	return false
+}
+
+func (x *ExecStart) GetPiped() bool {
+	if x != nil {
+		return x.Piped
 	}
 	return false
 }
@@ -1744,7 +1755,7 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\x05stdin\x18\x03 \x01(\v2\x1e.fairlead.sandbox.v1.ExecStdinH\x00R\x05stdin\x129\n" +
 	"\x06signal\x18\x04 \x01(\v2\x1f.fairlead.sandbox.v1.ExecSignalH\x00R\x06signal\x12;\n" +
 	"\x06resize\x18\x05 \x01(\v2!.fairlead.sandbox.v1.TerminalSizeH\x00R\x06resizeB\r\n" +
-	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xc3\x04\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"\xd9\x04\n" +
 	"\tExecStart\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12\x1f\n" +
 	"\x04argv\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\x80 R\x04argv\x12p\n" +
@@ -1755,7 +1766,8 @@ const file_fairlead_sandbox_v1_exec_proto_rawDesc = "" +
 	"\bterminal\x18\a \x01(\v2!.fairlead.sandbox.v1.TerminalSizeR\bterminal\x12\x14\n" +
 	"\x05stdin\x18\b \x01(\bR\x05stdin\x12'\n" +
 	"\x0fshorten_timeout\x18\n" +
-	" \x01(\bR\x0eshortenTimeout\x1a6\n" +
+	" \x01(\bR\x0eshortenTimeout\x12\x14\n" +
+	"\x05piped\x18\f \x01(\bR\x05piped\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\t\x10\n" +

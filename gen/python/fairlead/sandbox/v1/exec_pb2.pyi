@@ -75,7 +75,7 @@ class ExecRequest(_message.Message):
     def __init__(self, start: _Optional[_Union[ExecStart, _Mapping]] = ..., attach: _Optional[_Union[ExecAttach, _Mapping]] = ..., stdin: _Optional[_Union[ExecStdin, _Mapping]] = ..., signal: _Optional[_Union[ExecSignal, _Mapping]] = ..., resize: _Optional[_Union[TerminalSize, _Mapping]] = ...) -> None: ...
 
 class ExecStart(_message.Message):
-    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "shorten_timeout")
+    __slots__ = ("call", "argv", "env", "cwd", "timeout", "limits", "terminal", "stdin", "shorten_timeout", "piped")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class ExecStart(_message.Message):
     TERMINAL_FIELD_NUMBER: _ClassVar[int]
     STDIN_FIELD_NUMBER: _ClassVar[int]
     SHORTEN_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    PIPED_FIELD_NUMBER: _ClassVar[int]
     call: _call_pb2.CallRef
     argv: _containers.RepeatedScalarFieldContainer[str]
     env: _containers.ScalarMap[str, str]
@@ -101,7 +102,8 @@ class ExecStart(_message.Message):
     terminal: TerminalSize
     stdin: bool
     shorten_timeout: bool
-    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., shorten_timeout: _Optional[bool] = ...) -> None: ...
+    piped: bool
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limits: _Optional[_Union[ExecLimits, _Mapping]] = ..., terminal: _Optional[_Union[TerminalSize, _Mapping]] = ..., stdin: _Optional[bool] = ..., shorten_timeout: _Optional[bool] = ..., piped: _Optional[bool] = ...) -> None: ...
 
 class ExecLimits(_message.Message):
     __slots__ = ("memory_bytes", "processes", "output_bytes", "cpu_millis", "file_bytes", "open_files", "flood_bytes", "workspace_bytes", "workspace_inodes")
