@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
@@ -111,7 +112,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	}
 	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass, Store: journal})
 	servers := mcp.NewPool(mcp.Config{
-		Log: d.Log, Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
+		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
 	})
 	known := server.Known{Tools: all.Names(), Profiles: profiles.Names()}
 	engine, err := call.New(call.Config{

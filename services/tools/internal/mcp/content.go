@@ -104,7 +104,7 @@ func (b *builder) text(s string) {
 			end--
 		}
 		b.left += len(s) - end
-		s, b.room = s[:end], 0
+		s, b.room = s[:end], end
 	}
 	b.room -= len(s)
 	b.plain(s)

@@ -69,12 +69,9 @@ func newTransport(check func(network, address string, c syscall.RawConn) error) 
 
 func (w *web) close() { w.guarded.CloseIdleConnections() }
 
-// transport returns the way to the server.
+// transport returns the way to a server on the network.
 func (l *link) transport() (mcp.Transport, error) {
 	h := l.server.GetHttp()
-	if h == nil {
-		return nil, errors.New("it has no address; set its http")
-	}
 	endpoint, err := url.Parse(h.GetUrl())
 	if err != nil || endpoint.Host == "" {
 		return nil, errors.New("its url is not one")

@@ -24,11 +24,14 @@ const (
 	// listAge is the age at which a list is read again; a server may ask for less.
 	listAge    = 5 * time.Minute
 	minListAge = 5 * time.Second
+	// legacyVersion is the last revision of the protocol that begins with initialize.
+	legacyVersion = "2025-11-25"
 )
 
 var (
-	errIdle  = errors.New("the connection was not used")
-	errEnded = errors.New("the server ended the connection")
+	errIdle   = errors.New("the connection was not used")
+	errEnded  = errors.New("the server ended the connection")
+	errSilent = errors.New("the server did not answer in time")
 )
 
 const (
@@ -45,8 +48,11 @@ type link struct {
 	server *commonv1.McpServer
 	ctx    context.Context //nolint:containedctx // of the connection, which outlives the request that asked for it
 	stop   context.CancelCauseFunc
+	first  Caller
 	kick   chan struct{} // asks for an attempt, or for a new list
+	gone   chan struct{} // closed when run has ended
 	calls  progresses
+	silent bool // the last attempt got no answer; only for run
 
 	mu      sync.Mutex
 	caller  Caller // the latest
@@ -67,7 +73,7 @@ type view struct {
 
 func newLink(ctx context.Context, p *Pool, k string, c Caller, s *commonv1.McpServer) *link {
 	l := &link{
-		pool: p, key: k, server: s, caller: c, kick: make(chan struct{}, 1), used: time.Now(),
+		pool: p, key: k, server: s, caller: c, first: c, kick: make(chan struct{}, 1), gone: make(chan struct{}), used: time.Now(),
 		view: view{state: connecting}, changed: make(chan struct{}),
 	}
 	ctx = trace.ContextWithSpanContext(context.WithoutCancel(ctx), trace.SpanContext{})
@@ -136,17 +142,20 @@ func (l *link) settled(ctx context.Context) view {
 	}
 }
 
-// ready returns the view of a connected server. It asks for an attempt when the server is
-// away, and waits for its end, or for the end of ctx.
+// ready returns the view of a connected server. If the server is away, it asks for one
+// attempt and waits for its end, or for the end of ctx.
 func (l *link) ready(ctx context.Context) view {
-	v, _ := l.look()
-	if v.state == failed {
+	v := l.settled(ctx)
+	if v.state == connected || v.state == connecting {
+		return v
+	}
+	v, changed := l.look()
+	if v.state != connected {
 		l.nudge()
-		_, changed := l.look()
 		select {
 		case <-changed:
+		case <-l.gone:
 		case <-ctx.Done():
-			return v
 		}
 	}
 	return l.settled(ctx)
@@ -159,6 +168,7 @@ func (l *link) run() {
 		l.stop(nil)
 		l.pool.drop(l, 0)
 		l.show(func(v *view) { v.state, v.fault = failed, cmp.Or(plain(context.Cause(l.ctx)), errEnded.Error()) })
+		close(l.gone)
 	}()
 	for pause := firstPause; ; {
 		worked, err := l.serve()
@@ -210,7 +220,25 @@ func (l *link) wait(ended <-chan error, d time.Duration) error {
 // serve makes a connection and keeps it until it breaks or is idle. It reports whether
 // the server could be used.
 func (l *link) serve() (worked bool, err error) {
-	session, err := l.connect()
+	var t mcp.Transport
+	if l.server.GetStdio() == nil {
+		if t, err = l.transport(); err != nil {
+			return false, err
+		}
+		return l.over(t)
+	}
+	p := l.newProcess()
+	worked, err = l.over(p)
+	p.stop()
+	if errors.Is(err, errIdle) || l.ctx.Err() != nil {
+		return worked, err
+	}
+	return worked, p.explain(err)
+}
+
+// over is serve over a transport.
+func (l *link) over(t mcp.Transport) (worked bool, err error) {
+	session, err := l.connect(t)
 	if err != nil {
 		return false, err
 	}
@@ -220,7 +248,7 @@ func (l *link) serve() (worked bool, err error) {
 		close(ended)
 	}()
 	defer func() {
-		l.show(func(v *view) { v.session = nil })
+		l.show(func(v *view) { v.state, v.session = connecting, nil })
 		_ = session.Close() // the end of a connection that has broken is an error, too
 		for range ended {
 		}
@@ -244,21 +272,23 @@ func (l *link) serve() (worked bool, err error) {
 }
 
 // connect connects to the server, in the newest revision of the protocol that it knows.
-func (l *link) connect() (*mcp.ClientSession, error) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errors.New("the server did not answer in time"))
+func (l *link) connect(t mcp.Transport) (*mcp.ClientSession, error) {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errSilent)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "fairlead", Version: cmp.Or(l.pool.Version, "dev")}, &mcp.ClientOptions{
 		Capabilities:                &mcp.ClientCapabilities{}, // neither roots nor sampling
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})
-	t, err := l.transport()
-	if err != nil {
-		return nil, err
+	options := &mcp.ClientSessionOptions{}
+	if l.silent {
+		options.ProtocolVersion = legacyVersion
 	}
-	session, err := client.Connect(ctx, t, nil)
+	session, err := client.Connect(ctx, t, options)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+		// An old server may say nothing to a request that it does not know.
+		l.silent = errors.Is(err, errSilent) && !l.silent
 	}
 	return session, err
 }

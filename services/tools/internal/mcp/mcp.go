@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -23,12 +24,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 )
 
 // Config configures a Pool.
 type Config struct {
 	Log *slog.Logger
+	// Execs runs servers that are commands.
+	Execs sandboxv1.ExecServiceClient
 	// Version is this program's, as servers see it.
 	Version string
 	// Connections bounds how many connections there are at a time.
@@ -75,6 +79,7 @@ func (p *Pool) Close() {
 
 var (
 	errClosing = errors.New("the tools service is stopping")
+	errGone    = errors.New("the session was deleted")
 	errFull    = errors.New("the tools service has as many connections to MCP servers as it may; try again later")
 )
 
@@ -91,8 +96,8 @@ func key(c Caller, s *commonv1.McpServer) string {
 		sum := sha256.Sum256([]byte(part))
 		h.Write(sum[:])
 	}
-	if s.GetStdio() != nil {
-		h.Write([]byte(c.Ref.Session))
+	if s.GetStdio() != nil { // it runs in one place of one session
+		fmt.Fprintf(h, "%s %s %d", c.Ref.Session, c.Ref.Node, c.Ref.Generation)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -136,6 +141,24 @@ func (p *Pool) evict() bool {
 	delete(p.links, oldest.key)
 	oldest.stop(errIdle)
 	return true
+}
+
+// Forget ends the servers in the sandbox of a session that is gone, and waits for their
+// end.
+func (p *Pool) Forget(tenant, session string) {
+	p.mu.Lock()
+	var all []*link
+	for _, l := range p.links {
+		if ref := l.first.Ref; l.server.GetStdio() != nil && ref.Tenant == tenant && ref.Session == session {
+			delete(p.links, l.key)
+			l.stop(errGone)
+			all = append(all, l)
+		}
+	}
+	p.mu.Unlock()
+	for _, l := range all {
+		<-l.gone
+	}
 }
 
 // drop removes a connection that was unused for the idle time, or that has ended. It

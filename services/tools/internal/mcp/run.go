@@ -75,6 +75,9 @@ func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, a
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	x := &exchange{}
+	if r.server.GetStdio() != nil {
+		x.sent() // how much of it a command has read is not known
+	}
 	token, done := l.calls.follow(out)
 	defer done()
 	answer, err := session.CallTool(withExchange(ctx, x), &mcp.CallToolParams{

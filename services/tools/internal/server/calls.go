@@ -108,6 +108,7 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 	if err := s.engine.Forget(ctx, tenant, q.GetSession(), next); err != nil {
 		return nil, outward(err, q.GetSession())
 	}
+	s.servers.Forget(tenant, q.GetSession())
 	if err := s.operations.Forget(ctx, tenant, q.GetSession()); err != nil {
 		return nil, outward(err, q.GetSession())
 	}
