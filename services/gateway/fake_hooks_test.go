@@ -26,6 +26,14 @@ func (f *fake) DeleteSchedule(ctx context.Context, r *sessionv1.DeleteScheduleRe
 	return &sessionv1.DeleteScheduleResponse{}, f.note(ctx, r)
 }
 
+func (f *fake) CreateTrigger(ctx context.Context, r *sessionv1.CreateTriggerRequest) (*sessionv1.CreateTriggerResponse, error) {
+	return &sessionv1.CreateTriggerResponse{Trigger: &sessionv1.Trigger{Name: "triggers/t1"}, Secret: "whsec_x"}, f.note(ctx, r)
+}
+
+func (f *fake) FireTrigger(ctx context.Context, r *sessionv1.FireTriggerRequest) (*sessionv1.FireTriggerResponse, error) {
+	return &sessionv1.FireTriggerResponse{Turn: "sessions/s1/turns/t1"}, f.note(ctx, r)
+}
+
 func (f *fake) CreateWebhook(ctx context.Context, r *sessionv1.CreateWebhookRequest) (*sessionv1.CreateWebhookResponse, error) {
 	return &sessionv1.CreateWebhookResponse{Webhook: &sessionv1.Webhook{Name: "webhooks/w1"}, Secret: "whsec_x"}, f.note(ctx, r)
 }

@@ -25,6 +25,7 @@ type fake struct {
 	sessionv1.UnimplementedBudgetServiceServer
 	sessionv1.UnimplementedScheduleServiceServer
 	sessionv1.UnimplementedWebhookServiceServer
+	sessionv1.UnimplementedTriggerServiceServer
 	sessionv1.UnimplementedIdentityServiceServer
 	sessionv1.UnimplementedCheckpointServiceServer
 	toolsv1.UnimplementedToolServiceServer
@@ -52,6 +53,7 @@ func (f *fake) register(s grpc.ServiceRegistrar) {
 	sessionv1.RegisterBudgetServiceServer(s, f)
 	sessionv1.RegisterScheduleServiceServer(s, f)
 	sessionv1.RegisterWebhookServiceServer(s, f)
+	sessionv1.RegisterTriggerServiceServer(s, f)
 	sessionv1.RegisterIdentityServiceServer(s, f)
 	sessionv1.RegisterCheckpointServiceServer(s, f)
 	toolsv1.RegisterToolServiceServer(s, f)

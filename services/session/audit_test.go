@@ -75,3 +75,25 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 		t.Error("a user reads the audit log")
 	}
 }
+
+func TestADeliveryIsInTheAuditLogWithoutAUser(t *testing.T) {
+	f := start(t, talk)
+	admin := as(t.Context(), "root", principal.RoleAdmin)
+	s := f.trigger(admin, t, &sessionv1.Trigger{Agent: "agents/tester", Text: "Look."})
+	if _, err := s.github("d", "x"); err != nil {
+		t.Fatal(err)
+	}
+	forged := *s
+	forged.secret = "whsec_x"
+	if _, err := forged.github("e", "x"); err == nil {
+		t.Fatal("a forged delivery is taken")
+	}
+	all, err := sessionv1.NewAuditServiceClient(f.conn).ListAuditEntries(admin, &sessionv1.ListAuditEntriesRequest{})
+	if err != nil || len(all.Entries) != 2 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	e := all.Entries[1]
+	if e.User != "" || e.Credential != s.name || e.Resource != s.name || e.Code != "OK" || e.Method != "fairlead.session.v1.TriggerService.FireTrigger" || e.Client == "" {
+		t.Errorf("%v", e)
+	}
+}

@@ -19,7 +19,8 @@ import (
 
 // withoutKey are the mutations that need no request_id, with the reason.
 var withoutKey = map[string]string{
-	"FileService.AppendFile": "it adds bytes at an offset, which is another one afterwards",
+	"FileService.AppendFile":     "it adds bytes at an offset, which is another one afterwards",
+	"TriggerService.FireTrigger": "a delivery has a name of its own",
 }
 
 // repeated gives for a mutation a request and another one under the same id. s
@@ -91,6 +92,28 @@ var mutations = map[string]repeated{
 	},
 	"ScheduleService.DeleteSchedule": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
 		return &sessionv1.DeleteScheduleRequest{Name: f.schedule(ctx, t, s), RequestId: "r"}, nil
+	},
+	"TriggerService.CreateTrigger": func(_ context.Context, _ *testing.T, _ *fixture, s string) (proto.Message, proto.Message) {
+		r := &sessionv1.CreateTriggerRequest{Trigger: &sessionv1.Trigger{Session: s, Text: "a"}, RequestId: "r"}
+		other := proto.CloneOf(r)
+		other.Trigger.Text = "b"
+		return r, other
+	},
+	"TriggerService.PauseTrigger": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		name := f.trigger(ctx, t, &sessionv1.Trigger{Session: s, Text: "a"}).name
+		return &sessionv1.PauseTriggerRequest{Name: name, Paused: true, RequestId: "r"}, &sessionv1.PauseTriggerRequest{Name: name, RequestId: "r"}
+	},
+	"TriggerService.RotateTriggerSecret": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		name := f.trigger(ctx, t, &sessionv1.Trigger{Session: s, Text: "a"}).name
+		return &sessionv1.RotateTriggerSecretRequest{Name: name, RequestId: "r"}, &sessionv1.RotateTriggerSecretRequest{Name: name, RevokeOld: true, RequestId: "r"}
+	},
+	"TriggerService.DeleteTrigger": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteTriggerRequest{Name: f.trigger(ctx, t, &sessionv1.Trigger{Session: s, Text: "a"}).name, RequestId: "r"}, nil
+	},
+	"TriggerService.FireTrigger": func(ctx context.Context, t *testing.T, f *fixture, s string) (proto.Message, proto.Message) {
+		by := f.trigger(ctx, t, &sessionv1.Trigger{Session: s, Text: "a", Proof: sessionv1.TriggerProof_TRIGGER_PROOF_ADDRESS})
+		return &sessionv1.FireTriggerRequest{Name: by.name, Secret: by.secret, Delivery: "d", Payload: []byte("a")},
+			&sessionv1.FireTriggerRequest{Name: by.name, Secret: by.secret, Delivery: "d", Payload: []byte("b")}
 	},
 	"WebhookService.CreateWebhook": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		r := newWebhook()

@@ -193,7 +193,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
-		Use:       c.Use, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
+		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
 }
@@ -247,6 +247,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterSessionFileServiceServer(r, s.server.SessionFileService())
 	sessionv1.RegisterFileServiceServer(r, s.server.FileService())
 	sessionv1.RegisterWebhookServiceServer(r, s.server.WebhookService())
+	sessionv1.RegisterTriggerServiceServer(r, s.server.TriggerService())
 	sessionv1.RegisterCheckpointServiceServer(r, s.server.CheckpointService())
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())

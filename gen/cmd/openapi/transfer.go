@@ -29,6 +29,7 @@ func addTransfers(paths object) error {
 		"/v1/sessions/{session}/files:unpack":  {"post": unpackOperation()},
 		"/v1/files:upload":                     {"post": uploadOperation()},
 		"/v1/files/{file}:content":             {"get": contentOperation()},
+		"/v1/triggers/{trigger}:fire":          {"post": fireOperation()},
 		"/v1/uploads":                          {"post": beginUploadOperation()},
 		"/v1/uploads/{file}":                   {"head": lookUploadOperation(), "patch": continueUploadOperation(), "delete": endUploadOperation()},
 	} {

@@ -37,6 +37,7 @@ type backend struct {
 	budgets   sessionv1.BudgetServiceClient
 	schedules sessionv1.ScheduleServiceClient
 	webhooks  sessionv1.WebhookServiceClient
+	triggers  sessionv1.TriggerServiceClient
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
 	mcp       sessionv1.McpServiceClient
@@ -53,7 +54,7 @@ type backend struct {
 func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
-		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn),
+		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 		tools: sessionv1.NewSessionToolServiceClient(conn),

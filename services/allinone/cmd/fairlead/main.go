@@ -50,6 +50,7 @@ type commands struct {
 	Files       filesCommand       `cmd:"" help:"Read and change the files of sessions."`
 	Upload      uploadCommand      `cmd:"" help:"Upload a file for use anywhere, and print its name."`
 	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
+	Triggers    triggersCommand    `cmd:"" help:"Let other systems begin turns."`
 	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
 	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`

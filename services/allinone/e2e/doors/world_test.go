@@ -152,6 +152,8 @@ func (w *world) furnish(t *testing.T) {
 	w.work(t)
 	w.export(t, session)
 	w.ask(t, session, word())
+	made := as("POST", "/v1/triggers", `{"agent":"agents/writer","text":"`+word()+`","proof":"TRIGGER_PROOF_ADDRESS"}`)
+	w.secrets, w.names["triggers/*"] = append(w.secrets, field(t, made, "secret")), field(t, made, "trigger.name")
 	w.names["webhooks/*"] = field(t, w.do(t, "acme", "POST", "/v1/webhooks?webhook_id=hook", `{"url":"https://hooks.example.com/`+word()+`"}`), "webhook.name")
 }
 

@@ -26,6 +26,7 @@ var (
 		"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "If-Range", "Last-Event-ID", "Range",
 		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "traceparent", "tracestate", "x-api-key",
 		"grpc-timeout", "x-grpc-web", "x-user-agent", // gRPC-Web
+		"webhook-id", "webhook-timestamp", "webhook-signature", "X-Fairlead-Delivery", "X-GitHub-Delivery", "X-Hub-Signature-256", // deliveries
 	}, ", ")
 	exposed = strings.Join([]string{
 		"Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "ETag", "Idempotency-Key", "Location", "Retry-After", "WWW-Authenticate", RequestID,

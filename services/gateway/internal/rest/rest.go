@@ -79,7 +79,7 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 		return nil, err
 	}
 	a.transfer = &transfer.Server{
-		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Blobs: sessionv1.NewFileServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
+		Client: client, Files: sessionv1.NewSessionFileServiceClient(session), Blobs: sessionv1.NewFileServiceClient(session), Triggers: sessionv1.NewTriggerServiceClient(session), Streams: d.Streams, WriteTimeout: cfg.Stream.WriteTimeout, BodyTimeout: cfg.BodyTimeout, Log: d.Log,
 	}
 	a.web = &grpcweb.Server{
 		Methods: d.Methods, Streams: d.Streams, MaxBody: cfg.MaxBody, Log: d.Log,
@@ -112,6 +112,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	}
 	if err := sessionv1.RegisterWebhookServiceHandlerClient(ctx, a.mux, sessionv1.NewWebhookServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the webhook service: %w", err)
+	}
+	if err := sessionv1.RegisterTriggerServiceHandlerClient(ctx, a.mux, sessionv1.NewTriggerServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the trigger service: %w", err)
 	}
 	if err := sessionv1.RegisterUserServiceHandlerClient(ctx, a.mux, sessionv1.NewUserServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the user service: %w", err)

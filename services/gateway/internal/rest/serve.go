@@ -93,6 +93,11 @@ func (a *api) open(r *http.Request) bool {
 	if grpcweb.Is(r) {
 		return access.Open(r.URL.Path)
 	}
+	for _, on := range transfer.Match(r.URL.Path) {
+		if on.Takes(r.Method) {
+			return on.Open
+		}
+	}
 	return a.table.Open(r.Method, r.URL.Path)
 }
 

@@ -14,6 +14,9 @@ type Route struct {
 	// Template is the path for traces and people.
 	Template string
 
+	// Open means that the route needs no credential: its request has a secret of its own.
+	Open bool
+
 	head    bool              // the route also takes HEAD
 	options func(http.Header) // sets further headers of the answer to OPTIONS; may be nil
 	pattern *regexp.Regexp
@@ -59,6 +62,10 @@ var routes = []Route{
 	{
 		Method: http.MethodGet, Template: "/v1/files/{file}:content", head: true, pattern: regexp.MustCompile(`^/v1/(files/` + fileID + `):content$`),
 		serve: (*Server).readBlob,
+	},
+	{
+		Method: http.MethodPost, Template: "/v1/triggers/{trigger}:fire", Open: true, pattern: regexp.MustCompile(`^/v1/(triggers/` + fileID + `):fire$`),
+		serve: (*Server).fire,
 	},
 	{
 		Method: http.MethodPost, Template: "/v1/uploads", pattern: regexp.MustCompile(`^/v1/uploads$`), options: tusOptions,

@@ -1,5 +1,5 @@
-// Package transfer serves the requests whose body or answer is a file: exports and imports of sessions, and
-// the files of their workspaces. Files are streamed in pieces; the gateway stores no part of them.
+// Package transfer serves the requests whose body or answer is a file: exports and imports of sessions, the
+// files of their workspaces, and deliveries to triggers, whose bytes are signed. Files are streamed in pieces; the gateway stores no part of them.
 package transfer
 
 import (
@@ -31,10 +31,12 @@ import (
 
 // Server serves requests with files. It is safe for concurrent use.
 type Server struct {
-	Client  sessionv1.SessionServiceClient
-	Files   sessionv1.SessionFileServiceClient
-	Blobs   sessionv1.FileServiceClient
-	Streams *limit.Streams // a file counts as a stream while it is transferred
+	Client sessionv1.SessionServiceClient
+	Files  sessionv1.SessionFileServiceClient
+	Blobs  sessionv1.FileServiceClient
+	// Triggers takes deliveries.
+	Triggers sessionv1.TriggerServiceClient
+	Streams  *limit.Streams // a file counts as a stream while it is transferred
 	// WriteTimeout bounds how long a reader may take nothing, and BodyTimeout how long a sender may send
 	// nothing.
 	WriteTimeout, BodyTimeout time.Duration

@@ -19,7 +19,7 @@ import (
 const own = "/fairlead.session.v1."
 
 // syncedServices are the services whose changes are written before they are answered; so are all deletions.
-var syncedServices = []string{"IdentityService", "WebhookService", "AgentService"}
+var syncedServices = []string{"IdentityService", "WebhookService", "TriggerService", "AgentService"}
 
 // Call records a call that has ended, unless it only reads or a service made it.
 func (r *Recorder) Call(ctx context.Context, c rpc.AuditedCall) error {

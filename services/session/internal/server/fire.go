@@ -40,10 +40,13 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 	}
 	fired := store.ScheduleFired{Key: k, ID: id, Due: row.Due, Next: times.Next(row.Due, row.Now)}
 	ctx = principal.With(ctx, principal.Principal{Tenant: k.Tenant, User: row.User, Role: principal.RoleUser})
-	if fired.Error, err = x.gone(ctx, k, row); err != nil {
+	why, err := x.s.mayNotSend(ctx, k, row.User)
+	if err != nil {
 		return nil, err
 	}
-	if fired.Error == "" {
+	if why != "" {
+		fired.Error = "This time was skipped, because " + why + "."
+	} else {
 		fired.Turn, fired.Error, err = x.fire(ctx, k, row)
 	}
 	if err != nil {
@@ -55,26 +58,29 @@ func (x *ScheduleServer) Fire(ctx context.Context, j store.Job) (*store.Job, err
 	return &store.Job{Due: fired.Next}, nil
 }
 
-// gone returns why the schedule's user may not send the message any more, or "". A user of an issuer has no row, and
-// may.
-func (x *ScheduleServer) gone(ctx context.Context, k store.Key, row *store.ScheduleRow) (string, error) {
-	u, err := x.s.Store.GetUser(ctx, store.Owner{Tenant: k.Tenant, User: row.User})
+// mayNotSend returns why the user of a schedule or a trigger may not send messages any more, or "": to a session, or to
+// new ones if k has none. A user of an issuer has no row, and may.
+func (s *Server) mayNotSend(ctx context.Context, k store.Key, user string) (string, error) {
+	u, err := s.Store.GetUser(ctx, store.Owner{Tenant: k.Tenant, User: user})
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	owner, err := x.s.Store.SessionOwner(ctx, k)
+	owner := user
+	if k.Session != "" {
+		if owner, err = s.Store.SessionOwner(ctx, k); errors.Is(err, store.ErrNotFound) {
+			return "", nil // the turn will say it
+		}
+	}
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return "", nil // the turn will say it
 	case err != nil:
 		return "", err
 	case u.Disabled:
-		return fmt.Sprintf("This time was skipped, because the schedule's user %s was deleted.", u.Name), nil
-	case u.Role < commonv1.Role_ROLE_USER, owner != row.User && u.Role < commonv1.Role_ROLE_OPERATOR:
-		return fmt.Sprintf("This time was skipped, because the role of the schedule's user %s does not allow turns in this session any more.", u.Name), nil
+		return fmt.Sprintf("its user %s was deleted", u.Name), nil
+	case u.Role < commonv1.Role_ROLE_USER, owner != user && u.Role < commonv1.Role_ROLE_OPERATOR:
+		return fmt.Sprintf("the role of its user %s does not allow such turns any more", u.Name), nil
 	}
 	return "", nil
 }
@@ -93,7 +99,7 @@ func (x *ScheduleServer) fire(ctx context.Context, k store.Key, row *store.Sched
 		}
 	}
 	_, id := splitSchedule(row.Schedule.Name)
-	t, err := x.s.acceptFrom(ctx, "Schedule", row.Schedule.Name, &sessionv1.CreateTurnRequest{
+	t, err := x.s.acceptFrom(ctx, "Schedule", origin{schedule: row.Schedule.Name}, &sessionv1.CreateTurnRequest{
 		Parent: session, Text: row.Schedule.Text, OnActive: row.Schedule.OnActive, Limits: row.Schedule.Limits,
 		RequestId: fmt.Sprintf("schedule/%s/%d", id, row.Due.Unix()),
 	}, 0)

@@ -138,6 +138,12 @@ func (h *heavy) ListCheckpoints(_ context.Context, _ store.Key, before int64, li
 	})
 }
 
+func (h *heavy) ListTriggers(_ context.Context, p store.TriggerPage) ([]*sessionv1.Trigger, error) {
+	return rows(h, p.After, p.Limit, func(id string) *sessionv1.Trigger {
+		return &sessionv1.Trigger{Name: "triggers/" + id, Text: heavyText}
+	})
+}
+
 func (h *heavy) ListWebhooks(_ context.Context, _, after string, limit int) ([]*sessionv1.Webhook, error) {
 	return rows(h, after, limit, func(id string) *sessionv1.Webhook {
 		return &sessionv1.Webhook{Name: "webhooks/" + id, Url: heavyText}
@@ -238,6 +244,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"ScheduleService.ListSchedules": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.ScheduleService().ListSchedules(ctx, &sessionv1.ListSchedulesRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
+	},
+	"TriggerService.ListTriggers": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.TriggerService().ListTriggers(ctx, &sessionv1.ListTriggersRequest{PageSize: size, PageToken: token})
 	},
 	"WebhookService.ListWebhooks": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.WebhookService().ListWebhooks(ctx, &sessionv1.ListWebhooksRequest{PageSize: size, PageToken: token})

@@ -68,8 +68,7 @@ type Config struct {
 	ModelNames
 	// Checkpoints are the tools of agents that name none; see agent.Spec.
 	Checkpoints []string
-	// Use bounds the turns and sessions of tenants and users.
-	Use limits.Config
+	Use         Use
 	// Defaults of limits, and their ceilings.
 	Limits, Ceilings Limits
 	// Budgets are the operator's.
@@ -81,6 +80,14 @@ type Config struct {
 	ImportMaxBytes int64
 	// IdleProgress is how often a quiet stream reports its position.
 	IdleProgress time.Duration
+}
+
+// Use bounds how much callers may use.
+type Use struct {
+	// Config bounds the turns and sessions of tenants and users.
+	limits.Config
+	// Admit pays for a request of a caller that the interceptors do not know.
+	Admit func(ctx context.Context) error
 }
 
 // Faults finds what is wrong with agents.

@@ -16,6 +16,11 @@ import (
 
 // CreateSession creates a session with the agent's current revision, and the turn of its first message.
 func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSessionRequest) (*sessionv1.CreateSessionResponse, error) {
+	return s.create(ctx, r, origin{}, nil)
+}
+
+// create creates a session whose first turn has an origin and limits.
+func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest, from origin, limits *sessionv1.TurnLimits) (*sessionv1.CreateSessionResponse, error) {
 	k := key(ctx, r.SessionId)
 	if k.Session == "" {
 		k.Session = id.New()
@@ -42,7 +47,7 @@ func (s *sessions) CreateSession(ctx context.Context, r *sessionv1.CreateSession
 	n := newSession(k, a, r)
 	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
 	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
-	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage())
+	first, err := s.firstTurn(ctx, &n, a.Spec, r.GetSession().GetFirstMessage(), from, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 }
 
 // firstTurn adds the turn of the first message, if there is one, and returns its name.
-func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage) (string, error) {
+func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agent.Spec, m *sessionv1.FirstMessage, from origin, limits *sessionv1.TurnLimits) (string, error) {
 	if m == nil {
 		return "", nil
 	}
@@ -86,9 +91,9 @@ func (s *sessions) firstTurn(ctx context.Context, n *store.NewSession, spec agen
 	if err != nil {
 		return "", err
 	}
-	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: content, Options: m.Options}
+	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + n.Session, Text: m.Text, Content: content, Options: m.Options, Limits: limits}
 	session := &sessionv1.Session{Name: r.Parent, Agent: n.Agent, AgentRevision: n.AgentRevision, LastSeq: n.Event.Seq, TurnOptions: n.TurnOptions}
-	t, submit, err := s.turns.prepare(ctx, "CreateSession", "", session, spec, r)
+	t, submit, err := s.turns.prepare(ctx, "CreateSession", from, session, spec, r)
 	if err != nil {
 		return "", err
 	}

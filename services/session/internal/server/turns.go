@@ -77,12 +77,14 @@ func (s *turns) RunTurn(r *sessionv1.RunTurnRequest, stream grpc.ServerStreaming
 // accept submits a turn and reads it back. after is the sequence number after
 // which the caller will follow it.
 func (s *turns) accept(ctx context.Context, method string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
-	return s.acceptFrom(ctx, method, "", r, after)
+	return s.acceptFrom(ctx, method, origin{}, r, after)
 }
 
-// acceptFrom is accept for a turn that a schedule sends, if schedule is not
-// empty.
-func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
+// origin is what sends a turn, by its name: a schedule, a trigger, or neither.
+type origin struct{ schedule, trigger string }
+
+// acceptFrom is accept for a turn with an origin.
+func (s *turns) acceptFrom(ctx context.Context, method string, from origin, r *sessionv1.CreateTurnRequest, after int64) (*sessionv1.Turn, error) {
 	var err error
 	if r.Content, err = s.content(ctx, r.Content); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (s *turns) acceptFrom(ctx context.Context, method, schedule string, r *sess
 	if err != nil {
 		return nil, err
 	}
-	t, submit, err := s.prepare(ctx, method, schedule, session, spec, r)
+	t, submit, err := s.prepare(ctx, method, from, session, spec, r)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (s *turns) submit(ctx context.Context, t *sessionv1.Turn, n store.Submit, a
 }
 
 // prepare checks the message and returns its turn with the command that makes it.
-func (s *turns) prepare(ctx context.Context, method, schedule string, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, store.Submit, error) {
+func (s *turns) prepare(ctx context.Context, method string, from origin, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) (*sessionv1.Turn, store.Submit, error) {
 	k := key(ctx, r.Parent)
 	if err := checkClientTools(spec, r); err != nil {
 		return nil, store.Submit{}, err
@@ -142,7 +144,7 @@ func (s *turns) prepare(ctx context.Context, method, schedule string, session *s
 		return nil, store.Submit{}, err
 	}
 	t := newTurn(ctx, session, limits)
-	t.Model, t.Schedule = cmp.Or(options.GetModel(), spec.Model), schedule
+	t.Model, t.Schedule, t.Trigger = cmp.Or(options.GetModel(), spec.Model), from.schedule, from.trigger
 	submit, err := s.submission(ctx, k, t, accepted)
 	submit.Request = request(method, r.Parent, r.RequestId, r) // the session's options are not part of the request
 	return t, submit, err

@@ -100,7 +100,7 @@ type Identities interface {
 	ListUsers(ctx context.Context, tenant, after string, limit int) ([]*sessionv1.User, error)
 	// UpdateUser changes a user that is not disabled. ErrNotFound, ErrRequestIDReused.
 	UpdateUser(ctx context.Context, u UserUpdate) (Answer, error)
-	// DisableUser disables a user and revokes the user's keys. ErrNotFound,
+	// DisableUser disables a user, revokes the user's keys and pauses the user's triggers. ErrNotFound,
 	// ErrRequestIDReused.
 	DisableUser(ctx context.Context, o Owner, r Request) (Answer, error)
 

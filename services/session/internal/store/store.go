@@ -239,6 +239,7 @@ type Store interface {
 	Approvals
 	SessionChanges
 	Schedules
+	Triggers
 	Webhooks
 	Imports
 	Checkpoints

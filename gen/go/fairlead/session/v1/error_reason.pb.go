@@ -214,6 +214,16 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_MCP_SERVER ErrorReason = 302
 	// The user was deleted.
 	ErrorReason_ERROR_REASON_USER_REFUSED ErrorReason = 400
+	// There is no such trigger, or it is not the caller's.
+	ErrorReason_ERROR_REASON_TRIGGER_NOT_FOUND ErrorReason = 401
+	// There is no such trigger, or the delivery is not signed with its secret.
+	ErrorReason_ERROR_REASON_TRIGGER_REFUSED ErrorReason = 402
+	// The trigger is paused.
+	ErrorReason_ERROR_REASON_TRIGGER_PAUSED ErrorReason = 403
+	// The trigger's user may not send messages there any more.
+	ErrorReason_ERROR_REASON_TRIGGER_USER ErrorReason = 404
+	// The content of a delivery is not text.
+	ErrorReason_ERROR_REASON_BAD_DELIVERY ErrorReason = 405
 )
 
 // Enum value maps for ErrorReason.
@@ -310,6 +320,11 @@ var (
 		301: "ERROR_REASON_MCP_NAME_TAKEN",
 		302: "ERROR_REASON_INVALID_MCP_SERVER",
 		400: "ERROR_REASON_USER_REFUSED",
+		401: "ERROR_REASON_TRIGGER_NOT_FOUND",
+		402: "ERROR_REASON_TRIGGER_REFUSED",
+		403: "ERROR_REASON_TRIGGER_PAUSED",
+		404: "ERROR_REASON_TRIGGER_USER",
+		405: "ERROR_REASON_BAD_DELIVERY",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -403,6 +418,11 @@ var (
 		"ERROR_REASON_MCP_NAME_TAKEN":        301,
 		"ERROR_REASON_INVALID_MCP_SERVER":    302,
 		"ERROR_REASON_USER_REFUSED":          400,
+		"ERROR_REASON_TRIGGER_NOT_FOUND":     401,
+		"ERROR_REASON_TRIGGER_REFUSED":       402,
+		"ERROR_REASON_TRIGGER_PAUSED":        403,
+		"ERROR_REASON_TRIGGER_USER":          404,
+		"ERROR_REASON_BAD_DELIVERY":          405,
 	}
 )
 
@@ -437,7 +457,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xc8\x17\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xf2\x18\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -530,7 +550,12 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_MCP_SERVER_NOT_FOUND\x10\xac\x02\x12 \n" +
 	"\x1bERROR_REASON_MCP_NAME_TAKEN\x10\xad\x02\x12$\n" +
 	"\x1fERROR_REASON_INVALID_MCP_SERVER\x10\xae\x02\x12\x1e\n" +
-	"\x19ERROR_REASON_USER_REFUSED\x10\x90\x03BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x19ERROR_REASON_USER_REFUSED\x10\x90\x03\x12#\n" +
+	"\x1eERROR_REASON_TRIGGER_NOT_FOUND\x10\x91\x03\x12!\n" +
+	"\x1cERROR_REASON_TRIGGER_REFUSED\x10\x92\x03\x12 \n" +
+	"\x1bERROR_REASON_TRIGGER_PAUSED\x10\x93\x03\x12\x1e\n" +
+	"\x19ERROR_REASON_TRIGGER_USER\x10\x94\x03\x12\x1e\n" +
+	"\x19ERROR_REASON_BAD_DELIVERY\x10\x95\x03BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

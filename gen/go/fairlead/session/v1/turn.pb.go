@@ -151,7 +151,9 @@ type Turn struct {
 	// messages.
 	Call *ToolUse `protobuf:"bytes,30,opt,name=call,proto3" json:"call,omitempty"`
 	// The result of `call`. Set when the turn has ended.
-	CallResult    *ToolResult `protobuf:"bytes,31,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
+	CallResult *ToolResult `protobuf:"bytes,31,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
+	// The trigger that sent the turn, as `triggers/{trigger}`, if one did.
+	Trigger       string `protobuf:"bytes,20,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -333,6 +335,13 @@ func (x *Turn) GetCallResult() *ToolResult {
 	return nil
 }
 
+func (x *Turn) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -487,7 +496,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\a\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\a\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -515,7 +524,8 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\tshortened\x18\x13 \x01(\bR\tshortened\x120\n" +
 	"\x04call\x18\x1e \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\x12@\n" +
 	"\vcall_result\x18\x1f \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
-	"callResult:D\xeaAA\n" +
+	"callResult\x12\x18\n" +
+	"\atrigger\x18\x14 \x01(\tR\atrigger:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +

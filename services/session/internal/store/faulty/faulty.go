@@ -80,6 +80,7 @@ type Store struct {
 	mcpServers
 	places
 	schedules
+	triggers
 	variables
 	webhooks
 }
@@ -109,6 +110,7 @@ type (
 	mcpServers  struct{ *injector }
 	places      struct{ *injector }
 	schedules   struct{ *injector }
+	triggers    struct{ *injector }
 	variables   struct{ *injector }
 	webhooks    struct{ *injector }
 )
@@ -127,7 +129,7 @@ type fault struct {
 // it closes inner.
 func New(inner store.Store) *Store {
 	i := &injector{inner: inner, calls: map[Method]int{}}
-	return &Store{i, audits{i}, agents{i}, approvals{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, variables{i}, webhooks{i}}
+	return &Store{i, audits{i}, agents{i}, approvals{i}, checkpoints{i}, files{i}, identities{i}, imports{i}, mcpServers{i}, places{i}, schedules{i}, triggers{i}, variables{i}, webhooks{i}}
 }
 
 // Fail makes the n-th call of a method from now on fail, once; 1 is the next

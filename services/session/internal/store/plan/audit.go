@@ -24,8 +24,12 @@ func Chained(tenant string, seq int64, hash []byte, entries []audit.Entry) []aud
 
 // AuditProto returns an entry as it is shown.
 func AuditProto(e audit.Entry) *sessionv1.AuditEntry {
+	user := UserName(e.User)
+	if e.User == "" { // an anonymous caller
+		user = ""
+	}
 	return &sessionv1.AuditEntry{
-		Tenant: e.Tenant, Seq: e.Seq, Time: timestamppb.New(e.Time), User: UserName(e.User), Credential: e.Credential, Client: e.Client,
+		Tenant: e.Tenant, Seq: e.Seq, Time: timestamppb.New(e.Time), User: user, Credential: e.Credential, Client: e.Client,
 		Method: e.Method, Resource: e.Resource, RequestId: e.RequestID, Code: e.Code, Reason: e.Reason, Hash: e.Hash,
 	}
 }

@@ -26,11 +26,11 @@ func ForWebhook(n store.NewWebhook, session string, now time.Time) *Webhook {
 
 // OldUntil returns when the secret before a rotation at the time now ends; nil: at
 // once.
-func OldUntil(r store.RotateWebhook, now time.Time) *time.Time {
-	if r.Overlap <= 0 {
+func OldUntil(overlap time.Duration, now time.Time) *time.Time {
+	if overlap <= 0 {
 		return nil
 	}
-	until := now.Add(r.Overlap)
+	until := now.Add(overlap)
 	return &until
 }
 

@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"jobs of a commit", testCommittedJobs},
 		{"checkpoints", testCheckpoints},
 		{"schedules", testSchedules},
+		{"triggers", testTriggers},
 		{"webhooks", testWebhooks},
 		{"places", testPlaces},
 		{"variables", testVariables},

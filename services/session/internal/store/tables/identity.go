@@ -150,7 +150,8 @@ func (t identities) DisableUser(ctx context.Context, o store.Owner, r store.Requ
 		}
 		_, err := tx.Send(ctx,
 			sqldb.S("update users set disabled = $3, update_time = $4 where tenant = $1 and user_id = $2", o.Tenant, o.User, true, now),
-			sqldb.S("update api_keys set revoke_time = $3 where tenant = $1 and user_id = $2 and revoke_time is null", o.Tenant, o.User, now))
+			sqldb.S("update api_keys set revoke_time = $3 where tenant = $1 and user_id = $2 and revoke_time is null", o.Tenant, o.User, now),
+			sqldb.S("update triggers set paused = $3 where tenant = $1 and user_id = $2", o.Tenant, o.User, true))
 		return err
 	})
 }

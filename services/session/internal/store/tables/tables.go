@@ -61,6 +61,7 @@ type Tables struct {
 	places
 	schedules
 	sessions
+	triggers
 	turns
 	variables
 	webhooks
@@ -70,7 +71,7 @@ type Tables struct {
 func New(db DB) Tables {
 	return Tables{
 		audits{db}, agents{db}, approvals{db}, checkpoints{db}, files{db}, identities{db}, inbox{db}, jobs{db}, leases{db}, limits{db}, logs{db}, mcpServers{db}, places{db},
-		schedules{db}, sessions{db}, turns{db}, variables{db}, webhooks{db},
+		schedules{db}, sessions{db}, triggers{db}, turns{db}, variables{db}, webhooks{db},
 	}
 }
 

@@ -87,7 +87,7 @@ func (t webhooks) RotateWebhook(ctx context.Context, r store.RotateWebhook) (sto
 	return t.change(ctx, "rotate webhook", r.Tenant, r.Request, r.ID, func(tx Tx, now time.Time) error {
 		return changed(tx.Exec(ctx, `
 			update webhooks set secret = $3, old_secret = case when $4::timestamptz is null then null else secret end, old_until = $4
-			where tenant = $1 and webhook = $2`, r.Tenant, r.ID, r.Secret, plan.OldUntil(r, now)))
+			where tenant = $1 and webhook = $2`, r.Tenant, r.ID, r.Secret, plan.OldUntil(r.Overlap, now)))
 	})
 }
 

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
+	"github.com/fairlead/fairlead/services/internal/kit/rpc"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/trigger"
+)
+
+// FireTrigger takes a delivery and makes a turn of it, once. Its caller is anonymous: the delivery's secret decides.
+func (x *TriggerServer) FireTrigger(ctx context.Context, r *sessionv1.FireTriggerRequest) (*sessionv1.FireTriggerResponse, error) {
+	row, err := x.s.Store.FindTrigger(ctx, strings.TrimPrefix(r.Name, "triggers/"))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, storeError(err, subject{})
+	}
+	if err != nil || !trigger.Verify(row.Trigger.Proof, secrets(row), r) {
+		return nil, fail(codes.Unauthenticated, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_REFUSED,
+			fmt.Sprintf("There is no trigger %s, or the delivery does not have its secret. Send it to the trigger's path, signed with the secret, within five minutes.", r.Name))
+	}
+	rpc.Identify(ctx, row.Tenant, row.Trigger.Name)
+	ctx = principal.With(ctx, principal.Principal{Tenant: row.Tenant, User: row.User, Role: principal.RoleUser, Credential: row.Trigger.Name})
+	if err := x.s.Use.Admit(ctx); err != nil {
+		return nil, err
+	}
+	turn, err := x.fire(ctx, row, r)
+	fired := store.TriggerFired{Tenant: row.Tenant, ID: row.ID, Turn: turn}
+	if err != nil {
+		fired.Error = strings.TrimSpace(apierr.Message(err))
+	}
+	if noted := x.s.Store.TriggerFired(ctx, fired); noted != nil && err == nil {
+		return nil, storeError(noted, subject{}) // the sender repeats it, and gets the same turn
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.FireTriggerResponse{Turn: turn}, nil
+}
+
+// secrets returns the secrets that are good.
+func secrets(row *store.TriggerRow) [][]byte {
+	all := [][]byte{row.Secret}
+	if row.Now.Before(row.OldUntil) {
+		all = append(all, row.OldSecret)
+	}
+	return all
+}
+
+// fire makes the turn of a delivery, and returns its name.
+func (x *TriggerServer) fire(ctx context.Context, row *store.TriggerRow, r *sessionv1.FireTriggerRequest) (string, error) {
+	t := row.Trigger
+	if t.Paused {
+		return "", fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_PAUSED,
+			fmt.Sprintf("%s is paused, or its user was deleted. Let it go on with `fairlead triggers resume`.", t.Name), apierr.Precondition("PAUSED", t.Name, "is paused"))
+	}
+	why, err := x.s.mayNotSend(ctx, key(ctx, t.Session), row.User)
+	switch {
+	case err != nil:
+		return "", storeError(err, subject{session: t.Session})
+	case why != "":
+		return "", fail(codes.PermissionDenied, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_USER, fmt.Sprintf("%s makes no turn, because %s.", t.Name, why))
+	case !utf8.Valid(r.Payload):
+		return "", fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_BAD_DELIVERY, "The content of the delivery is not UTF-8. Send text, such as JSON.",
+			apierr.Field("payload", "is not UTF-8"))
+	}
+	text, from, requestID := trigger.Message(t.Text, r.Payload), origin{trigger: t.Name}, trigger.RequestID(row.ID, r)
+	if t.Session != "" {
+		made, err := x.s.acceptFrom(ctx, "Trigger", from, &sessionv1.CreateTurnRequest{
+			Parent: t.Session, Text: text, OnActive: t.OnActive, Limits: t.Limits, RequestId: requestID,
+		}, 0)
+		return made.GetName(), err
+	}
+	made, err := x.s.create(ctx, &sessionv1.CreateSessionRequest{
+		Session: &sessionv1.Session{Agent: t.Agent, FirstMessage: &sessionv1.FirstMessage{Text: text}}, RequestId: requestID,
+	}, from, t.Limits)
+	return made.GetSession().GetFirstTurn(), err
+}
