@@ -111,7 +111,9 @@ func TestADeliveryMakesOneTurnOfItsSession(t *testing.T) {
 	}
 	done := until(ctx, t, func() (*sessionv1.GetTurnResponse, error) {
 		return f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: turns.Turns[0].Name})
-	}, func(r *sessionv1.GetTurnResponse) bool { return r.Turn.State == sessionv1.TurnState_TURN_STATE_COMPLETE }).Turn
+	}, func(r *sessionv1.GetTurnResponse) bool {
+		return r.Turn.State == sessionv1.TurnState_TURN_STATE_COMPLETE
+	}).Turn
 	if done.Trigger != s.name || done.User != "default" || done.Limits.MaxSteps != 3 {
 		t.Errorf("%v", done)
 	}
@@ -221,10 +223,16 @@ func TestATriggerEndsWithItsUser(t *testing.T) {
 	_, err := s.CreateTrigger(bob, &sessionv1.CreateTriggerRequest{Trigger: &sessionv1.Trigger{Session: mine, Text: "x"}})
 	wants(t, "bob's trigger of ann's session", err, codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND)
 	for name, call := range map[string]func() error{
-		"get":    func() error { _, err := s.GetTrigger(bob, &sessionv1.GetTriggerRequest{Name: s.name}); return err },
-		"pause":  func() error { _, err := s.PauseTrigger(bob, &sessionv1.PauseTriggerRequest{Name: s.name}); return err },
-		"rotate": func() error { _, err := s.RotateTriggerSecret(bob, &sessionv1.RotateTriggerSecretRequest{Name: s.name}); return err },
-		"delete": func() error { _, err := s.DeleteTrigger(bob, &sessionv1.DeleteTriggerRequest{Name: s.name}); return err },
+		"get":   func() error { _, err := s.GetTrigger(bob, &sessionv1.GetTriggerRequest{Name: s.name}); return err },
+		"pause": func() error { _, err := s.PauseTrigger(bob, &sessionv1.PauseTriggerRequest{Name: s.name}); return err },
+		"rotate": func() error {
+			_, err := s.RotateTriggerSecret(bob, &sessionv1.RotateTriggerSecretRequest{Name: s.name})
+			return err
+		},
+		"delete": func() error {
+			_, err := s.DeleteTrigger(bob, &sessionv1.DeleteTriggerRequest{Name: s.name})
+			return err
+		},
 	} {
 		wants(t, "bob: "+name, call(), codes.NotFound, sessionv1.ErrorReason_ERROR_REASON_TRIGGER_NOT_FOUND)
 	}
