@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,13 +25,17 @@ const (
 	// listAge is the age at which a list is read again; a server may ask for less.
 	listAge    = 5 * time.Minute
 	minListAge = 5 * time.Second
+	// renewPause is the least time between two connections that were made anew.
+	renewPause = 30 * time.Second
 	// legacyVersion is the last revision of the protocol that begins with initialize.
 	legacyVersion = "2025-11-25"
 )
 
 var (
-	errIdle   = errors.New("the connection was not used")
-	errEnded  = errors.New("the server ended the connection")
+	errIdle  = errors.New("the connection was not used")
+	errEnded = errors.New("the server ended the connection")
+	// errRenew ends a connection for a new one.
+	errRenew  = errors.New("the connection is made anew")
 	errSilent = errors.New("the server did not answer in time")
 )
 
@@ -43,16 +48,18 @@ const (
 
 // link is the connection to one server: run makes it, keeps it and makes it again.
 type link struct {
-	pool   *Pool
-	key    string
-	server *commonv1.McpServer
-	ctx    context.Context //nolint:containedctx // of the connection, which outlives the request that asked for it
-	stop   context.CancelCauseFunc
-	first  Caller
-	kick   chan struct{} // asks for an attempt, or for a new list
-	gone   chan struct{} // closed when run has ended
-	calls  progresses
-	silent bool // the last attempt got no answer; only for run
+	pool    *Pool
+	key     string
+	server  *commonv1.McpServer
+	ctx     context.Context //nolint:containedctx // of the connection, which outlives the request that asked for it
+	stop    context.CancelCauseFunc
+	first   Caller
+	kick    chan struct{} // asks for an attempt, or for a new list
+	gone    chan struct{} // closed when run has ended
+	calls   progresses
+	silent  bool        // the last attempt got no answer; only for run
+	renewed time.Time   // also
+	stale   atomic.Bool // the server does not have a tool that it listed
 
 	mu      sync.Mutex
 	caller  Caller // the latest
@@ -127,6 +134,13 @@ func (l *link) nudge() {
 	}
 }
 
+// outdated asks for a new list, and for a new connection if the list does not change by
+// that. A command keeps its connection, and with it what it remembers.
+func (l *link) outdated(renew bool) {
+	l.stale.Store(renew)
+	l.nudge()
+}
+
 // settled waits until the connection is made or has failed, or until ctx ends.
 func (l *link) settled(ctx context.Context) view {
 	for {
@@ -172,8 +186,11 @@ func (l *link) run() {
 	}()
 	for pause := firstPause; ; {
 		worked, err := l.serve()
-		if l.ctx.Err() != nil || errors.Is(err, errIdle) {
+		switch {
+		case l.ctx.Err() != nil || errors.Is(err, errIdle):
 			return
+		case errors.Is(err, errRenew):
+			continue
 		}
 		if worked {
 			pause = firstPause
@@ -238,8 +255,13 @@ func (l *link) serve() (worked bool, err error) {
 
 // over is serve over a transport.
 func (l *link) over(t mcp.Transport) (worked bool, err error) {
-	session, err := l.connect(t)
+	// A transport may need the context of its connection for as long as the connection is.
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(connectTimeout, func() { cancel(errSilent) })
+	session, err := l.connect(ctx, t)
 	if err != nil {
+		late.Stop()
 		return false, err
 	}
 	ended := make(chan error, 1)
@@ -254,6 +276,9 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 		}
 	}()
 	found, err := l.list(session)
+	if err == nil && !late.Stop() {
+		err = errSilent
+	}
 	if err != nil {
 		return false, err
 	}
@@ -261,6 +286,12 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 	for {
 		if err := l.wait(ended, found.age); err != nil {
 			return true, err
+		}
+		if l.stale.Load() && time.Since(l.renewed) > renewPause && l.calls.none() {
+			// The SDK answers from its cache until the server's time for the list is over.
+			l.stale.Store(false)
+			l.renewed = time.Now()
+			return true, errRenew
 		}
 		if again, err := l.list(session); err == nil {
 			found = again
@@ -272,9 +303,7 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 }
 
 // connect connects to the server, in the newest revision of the protocol that it knows.
-func (l *link) connect(t mcp.Transport) (*mcp.ClientSession, error) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errSilent)
-	defer cancel()
+func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "fairlead", Version: cmp.Or(l.pool.Version, "dev")}, &mcp.ClientOptions{
 		Capabilities:                &mcp.ClientCapabilities{}, // neither roots nor sampling
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },

@@ -50,6 +50,13 @@ func (p *progresses) follow(out tool.Sink) (token string, done func()) {
 	}
 }
 
+// none reports whether no call runs.
+func (p *progresses) none() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls) == 0
+}
+
 // report passes a report on, unless it comes too soon after another, or goes back.
 func (p *progresses) report(n *mcp.ProgressNotificationParams) {
 	if n == nil {

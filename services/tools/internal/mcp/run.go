@@ -20,6 +20,10 @@ import (
 // defaultTimeout bounds a call of a server that has no timeout of its own.
 const defaultTimeout = 10 * time.Minute
 
+// codeRejected is the code with which the SDK marks a request whose transport failed. No
+// server has sent it.
+const codeRejected = -32005
+
 // errTimeout ends a call that takes too long.
 var errTimeout = errors.New("the call took too long")
 
@@ -119,9 +123,9 @@ func (r runner) failed(ctx context.Context, l *link, err error) (*tool.Result, e
 		return nil, context.Cause(ctx)
 	case errors.Is(e.cause, errTimeout):
 		return r.unknown("The call took longer than the MCP server's time for a call and was cancelled"), nil
-	case errors.As(err, &answer):
+	case errors.As(err, &answer) && answer.Code != codeRejected:
 		if answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound {
-			l.nudge() // perhaps it has no such tool any more
+			l.outdated(r.server.GetStdio() == nil) // perhaps it has no such tool any more
 		}
 		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"))), nil
 	case e.refused():
