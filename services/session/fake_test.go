@@ -65,6 +65,7 @@ type peers struct {
 	paths           map[string]bool              // of files in workspaces, as session/path
 	fileCalls       map[string]string            // what changed files, by call id
 	approvals       map[string]*toolsv1.Approval // the last one of each call, by its id
+	mcp             mcpPeer
 }
 
 func newPeers() *peers {
@@ -186,6 +187,24 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
+	return resp, nil
+}
+
+// ListSessionTools lists the allowed tools, and those of the servers of the request.
+func (p *peers) ListSessionTools(ctx context.Context, r *toolsv1.ListSessionToolsRequest) (*toolsv1.ListSessionToolsResponse, error) {
+	all, err := p.ListTools(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp := &toolsv1.ListSessionToolsResponse{}
+	for _, t := range all.Tools {
+		if slices.Contains(r.AllowedTools, strings.TrimPrefix(t.Name, "tools/")) {
+			resp.Tools = append(resp.Tools, t)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mcp.list(r.Servers, resp)
 	return resp, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -19,6 +20,7 @@ type mcpCommand struct {
 	Add    addMCPCommand    `cmd:"" help:"Add an MCP server to all your sessions, or replace it."`
 	List   listMCPCommand   `cmd:"" help:"List your MCP servers."`
 	Remove removeMCPCommand `cmd:"" help:"Remove one of your MCP servers."`
+	Status mcpStatusCommand `cmd:"" help:"Show what works of the MCP servers of a session."`
 	Import importMCPCommand `cmd:"" help:"Add the MCP servers of a file such as .mcp.json."`
 }
 
@@ -117,6 +119,32 @@ func (c listMCPCommand) Run(ctx context.Context, s stdio) error {
 				at = strings.Join(append([]string{stdio.GetCommand()}, stdio.GetArgs()...), " ")
 			}
 			rows = append(rows, []string{bare(x.GetName()), at, stamp(x.GetUpdateTime())})
+		}
+		return columns(s.out, rows)
+	})
+}
+
+// mcpStatusCommand shows the servers of a session.
+type mcpStatusCommand struct {
+	Session string `arg:"" help:"The session."`
+	JSON    bool   `name:"json" help:"Print one JSON server per line."`
+	target
+}
+
+// Run shows the servers.
+func (c mcpStatusCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		resp, err := b.mcp.GetMcpStatus(ctx, &sessionv1.GetMcpStatusRequest{Name: sessionName(c.Session) + "/mcp"})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, resp.GetStatus().GetServers())
+		}
+		rows := [][]string{{"SERVER", "STATE", "TOOLS", "MESSAGE"}}
+		for _, x := range resp.GetStatus().GetServers() {
+			state := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(x.GetState().String(), "MCP_SERVER_STATE_"), "_", " "))
+			rows = append(rows, []string{x.GetName(), state, strconv.Itoa(len(x.GetTools())), x.GetMessage()})
 		}
 		return columns(s.out, rows)
 	})

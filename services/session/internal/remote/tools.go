@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -74,6 +75,20 @@ func (t *Tools) ListTools(ctx context.Context) (all []*toolsv1.Tool, err error) 
 		all = append(all, page.GetTools()...)
 		if token = page.GetNextPageToken(); token == "" {
 			return all, nil
+		}
+	}
+}
+
+// ListSessionTools returns the tools of a session, and what works of its MCP servers.
+func (t *Tools) ListSessionTools(ctx context.Context, r *toolsv1.ListSessionToolsRequest) (all []*toolsv1.Tool, servers []*commonv1.McpServerStatus, err error) {
+	for r = proto.CloneOf(r); ; {
+		page, err := t.calls.ListSessionTools(ctx, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, servers = append(all, page.GetTools()...), append(servers, page.GetServers()...)
+		if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+			return all, servers, nil
 		}
 	}
 }

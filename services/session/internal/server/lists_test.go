@@ -105,6 +105,14 @@ func (h *heavy) ListSchedules(_ context.Context, _ store.Key, after string, limi
 	})
 }
 
+func (h *heavy) UserMCPServers(context.Context, store.Owner) ([]store.MCPServer, error) {
+	return nil, nil
+}
+
+func (h *heavy) SessionMCPServers(context.Context, store.Key) ([]*commonv1.McpServer, error) {
+	return nil, nil
+}
+
 // GetAgentRevision returns an agent that has every heavy tool.
 func (h *heavy) GetAgentRevision(context.Context, string, string, string) (store.AgentRevision, error) {
 	var spec agent.Spec
@@ -117,6 +125,13 @@ func (h *heavy) GetAgentRevision(context.Context, string, string, string) (store
 // heavyTools is a tools service with heavy tools.
 type heavyTools struct {
 	toolsv1.UnimplementedToolServiceServer
+	toolsv1.UnimplementedCallServiceServer
+}
+
+// ListSessionTools lists ten tools at a time.
+func (h heavyTools) ListSessionTools(ctx context.Context, r *toolsv1.ListSessionToolsRequest) (*toolsv1.ListSessionToolsResponse, error) {
+	page, err := h.ListTools(ctx, &toolsv1.ListToolsRequest{PageToken: r.PageToken})
+	return &toolsv1.ListSessionToolsResponse{Tools: page.GetTools(), NextPageToken: page.GetNextPageToken()}, err
 }
 
 // ListTools returns ten tools at a time.
@@ -322,7 +337,10 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 		}
 		t.Run(string(name), func(t *testing.T) {
 			h := &heavy{}
-			tools := rpctest.Dial(t, func(r grpc.ServiceRegistrar) { toolsv1.RegisterToolServiceServer(r, heavyTools{}) })
+			tools := rpctest.Dial(t, func(r grpc.ServiceRegistrar) {
+				toolsv1.RegisterToolServiceServer(r, heavyTools{})
+				toolsv1.RegisterCallServiceServer(r, heavyTools{})
+			})
 			s := New(Config{
 				Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}},
 				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -38,6 +39,43 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 			"You may see and set only your own MCP servers, which are "+own+"/mcpServers.", apierr.Resource("fairlead.dev/UserMcpServer", parent, "another user's"))
 	}
 	return o, name, nil
+}
+
+// GetMcpStatus reads what works of a session's servers.
+func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusRequest) (*sessionv1.GetMcpStatusResponse, error) {
+	parent := strings.TrimSuffix(r.Name, "/mcp")
+	k := key(ctx, parent)
+	session, err := x.s.Store.GetSession(ctx, k)
+	if err != nil {
+		return nil, storeError(err, subject{session: parent})
+	}
+	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	_, servers, err := x.s.listTools(ctx, k, parent, spec)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(servers, func(a, b *commonv1.McpServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return &sessionv1.GetMcpStatusResponse{Status: &sessionv1.McpStatus{Name: r.Name, Servers: servers}}, nil
+}
+
+// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers.
+func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
+	if err != nil {
+		return nil, nil, storeError(err, subject{session: parent})
+	}
+	place, epoch, err := c.Store.PlaceOf(ctx, k)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, nil, storeError(err, subject{session: parent})
+	}
+	tools, servers, err := c.Tools.ListSessionTools(ctx, &toolsv1.ListSessionToolsRequest{
+		Call:    &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation},
+		Servers: loaded.Servers, AllowedTools: spec.Tools,
+	})
+	return tools, slices.Concat(servers, loaded.Broken), apierr.Forward(err)
 }
 
 // SetUserMcpServer sets a server of the caller's.

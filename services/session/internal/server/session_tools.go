@@ -65,15 +65,9 @@ func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent strin
 	if err != nil {
 		return nil, err
 	}
-	listed, err := x.s.Tools.ListTools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := slices.DeleteFunc(listed, func(t *toolsv1.Tool) bool {
-		return !slices.Contains(spec.Tools, strings.TrimPrefix(t.Name, "tools/"))
-	})
+	all, _, err := x.s.listTools(ctx, k, parent, spec)
 	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, err
 }
 
 // CallTool accepts a call as a turn and follows it.

@@ -134,9 +134,15 @@ func (w *Worker) beforeStep(sc state.Scope) (state.Outcome, error) {
 	case w.compactor.Requested():
 		return w.compactor.RunRequestedInTurn(sc)
 	default:
+		if w.tools.InSandbox(sc) {
+			w.workspace.AwaitForServers(sc, serversPatience)
+		}
 		return w.stepper.Run(sc)
 	}
 }
+
+// serversPatience is how long a step waits for the workspace whose MCP servers bring it tools.
+const serversPatience = 10 * time.Second
 
 // makeCalls makes the calls of an assistant message that have no result yet. It commits the
 // results when all calls have one; otherwise the turn waits.

@@ -25,7 +25,9 @@ import (
 
 type noTools struct{ calls.Tools }
 
-func (noTools) ListTools(context.Context) ([]*toolsv1.Tool, error)    { return nil, nil }
+func (noTools) ListSessionTools(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+	return nil, nil, nil
+}
 func (noTools) FenceSession(context.Context, *commonv1.CallRef) error { return nil }
 
 // start returns a worker of a session without an active turn, and its model.

@@ -45,8 +45,8 @@ import (
 // Tools is what a worker needs of the tools service.
 type Tools interface {
 	calls.Tools
-	// ListTools returns all tools.
-	ListTools(ctx context.Context) ([]*toolsv1.Tool, error)
+	// ListSessionTools returns the tools of a session, and what works of its MCP servers.
+	ListSessionTools(ctx context.Context, r *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error)
 	// FenceSession makes the tools service refuse lower epochs than the call's.
 	FenceSession(ctx context.Context, call *commonv1.CallRef) error
 }
@@ -111,7 +111,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	}}
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
-	w.tools = toolset.New(d.Tools.ListTools)
+	w.tools = toolset.New(d.Tools.ListSessionTools)
 	w.calls = calls.New(calls.Config{Client: d.Tools, Telemetry: d.Telemetry}, w.tools)
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}

@@ -247,6 +247,7 @@ type Event struct {
 	//	*Event_RepositoryPushed
 	//	*Event_RepositoryPushFailed
 	//	*Event_ArtifactsChanged
+	//	*Event_McpServerChanged
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -661,6 +662,15 @@ func (x *Event) GetArtifactsChanged() *ArtifactsChanged {
 	return nil
 }
 
+func (x *Event) GetMcpServerChanged() *McpServerChanged {
+	if x != nil {
+		if x, ok := x.Body.(*Event_McpServerChanged); ok {
+			return x.McpServerChanged
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -886,6 +896,11 @@ type Event_ArtifactsChanged struct {
 	ArtifactsChanged *ArtifactsChanged `protobuf:"bytes,129,opt,name=artifacts_changed,json=artifactsChanged,proto3,oneof"`
 }
 
+type Event_McpServerChanged struct {
+	// An MCP server of the session can be used now, or cannot any more, or has other tools.
+	McpServerChanged *McpServerChanged `protobuf:"bytes,133,opt,name=mcp_server_changed,json=mcpServerChanged,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -980,6 +995,8 @@ func (*Event_RepositoryPushFailed) isEvent_Body() {}
 
 func (*Event_ArtifactsChanged) isEvent_Body() {}
 
+func (*Event_McpServerChanged) isEvent_Body() {}
+
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
 func (*Event_CheckpointFailed) isEvent_Body() {}
@@ -987,6 +1004,79 @@ func (*Event_CheckpointFailed) isEvent_Body() {}
 func (*Event_Warning) isEvent_Body() {}
 
 func (*Event_Error) isEvent_Body() {}
+
+// McpServerChanged says what works of an MCP server of the session.
+type McpServerChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's name.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// Whether it can be used.
+	State v1.McpServerState `protobuf:"varint,2,opt,name=state,proto3,enum=fairlead.common.v1.McpServerState" json:"state,omitempty"`
+	// What is wrong and what to do, for people; empty if nothing is.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// The names of its tools, as the model sees them.
+	Tools         []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpServerChanged) Reset() {
+	*x = McpServerChanged{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpServerChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpServerChanged) ProtoMessage() {}
+
+func (x *McpServerChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpServerChanged.ProtoReflect.Descriptor instead.
+func (*McpServerChanged) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *McpServerChanged) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *McpServerChanged) GetState() v1.McpServerState {
+	if x != nil {
+		return x.State
+	}
+	return v1.McpServerState(0)
+}
+
+func (x *McpServerChanged) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *McpServerChanged) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
 
 // SessionCreated says that a session began.
 type SessionCreated struct {
@@ -1006,7 +1096,7 @@ type SessionCreated struct {
 
 func (x *SessionCreated) Reset() {
 	*x = SessionCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1108,7 @@ func (x *SessionCreated) String() string {
 func (*SessionCreated) ProtoMessage() {}
 
 func (x *SessionCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1121,7 @@ func (x *SessionCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCreated.ProtoReflect.Descriptor instead.
 func (*SessionCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SessionCreated) GetAgent() string {
@@ -1090,7 +1180,7 @@ type SessionRewound struct {
 
 func (x *SessionRewound) Reset() {
 	*x = SessionRewound{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1192,7 @@ func (x *SessionRewound) String() string {
 func (*SessionRewound) ProtoMessage() {}
 
 func (x *SessionRewound) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1205,7 @@ func (x *SessionRewound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRewound.ProtoReflect.Descriptor instead.
 func (*SessionRewound) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SessionRewound) GetVoidFirstSeq() int64 {
@@ -1179,7 +1269,7 @@ type SessionRewindFailed struct {
 
 func (x *SessionRewindFailed) Reset() {
 	*x = SessionRewindFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1281,7 @@ func (x *SessionRewindFailed) String() string {
 func (*SessionRewindFailed) ProtoMessage() {}
 
 func (x *SessionRewindFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1294,7 @@ func (x *SessionRewindFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionRewindFailed.ProtoReflect.Descriptor instead.
 func (*SessionRewindFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SessionRewindFailed) GetRewind() string {
@@ -1255,7 +1345,7 @@ type SessionCompacted struct {
 
 func (x *SessionCompacted) Reset() {
 	*x = SessionCompacted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1357,7 @@ func (x *SessionCompacted) String() string {
 func (*SessionCompacted) ProtoMessage() {}
 
 func (x *SessionCompacted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1370,7 @@ func (x *SessionCompacted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionCompacted.ProtoReflect.Descriptor instead.
 func (*SessionCompacted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SessionCompacted) GetTokensBefore() int64 {
@@ -1337,7 +1427,7 @@ type TurnQueued struct {
 
 func (x *TurnQueued) Reset() {
 	*x = TurnQueued{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1439,7 @@ func (x *TurnQueued) String() string {
 func (*TurnQueued) ProtoMessage() {}
 
 func (x *TurnQueued) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1452,7 @@ func (x *TurnQueued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnQueued.ProtoReflect.Descriptor instead.
 func (*TurnQueued) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TurnQueued) GetContent() []*v1.Content {
@@ -1417,7 +1507,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1519,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1532,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TurnStarted) GetModel() string {
@@ -1485,7 +1575,7 @@ type TurnWaiting struct {
 
 func (x *TurnWaiting) Reset() {
 	*x = TurnWaiting{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1587,7 @@ func (x *TurnWaiting) String() string {
 func (*TurnWaiting) ProtoMessage() {}
 
 func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1600,7 @@ func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnWaiting.ProtoReflect.Descriptor instead.
 func (*TurnWaiting) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TurnWaiting) GetCallIds() []string {
@@ -1529,7 +1619,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1631,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1644,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 // TurnFinished says how a turn ended.
@@ -1580,7 +1670,7 @@ type TurnFinished struct {
 
 func (x *TurnFinished) Reset() {
 	*x = TurnFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1592,7 +1682,7 @@ func (x *TurnFinished) String() string {
 func (*TurnFinished) ProtoMessage() {}
 
 func (x *TurnFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1605,7 +1695,7 @@ func (x *TurnFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnFinished.ProtoReflect.Descriptor instead.
 func (*TurnFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TurnFinished) GetState() TurnState {
@@ -1669,7 +1759,7 @@ type TurnSteered struct {
 
 func (x *TurnSteered) Reset() {
 	*x = TurnSteered{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1771,7 @@ func (x *TurnSteered) String() string {
 func (*TurnSteered) ProtoMessage() {}
 
 func (x *TurnSteered) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1784,7 @@ func (x *TurnSteered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnSteered.ProtoReflect.Descriptor instead.
 func (*TurnSteered) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TurnSteered) GetInto() string {
@@ -1717,7 +1807,7 @@ type StepStarted struct {
 
 func (x *StepStarted) Reset() {
 	*x = StepStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1819,7 @@ func (x *StepStarted) String() string {
 func (*StepStarted) ProtoMessage() {}
 
 func (x *StepStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1832,7 @@ func (x *StepStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStarted.ProtoReflect.Descriptor instead.
 func (*StepStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StepStarted) GetModel() string {
@@ -1774,7 +1864,7 @@ type StepRestarted struct {
 
 func (x *StepRestarted) Reset() {
 	*x = StepRestarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1876,7 @@ func (x *StepRestarted) String() string {
 func (*StepRestarted) ProtoMessage() {}
 
 func (x *StepRestarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1889,7 @@ func (x *StepRestarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepRestarted.ProtoReflect.Descriptor instead.
 func (*StepRestarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StepRestarted) GetVoidFirstSeq() int64 {
@@ -1839,7 +1929,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +1941,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +1954,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StepFinished) GetStopReason() string {
@@ -1899,7 +1989,7 @@ type TextStarted struct {
 
 func (x *TextStarted) Reset() {
 	*x = TextStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2001,7 @@ func (x *TextStarted) String() string {
 func (*TextStarted) ProtoMessage() {}
 
 func (x *TextStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2014,7 @@ func (x *TextStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextStarted.ProtoReflect.Descriptor instead.
 func (*TextStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TextStarted) GetBlock() int32 {
@@ -1947,7 +2037,7 @@ type TextDelta struct {
 
 func (x *TextDelta) Reset() {
 	*x = TextDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +2049,7 @@ func (x *TextDelta) String() string {
 func (*TextDelta) ProtoMessage() {}
 
 func (x *TextDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +2062,7 @@ func (x *TextDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextDelta.ProtoReflect.Descriptor instead.
 func (*TextDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TextDelta) GetBlock() int32 {
@@ -2000,7 +2090,7 @@ type TextFinished struct {
 
 func (x *TextFinished) Reset() {
 	*x = TextFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2102,7 @@ func (x *TextFinished) String() string {
 func (*TextFinished) ProtoMessage() {}
 
 func (x *TextFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2115,7 @@ func (x *TextFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextFinished.ProtoReflect.Descriptor instead.
 func (*TextFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TextFinished) GetBlock() int32 {
@@ -2046,7 +2136,7 @@ type ThinkingStarted struct {
 
 func (x *ThinkingStarted) Reset() {
 	*x = ThinkingStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2148,7 @@ func (x *ThinkingStarted) String() string {
 func (*ThinkingStarted) ProtoMessage() {}
 
 func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2161,7 @@ func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingStarted.ProtoReflect.Descriptor instead.
 func (*ThinkingStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ThinkingStarted) GetBlock() int32 {
@@ -2094,7 +2184,7 @@ type ThinkingDelta struct {
 
 func (x *ThinkingDelta) Reset() {
 	*x = ThinkingDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2196,7 @@ func (x *ThinkingDelta) String() string {
 func (*ThinkingDelta) ProtoMessage() {}
 
 func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2209,7 @@ func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingDelta.ProtoReflect.Descriptor instead.
 func (*ThinkingDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ThinkingDelta) GetBlock() int32 {
@@ -2147,7 +2237,7 @@ type ThinkingFinished struct {
 
 func (x *ThinkingFinished) Reset() {
 	*x = ThinkingFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2249,7 @@ func (x *ThinkingFinished) String() string {
 func (*ThinkingFinished) ProtoMessage() {}
 
 func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2262,7 @@ func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingFinished.ProtoReflect.Descriptor instead.
 func (*ThinkingFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ThinkingFinished) GetBlock() int32 {
@@ -2197,7 +2287,7 @@ type ToolCallStarted struct {
 
 func (x *ToolCallStarted) Reset() {
 	*x = ToolCallStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2299,7 @@ func (x *ToolCallStarted) String() string {
 func (*ToolCallStarted) ProtoMessage() {}
 
 func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2312,7 @@ func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallStarted.ProtoReflect.Descriptor instead.
 func (*ToolCallStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolCallStarted) GetBlock() int32 {
@@ -2259,7 +2349,7 @@ type ToolCallArgumentsDelta struct {
 
 func (x *ToolCallArgumentsDelta) Reset() {
 	*x = ToolCallArgumentsDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2361,7 @@ func (x *ToolCallArgumentsDelta) String() string {
 func (*ToolCallArgumentsDelta) ProtoMessage() {}
 
 func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2374,7 @@ func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArgumentsDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallArgumentsDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolCallArgumentsDelta) GetCallId() string {
@@ -2316,7 +2406,7 @@ type ToolCallArguments struct {
 
 func (x *ToolCallArguments) Reset() {
 	*x = ToolCallArguments{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2418,7 @@ func (x *ToolCallArguments) String() string {
 func (*ToolCallArguments) ProtoMessage() {}
 
 func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2431,7 @@ func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArguments.ProtoReflect.Descriptor instead.
 func (*ToolCallArguments) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolCallArguments) GetCallId() string {
@@ -2380,7 +2470,7 @@ type ToolCallDecision struct {
 
 func (x *ToolCallDecision) Reset() {
 	*x = ToolCallDecision{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2482,7 @@ func (x *ToolCallDecision) String() string {
 func (*ToolCallDecision) ProtoMessage() {}
 
 func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2495,7 @@ func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallDecision.ProtoReflect.Descriptor instead.
 func (*ToolCallDecision) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolCallDecision) GetCallId() string {
@@ -2442,7 +2532,7 @@ type ToolCallProgress struct {
 
 func (x *ToolCallProgress) Reset() {
 	*x = ToolCallProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2544,7 @@ func (x *ToolCallProgress) String() string {
 func (*ToolCallProgress) ProtoMessage() {}
 
 func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2557,7 @@ func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallProgress.ProtoReflect.Descriptor instead.
 func (*ToolCallProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolCallProgress) GetCallId() string {
@@ -2499,7 +2589,7 @@ type ToolCallOutputDelta struct {
 
 func (x *ToolCallOutputDelta) Reset() {
 	*x = ToolCallOutputDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2601,7 @@ func (x *ToolCallOutputDelta) String() string {
 func (*ToolCallOutputDelta) ProtoMessage() {}
 
 func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2614,7 @@ func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallOutputDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallOutputDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolCallOutputDelta) GetCallId() string {
@@ -2588,7 +2678,7 @@ type ToolCallNetwork struct {
 
 func (x *ToolCallNetwork) Reset() {
 	*x = ToolCallNetwork{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2600,7 +2690,7 @@ func (x *ToolCallNetwork) String() string {
 func (*ToolCallNetwork) ProtoMessage() {}
 
 func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2613,7 +2703,7 @@ func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallNetwork.ProtoReflect.Descriptor instead.
 func (*ToolCallNetwork) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ToolCallNetwork) GetCallId() string {
@@ -2728,7 +2818,7 @@ type ToolCallFinished struct {
 
 func (x *ToolCallFinished) Reset() {
 	*x = ToolCallFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2830,7 @@ func (x *ToolCallFinished) String() string {
 func (*ToolCallFinished) ProtoMessage() {}
 
 func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2843,7 @@ func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallFinished.ProtoReflect.Descriptor instead.
 func (*ToolCallFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolCallFinished) GetCallId() string {
@@ -2827,7 +2917,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +2929,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +2942,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -2944,7 +3034,7 @@ type ApprovalResolved struct {
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3046,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3059,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -3039,7 +3129,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3141,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3154,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -3089,7 +3179,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3191,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3204,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Todo) GetContent() string {
@@ -3161,7 +3251,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3263,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3276,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -3247,7 +3337,7 @@ type CheckpointFailed struct {
 
 func (x *CheckpointFailed) Reset() {
 	*x = CheckpointFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3349,7 @@ func (x *CheckpointFailed) String() string {
 func (*CheckpointFailed) ProtoMessage() {}
 
 func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3362,7 @@ func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFailed.ProtoReflect.Descriptor instead.
 func (*CheckpointFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CheckpointFailed) GetCheckpoint() string {
@@ -3311,7 +3401,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3413,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3426,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -3373,7 +3463,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +3475,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +3488,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -3430,7 +3520,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3442,7 +3532,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3455,7 +3545,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -3499,7 +3589,7 @@ type RepositoryPushed struct {
 
 func (x *RepositoryPushed) Reset() {
 	*x = RepositoryPushed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3601,7 @@ func (x *RepositoryPushed) String() string {
 func (*RepositoryPushed) ProtoMessage() {}
 
 func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3614,7 @@ func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RepositoryPushed) GetDirectory() string {
@@ -3582,7 +3672,7 @@ type RepositoryPushFailed struct {
 
 func (x *RepositoryPushFailed) Reset() {
 	*x = RepositoryPushFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3594,7 +3684,7 @@ func (x *RepositoryPushFailed) String() string {
 func (*RepositoryPushFailed) ProtoMessage() {}
 
 func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3607,7 +3697,7 @@ func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RepositoryPushFailed) GetDirectory() string {
@@ -3676,7 +3766,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3778,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3791,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -3780,7 +3870,7 @@ type ArtifactsChanged struct {
 
 func (x *ArtifactsChanged) Reset() {
 	*x = ArtifactsChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3882,7 @@ func (x *ArtifactsChanged) String() string {
 func (*ArtifactsChanged) ProtoMessage() {}
 
 func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +3895,7 @@ func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
 func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
@@ -3836,7 +3926,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +3938,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +3951,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Artifact) GetPath() string {
@@ -3919,7 +4009,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4021,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4034,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Warning) GetReason() string {
@@ -3974,7 +4064,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3986,7 +4076,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3999,7 +4089,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4040,7 +4130,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\"\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\"\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4087,12 +4177,18 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x0fworkspace_moved\x18s \x01(\v2#.fairlead.session.v1.WorkspaceMovedB\x13\xf2\xd4\x18\x0fworkspace.movedH\x00R\x0eworkspaceMoved\x12k\n" +
 	"\x11repository_pushed\x18u \x01(\v2%.fairlead.session.v1.RepositoryPushedB\x15\xf2\xd4\x18\x11repository.pushedH\x00R\x10repositoryPushed\x12}\n" +
 	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12l\n" +
-	"\x11artifacts_changed\x18\x81\x01 \x01(\v2%.fairlead.session.v1.ArtifactsChangedB\x15\xf2\xd4\x18\x11artifacts.changedH\x00R\x10artifactsChanged\x12y\n" +
+	"\x11artifacts_changed\x18\x81\x01 \x01(\v2%.fairlead.session.v1.ArtifactsChangedB\x15\xf2\xd4\x18\x11artifacts.changedH\x00R\x10artifactsChanged\x12n\n" +
+	"\x12mcp_server_changed\x18\x85\x01 \x01(\v2%.fairlead.session.v1.McpServerChangedB\x16\xf2\xd4\x18\x12mcp_server.changedH\x00R\x10mcpServerChanged\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
 	"\x05error\x18e \x01(\v2\".fairlead.session.v1.ErrorOccurredB\t\xf2\xd4\x18\x05errorH\x00R\x05errorB\x06\n" +
-	"\x04body\"\x7f\n" +
+	"\x04body\"\x94\x01\n" +
+	"\x10McpServerChanged\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x128\n" +
+	"\x05state\x18\x02 \x01(\x0e2\".fairlead.common.v1.McpServerStateR\x05state\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x14\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x7f\n" +
 	"\x0eSessionCreated\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x1a\n" +
 	"\bgreeting\x18\x02 \x01(\tR\bgreeting\x12\x1f\n" +
@@ -4353,138 +4449,142 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
 	(WorkspaceMoveCause)(0),           // 2: fairlead.session.v1.WorkspaceMoveCause
 	(*Event)(nil),                     // 3: fairlead.session.v1.Event
-	(*SessionCreated)(nil),            // 4: fairlead.session.v1.SessionCreated
-	(*SessionRewound)(nil),            // 5: fairlead.session.v1.SessionRewound
-	(*SessionRewindFailed)(nil),       // 6: fairlead.session.v1.SessionRewindFailed
-	(*SessionCompacted)(nil),          // 7: fairlead.session.v1.SessionCompacted
-	(*TurnQueued)(nil),                // 8: fairlead.session.v1.TurnQueued
-	(*TurnStarted)(nil),               // 9: fairlead.session.v1.TurnStarted
-	(*TurnWaiting)(nil),               // 10: fairlead.session.v1.TurnWaiting
-	(*TurnResumed)(nil),               // 11: fairlead.session.v1.TurnResumed
-	(*TurnFinished)(nil),              // 12: fairlead.session.v1.TurnFinished
-	(*TurnSteered)(nil),               // 13: fairlead.session.v1.TurnSteered
-	(*StepStarted)(nil),               // 14: fairlead.session.v1.StepStarted
-	(*StepRestarted)(nil),             // 15: fairlead.session.v1.StepRestarted
-	(*StepFinished)(nil),              // 16: fairlead.session.v1.StepFinished
-	(*TextStarted)(nil),               // 17: fairlead.session.v1.TextStarted
-	(*TextDelta)(nil),                 // 18: fairlead.session.v1.TextDelta
-	(*TextFinished)(nil),              // 19: fairlead.session.v1.TextFinished
-	(*ThinkingStarted)(nil),           // 20: fairlead.session.v1.ThinkingStarted
-	(*ThinkingDelta)(nil),             // 21: fairlead.session.v1.ThinkingDelta
-	(*ThinkingFinished)(nil),          // 22: fairlead.session.v1.ThinkingFinished
-	(*ToolCallStarted)(nil),           // 23: fairlead.session.v1.ToolCallStarted
-	(*ToolCallArgumentsDelta)(nil),    // 24: fairlead.session.v1.ToolCallArgumentsDelta
-	(*ToolCallArguments)(nil),         // 25: fairlead.session.v1.ToolCallArguments
-	(*ToolCallDecision)(nil),          // 26: fairlead.session.v1.ToolCallDecision
-	(*ToolCallProgress)(nil),          // 27: fairlead.session.v1.ToolCallProgress
-	(*ToolCallOutputDelta)(nil),       // 28: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallNetwork)(nil),           // 29: fairlead.session.v1.ToolCallNetwork
-	(*ToolCallFinished)(nil),          // 30: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 31: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 32: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 33: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 34: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 35: fairlead.session.v1.CheckpointCreated
-	(*CheckpointFailed)(nil),          // 36: fairlead.session.v1.CheckpointFailed
-	(*OperationStarted)(nil),          // 37: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 38: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 39: fairlead.session.v1.OperationFinished
-	(*RepositoryPushed)(nil),          // 40: fairlead.session.v1.RepositoryPushed
-	(*RepositoryPushFailed)(nil),      // 41: fairlead.session.v1.RepositoryPushFailed
-	(*WorkspaceMoved)(nil),            // 42: fairlead.session.v1.WorkspaceMoved
-	(*ArtifactsChanged)(nil),          // 43: fairlead.session.v1.ArtifactsChanged
-	(*Artifact)(nil),                  // 44: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 45: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 46: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 47: google.protobuf.Timestamp
-	(*v1.Content)(nil),                // 48: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 49: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 50: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 51: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 52: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 53: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 54: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 55: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 56: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 57: fairlead.common.v1.ApprovalScope
-	(*descriptorpb.FieldOptions)(nil), // 58: google.protobuf.FieldOptions
+	(*McpServerChanged)(nil),          // 4: fairlead.session.v1.McpServerChanged
+	(*SessionCreated)(nil),            // 5: fairlead.session.v1.SessionCreated
+	(*SessionRewound)(nil),            // 6: fairlead.session.v1.SessionRewound
+	(*SessionRewindFailed)(nil),       // 7: fairlead.session.v1.SessionRewindFailed
+	(*SessionCompacted)(nil),          // 8: fairlead.session.v1.SessionCompacted
+	(*TurnQueued)(nil),                // 9: fairlead.session.v1.TurnQueued
+	(*TurnStarted)(nil),               // 10: fairlead.session.v1.TurnStarted
+	(*TurnWaiting)(nil),               // 11: fairlead.session.v1.TurnWaiting
+	(*TurnResumed)(nil),               // 12: fairlead.session.v1.TurnResumed
+	(*TurnFinished)(nil),              // 13: fairlead.session.v1.TurnFinished
+	(*TurnSteered)(nil),               // 14: fairlead.session.v1.TurnSteered
+	(*StepStarted)(nil),               // 15: fairlead.session.v1.StepStarted
+	(*StepRestarted)(nil),             // 16: fairlead.session.v1.StepRestarted
+	(*StepFinished)(nil),              // 17: fairlead.session.v1.StepFinished
+	(*TextStarted)(nil),               // 18: fairlead.session.v1.TextStarted
+	(*TextDelta)(nil),                 // 19: fairlead.session.v1.TextDelta
+	(*TextFinished)(nil),              // 20: fairlead.session.v1.TextFinished
+	(*ThinkingStarted)(nil),           // 21: fairlead.session.v1.ThinkingStarted
+	(*ThinkingDelta)(nil),             // 22: fairlead.session.v1.ThinkingDelta
+	(*ThinkingFinished)(nil),          // 23: fairlead.session.v1.ThinkingFinished
+	(*ToolCallStarted)(nil),           // 24: fairlead.session.v1.ToolCallStarted
+	(*ToolCallArgumentsDelta)(nil),    // 25: fairlead.session.v1.ToolCallArgumentsDelta
+	(*ToolCallArguments)(nil),         // 26: fairlead.session.v1.ToolCallArguments
+	(*ToolCallDecision)(nil),          // 27: fairlead.session.v1.ToolCallDecision
+	(*ToolCallProgress)(nil),          // 28: fairlead.session.v1.ToolCallProgress
+	(*ToolCallOutputDelta)(nil),       // 29: fairlead.session.v1.ToolCallOutputDelta
+	(*ToolCallNetwork)(nil),           // 30: fairlead.session.v1.ToolCallNetwork
+	(*ToolCallFinished)(nil),          // 31: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 32: fairlead.session.v1.ApprovalRequested
+	(*ApprovalResolved)(nil),          // 33: fairlead.session.v1.ApprovalResolved
+	(*TodoUpdated)(nil),               // 34: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 35: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 36: fairlead.session.v1.CheckpointCreated
+	(*CheckpointFailed)(nil),          // 37: fairlead.session.v1.CheckpointFailed
+	(*OperationStarted)(nil),          // 38: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 39: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 40: fairlead.session.v1.OperationFinished
+	(*RepositoryPushed)(nil),          // 41: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 42: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 43: fairlead.session.v1.WorkspaceMoved
+	(*ArtifactsChanged)(nil),          // 44: fairlead.session.v1.ArtifactsChanged
+	(*Artifact)(nil),                  // 45: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 46: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 47: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 48: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 49: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 50: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 51: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 52: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 53: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 54: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 55: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 56: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 57: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 58: fairlead.session.v1.ToolOutcome
+	(v1.ApprovalScope)(0),             // 59: fairlead.common.v1.ApprovalScope
+	(*descriptorpb.FieldOptions)(nil), // 60: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	47, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
-	4,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
-	5,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
-	7,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
-	8,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
-	9,  // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
-	10, // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
-	11, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
-	12, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
-	13, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
-	14, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
-	15, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
-	16, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
-	17, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
-	18, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
-	19, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
-	20, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
-	21, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
-	22, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
-	23, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
-	24, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
-	25, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
-	26, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
-	27, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
-	28, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	30, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	31, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	32, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	33, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	35, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	37, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	38, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	39, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	29, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	42, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	40, // 35: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
-	41, // 36: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	43, // 37: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
-	6,  // 38: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	36, // 39: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	45, // 40: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	46, // 41: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	48, // 42: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	49, // 43: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	50, // 44: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	51, // 45: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	52, // 46: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	53, // 47: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	54, // 48: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	55, // 49: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	54, // 50: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 51: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	47, // 52: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	56, // 53: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	48, // 54: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 55: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	47, // 56: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	57, // 57: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	34, // 58: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 59: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	47, // 60: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	44, // 61: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	47, // 62: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	58, // 63: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	63, // [63:64] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	48, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
+	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
+	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
+	9,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
+	10, // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
+	11, // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
+	12, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
+	13, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
+	14, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
+	15, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
+	16, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
+	17, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
+	18, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
+	19, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
+	20, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
+	21, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
+	22, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
+	23, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
+	24, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
+	25, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
+	26, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
+	27, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
+	28, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
+	29, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
+	31, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	32, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	33, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	34, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	36, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	38, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	39, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	40, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	30, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	43, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	41, // 35: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	42, // 36: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	44, // 37: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	4,  // 38: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
+	7,  // 39: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	37, // 40: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	46, // 41: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	47, // 42: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	49, // 43: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	50, // 44: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	51, // 45: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	52, // 46: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	53, // 47: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	54, // 48: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	55, // 49: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	56, // 50: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	57, // 51: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	56, // 52: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 53: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	48, // 54: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	58, // 55: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	50, // 56: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 57: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	48, // 58: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	59, // 59: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	35, // 60: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 61: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	48, // 62: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	45, // 63: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	48, // 64: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	60, // 65: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	65, // [65:66] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -4533,6 +4633,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_RepositoryPushed)(nil),
 		(*Event_RepositoryPushFailed)(nil),
 		(*Event_ArtifactsChanged)(nil),
+		(*Event_McpServerChanged)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -4544,7 +4645,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -41,6 +41,7 @@ var EventNames = []string{
 	"repository.pushed",
 	"repository.push_failed",
 	"artifacts.changed",
+	"mcp_server.changed",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -125,6 +126,8 @@ func EventName(e *Event) string {
 		return "repository.push_failed"
 	case *Event_ArtifactsChanged:
 		return "artifacts.changed"
+	case *Event_McpServerChanged:
+		return "mcp_server.changed"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

@@ -25,6 +25,154 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// GetMcpStatusRequest names a session's MCP servers.
+type GetMcpStatusRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The servers, as `sessions/{session}/mcp`.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMcpStatusRequest) Reset() {
+	*x = GetMcpStatusRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMcpStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMcpStatusRequest) ProtoMessage() {}
+
+func (x *GetMcpStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMcpStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetMcpStatusRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetMcpStatusRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// GetMcpStatusResponse contains the status.
+type GetMcpStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The status.
+	Status        *McpStatus `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMcpStatusResponse) Reset() {
+	*x = GetMcpStatusResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMcpStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMcpStatusResponse) ProtoMessage() {}
+
+func (x *GetMcpStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMcpStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetMcpStatusResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetMcpStatusResponse) GetStatus() *McpStatus {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+// McpStatus says what works of the MCP servers of a session.
+type McpStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The resource name, as `sessions/{session}/mcp`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The servers: those of the session, its agent and the caller, and those of the
+	// operator that the agent's tools name.
+	Servers       []*v1.McpServerStatus `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpStatus) Reset() {
+	*x = McpStatus{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpStatus) ProtoMessage() {}
+
+func (x *McpStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpStatus.ProtoReflect.Descriptor instead.
+func (*McpStatus) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *McpStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpStatus) GetServers() []*v1.McpServerStatus {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
 // UserMcpServer is an MCP server of a user.
 type UserMcpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -41,7 +189,7 @@ type UserMcpServer struct {
 
 func (x *UserMcpServer) Reset() {
 	*x = UserMcpServer{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -53,7 +201,7 @@ func (x *UserMcpServer) String() string {
 func (*UserMcpServer) ProtoMessage() {}
 
 func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -66,7 +214,7 @@ func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMcpServer.ProtoReflect.Descriptor instead.
 func (*UserMcpServer) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *UserMcpServer) GetName() string {
@@ -106,7 +254,7 @@ type SetUserMcpServerRequest struct {
 
 func (x *SetUserMcpServerRequest) Reset() {
 	*x = SetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -118,7 +266,7 @@ func (x *SetUserMcpServerRequest) String() string {
 func (*SetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -131,7 +279,7 @@ func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SetUserMcpServerRequest) GetName() string {
@@ -166,7 +314,7 @@ type SetUserMcpServerResponse struct {
 
 func (x *SetUserMcpServerResponse) Reset() {
 	*x = SetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -178,7 +326,7 @@ func (x *SetUserMcpServerResponse) String() string {
 func (*SetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -191,7 +339,7 @@ func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -213,7 +361,7 @@ type GetUserMcpServerRequest struct {
 
 func (x *GetUserMcpServerRequest) Reset() {
 	*x = GetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -225,7 +373,7 @@ func (x *GetUserMcpServerRequest) String() string {
 func (*GetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -238,7 +386,7 @@ func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetUserMcpServerRequest) GetName() string {
@@ -259,7 +407,7 @@ type GetUserMcpServerResponse struct {
 
 func (x *GetUserMcpServerResponse) Reset() {
 	*x = GetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +419,7 @@ func (x *GetUserMcpServerResponse) String() string {
 func (*GetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +432,7 @@ func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -310,7 +458,7 @@ type ListUserMcpServersRequest struct {
 
 func (x *ListUserMcpServersRequest) Reset() {
 	*x = ListUserMcpServersRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +470,7 @@ func (x *ListUserMcpServersRequest) String() string {
 func (*ListUserMcpServersRequest) ProtoMessage() {}
 
 func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,7 +483,7 @@ func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersRequest.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListUserMcpServersRequest) GetParent() string {
@@ -372,7 +520,7 @@ type ListUserMcpServersResponse struct {
 
 func (x *ListUserMcpServersResponse) Reset() {
 	*x = ListUserMcpServersResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +532,7 @@ func (x *ListUserMcpServersResponse) String() string {
 func (*ListUserMcpServersResponse) ProtoMessage() {}
 
 func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +545,7 @@ func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersResponse.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListUserMcpServersResponse) GetMcpServers() []*UserMcpServer {
@@ -428,7 +576,7 @@ type DeleteUserMcpServerRequest struct {
 
 func (x *DeleteUserMcpServerRequest) Reset() {
 	*x = DeleteUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +588,7 @@ func (x *DeleteUserMcpServerRequest) String() string {
 func (*DeleteUserMcpServerRequest) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +601,7 @@ func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteUserMcpServerRequest) GetName() string {
@@ -479,7 +627,7 @@ type DeleteUserMcpServerResponse struct {
 
 func (x *DeleteUserMcpServerResponse) Reset() {
 	*x = DeleteUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -491,7 +639,7 @@ func (x *DeleteUserMcpServerResponse) String() string {
 func (*DeleteUserMcpServerResponse) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -504,14 +652,21 @@ func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{11}
 }
 
 var File_fairlead_session_v1_mcp_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\n" +
-	"%fairlead/session/v1/mcp_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x97\x01\n" +
+	"%fairlead/session/v1/mcp_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"X\n" +
+	"\x13GetMcpStatusRequest\x12A\n" +
+	"\x04name\x18\x01 \x01(\tB-\xbaH*r(2&^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp$R\x04name\"N\n" +
+	"\x14GetMcpStatusResponse\x126\n" +
+	"\x06status\x18\x01 \x01(\v2\x1e.fairlead.session.v1.McpStatusR\x06status\"^\n" +
+	"\tMcpStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12=\n" +
+	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\"\x97\x01\n" +
 	"\rUserMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x06server\x18\x02 \x01(\v2\x1d.fairlead.common.v1.McpServerR\x06server\x12;\n" +
@@ -543,9 +698,10 @@ const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1d\n" +
-	"\x1bDeleteUserMcpServerResponse2\x86\x06\n" +
+	"\x1bDeleteUserMcpServerResponse2\xb2\a\n" +
 	"\n" +
-	"McpService\x12\xc0\x01\n" +
+	"McpService\x12\xa9\x01\n" +
+	"\fGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#b\x06status\x12\x19/v1/{name=sessions/*/mcp}\x12\xc0\x01\n" +
 	"\x10SetUserMcpServer\x12,.fairlead.session.v1.SetUserMcpServerRequest\x1a-.fairlead.session.v1.SetUserMcpServerResponse\"O\xc2\xd5\x18\x15\b\x02\x12\vusers.write\"\x04name\x82\xd3\xe4\x93\x020:\x01*b\n" +
 	"mcp_server\x1a\x1f/v1/{name=users/*/mcpServers/*}\x12\xbc\x01\n" +
 	"\x10GetUserMcpServer\x12,.fairlead.session.v1.GetUserMcpServerRequest\x1a-.fairlead.session.v1.GetUserMcpServerResponse\"K\xc2\xd5\x18\x14\b\x01\x12\n" +
@@ -567,40 +723,48 @@ func file_fairlead_session_v1_mcp_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_mcp_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_fairlead_session_v1_mcp_service_proto_goTypes = []any{
-	(*UserMcpServer)(nil),               // 0: fairlead.session.v1.UserMcpServer
-	(*SetUserMcpServerRequest)(nil),     // 1: fairlead.session.v1.SetUserMcpServerRequest
-	(*SetUserMcpServerResponse)(nil),    // 2: fairlead.session.v1.SetUserMcpServerResponse
-	(*GetUserMcpServerRequest)(nil),     // 3: fairlead.session.v1.GetUserMcpServerRequest
-	(*GetUserMcpServerResponse)(nil),    // 4: fairlead.session.v1.GetUserMcpServerResponse
-	(*ListUserMcpServersRequest)(nil),   // 5: fairlead.session.v1.ListUserMcpServersRequest
-	(*ListUserMcpServersResponse)(nil),  // 6: fairlead.session.v1.ListUserMcpServersResponse
-	(*DeleteUserMcpServerRequest)(nil),  // 7: fairlead.session.v1.DeleteUserMcpServerRequest
-	(*DeleteUserMcpServerResponse)(nil), // 8: fairlead.session.v1.DeleteUserMcpServerResponse
-	(*v1.McpServer)(nil),                // 9: fairlead.common.v1.McpServer
-	(*timestamppb.Timestamp)(nil),       // 10: google.protobuf.Timestamp
+	(*GetMcpStatusRequest)(nil),         // 0: fairlead.session.v1.GetMcpStatusRequest
+	(*GetMcpStatusResponse)(nil),        // 1: fairlead.session.v1.GetMcpStatusResponse
+	(*McpStatus)(nil),                   // 2: fairlead.session.v1.McpStatus
+	(*UserMcpServer)(nil),               // 3: fairlead.session.v1.UserMcpServer
+	(*SetUserMcpServerRequest)(nil),     // 4: fairlead.session.v1.SetUserMcpServerRequest
+	(*SetUserMcpServerResponse)(nil),    // 5: fairlead.session.v1.SetUserMcpServerResponse
+	(*GetUserMcpServerRequest)(nil),     // 6: fairlead.session.v1.GetUserMcpServerRequest
+	(*GetUserMcpServerResponse)(nil),    // 7: fairlead.session.v1.GetUserMcpServerResponse
+	(*ListUserMcpServersRequest)(nil),   // 8: fairlead.session.v1.ListUserMcpServersRequest
+	(*ListUserMcpServersResponse)(nil),  // 9: fairlead.session.v1.ListUserMcpServersResponse
+	(*DeleteUserMcpServerRequest)(nil),  // 10: fairlead.session.v1.DeleteUserMcpServerRequest
+	(*DeleteUserMcpServerResponse)(nil), // 11: fairlead.session.v1.DeleteUserMcpServerResponse
+	(*v1.McpServerStatus)(nil),          // 12: fairlead.common.v1.McpServerStatus
+	(*v1.McpServer)(nil),                // 13: fairlead.common.v1.McpServer
+	(*timestamppb.Timestamp)(nil),       // 14: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_mcp_service_proto_depIdxs = []int32{
-	9,  // 0: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
-	10, // 1: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
-	9,  // 2: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
-	0,  // 3: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	0,  // 4: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	0,  // 5: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
-	1,  // 6: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
-	3,  // 7: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
-	5,  // 8: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
-	7,  // 9: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
-	2,  // 10: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
-	4,  // 11: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
-	6,  // 12: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
-	8,  // 13: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	2,  // 0: fairlead.session.v1.GetMcpStatusResponse.status:type_name -> fairlead.session.v1.McpStatus
+	12, // 1: fairlead.session.v1.McpStatus.servers:type_name -> fairlead.common.v1.McpServerStatus
+	13, // 2: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
+	14, // 3: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
+	13, // 4: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
+	3,  // 5: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	3,  // 6: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	3,  // 7: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
+	0,  // 8: fairlead.session.v1.McpService.GetMcpStatus:input_type -> fairlead.session.v1.GetMcpStatusRequest
+	4,  // 9: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
+	6,  // 10: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
+	8,  // 11: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
+	10, // 12: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
+	1,  // 13: fairlead.session.v1.McpService.GetMcpStatus:output_type -> fairlead.session.v1.GetMcpStatusResponse
+	5,  // 14: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
+	7,  // 15: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
+	9,  // 16: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
+	11, // 17: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
+	13, // [13:18] is the sub-list for method output_type
+	8,  // [8:13] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_mcp_service_proto_init() }
@@ -614,7 +778,7 @@ func file_fairlead_session_v1_mcp_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_mcp_service_proto_rawDesc), len(file_fairlead_session_v1_mcp_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,45 @@ var (
 	_ = metadata.Join
 )
 
+func request_McpService_GetMcpStatus_0(ctx context.Context, marshaler runtime.Marshaler, client McpServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetMcpStatusRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.GetMcpStatus(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_McpService_GetMcpStatus_0(ctx context.Context, marshaler runtime.Marshaler, server McpServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetMcpStatusRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	msg, err := server.GetMcpStatus(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_McpService_SetUserMcpServer_0(ctx context.Context, marshaler runtime.Marshaler, client McpServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq SetUserMcpServerRequest
@@ -231,6 +270,26 @@ func local_request_McpService_DeleteUserMcpServer_0(ctx context.Context, marshal
 // Note that using this registration option will cause many gRPC library features to stop working. Consider using RegisterMcpServiceHandlerFromEndpoint instead.
 // GRPC interceptors will not work for this type of registration. To use interceptors, you must use the "runtime.WithMiddlewares" option in the "runtime.NewServeMux" call.
 func RegisterMcpServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux, server McpServiceServer) error {
+	mux.Handle(http.MethodGet, pattern_McpService_GetMcpStatus_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/fairlead.session.v1.McpService/GetMcpStatus", runtime.WithHTTPPathPattern("/v1/{name=sessions/*/mcp}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_McpService_GetMcpStatus_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_McpService_GetMcpStatus_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_GetMcpStatus_0{resp.(*GetMcpStatusResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPut, pattern_McpService_SetUserMcpServer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -351,6 +410,23 @@ func RegisterMcpServiceHandler(ctx context.Context, mux *runtime.ServeMux, conn 
 // doesn't go through the normal gRPC flow (creating a gRPC client etc.) then it will be up to the passed in
 // "McpServiceClient" to call the correct interceptors. This client ignores the HTTP middlewares.
 func RegisterMcpServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux, client McpServiceClient) error {
+	mux.Handle(http.MethodGet, pattern_McpService_GetMcpStatus_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/fairlead.session.v1.McpService/GetMcpStatus", runtime.WithHTTPPathPattern("/v1/{name=sessions/*/mcp}"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_McpService_GetMcpStatus_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_McpService_GetMcpStatus_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_GetMcpStatus_0{resp.(*GetMcpStatusResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPut, pattern_McpService_SetUserMcpServer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -422,6 +498,15 @@ func RegisterMcpServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux,
 	return nil
 }
 
+type response_McpService_GetMcpStatus_0 struct {
+	*GetMcpStatusResponse
+}
+
+func (m response_McpService_GetMcpStatus_0) XXX_ResponseBody() interface{} {
+	response := m.GetMcpStatusResponse
+	return response.Status
+}
+
 type response_McpService_SetUserMcpServer_0 struct {
 	*SetUserMcpServerResponse
 }
@@ -441,6 +526,7 @@ func (m response_McpService_GetUserMcpServer_0) XXX_ResponseBody() interface{} {
 }
 
 var (
+	pattern_McpService_GetMcpStatus_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 4, 3, 5, 3}, []string{"v1", "sessions", "mcp", "name"}, ""))
 	pattern_McpService_SetUserMcpServer_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "users", "mcpServers", "name"}, ""))
 	pattern_McpService_GetUserMcpServer_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "users", "mcpServers", "name"}, ""))
 	pattern_McpService_ListUserMcpServers_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "users", "parent", "mcpServers"}, ""))
@@ -448,6 +534,7 @@ var (
 )
 
 var (
+	forward_McpService_GetMcpStatus_0        = runtime.ForwardResponseMessage
 	forward_McpService_SetUserMcpServer_0    = runtime.ForwardResponseMessage
 	forward_McpService_GetUserMcpServer_0    = runtime.ForwardResponseMessage
 	forward_McpService_ListUserMcpServers_0  = runtime.ForwardResponseMessage

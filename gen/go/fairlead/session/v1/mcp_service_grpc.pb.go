@@ -19,6 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	McpService_GetMcpStatus_FullMethodName        = "/fairlead.session.v1.McpService/GetMcpStatus"
 	McpService_SetUserMcpServer_FullMethodName    = "/fairlead.session.v1.McpService/SetUserMcpServer"
 	McpService_GetUserMcpServer_FullMethodName    = "/fairlead.session.v1.McpService/GetUserMcpServer"
 	McpService_ListUserMcpServers_FullMethodName  = "/fairlead.session.v1.McpService/ListUserMcpServers"
@@ -29,12 +30,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// McpService manages the MCP servers that users bring to all their sessions. Agents and
-// sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+// McpService shows what works of the MCP servers of a session, and manages those that users
+// bring to all their sessions. Agents and sessions bring servers of their own
+// (AgentSpec.mcp_servers, Session.mcp_servers).
 //
 // No answer shows the value of a header or of a variable of the environment unless it is
 // only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
 type McpServiceClient interface {
+	// GetMcpStatus reads what works of each MCP server of a session, for the caller as the
+	// acting user, and what is wrong. It connects to servers that have no connection, and
+	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
+	// which the first turn makes.
+	GetMcpStatus(ctx context.Context, in *GetMcpStatusRequest, opts ...grpc.CallOption) (*GetMcpStatusResponse, error)
 	// SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
 	// caller's next turn on, in all sessions. A server of the session or of its agent that
 	// has the same name comes first there. A name of an operator's server is
@@ -57,6 +64,16 @@ type mcpServiceClient struct {
 
 func NewMcpServiceClient(cc grpc.ClientConnInterface) McpServiceClient {
 	return &mcpServiceClient{cc}
+}
+
+func (c *mcpServiceClient) GetMcpStatus(ctx context.Context, in *GetMcpStatusRequest, opts ...grpc.CallOption) (*GetMcpStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetMcpStatusResponse)
+	err := c.cc.Invoke(ctx, McpService_GetMcpStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *mcpServiceClient) SetUserMcpServer(ctx context.Context, in *SetUserMcpServerRequest, opts ...grpc.CallOption) (*SetUserMcpServerResponse, error) {
@@ -103,12 +120,18 @@ func (c *mcpServiceClient) DeleteUserMcpServer(ctx context.Context, in *DeleteUs
 // All implementations must embed UnimplementedMcpServiceServer
 // for forward compatibility.
 //
-// McpService manages the MCP servers that users bring to all their sessions. Agents and
-// sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+// McpService shows what works of the MCP servers of a session, and manages those that users
+// bring to all their sessions. Agents and sessions bring servers of their own
+// (AgentSpec.mcp_servers, Session.mcp_servers).
 //
 // No answer shows the value of a header or of a variable of the environment unless it is
 // only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
 type McpServiceServer interface {
+	// GetMcpStatus reads what works of each MCP server of a session, for the caller as the
+	// acting user, and what is wrong. It connects to servers that have no connection, and
+	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
+	// which the first turn makes.
+	GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error)
 	// SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
 	// caller's next turn on, in all sessions. A server of the session or of its agent that
 	// has the same name comes first there. A name of an operator's server is
@@ -133,6 +156,9 @@ type McpServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedMcpServiceServer struct{}
 
+func (UnimplementedMcpServiceServer) GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetMcpStatus not implemented")
+}
 func (UnimplementedMcpServiceServer) SetUserMcpServer(context.Context, *SetUserMcpServerRequest) (*SetUserMcpServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetUserMcpServer not implemented")
 }
@@ -164,6 +190,24 @@ func RegisterMcpServiceServer(s grpc.ServiceRegistrar, srv McpServiceServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&McpService_ServiceDesc, srv)
+}
+
+func _McpService_GetMcpStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetMcpStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(McpServiceServer).GetMcpStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: McpService_GetMcpStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(McpServiceServer).GetMcpStatus(ctx, req.(*GetMcpStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _McpService_SetUserMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -245,6 +289,10 @@ var McpService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "fairlead.session.v1.McpService",
 	HandlerType: (*McpServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetMcpStatus",
+			Handler:    _McpService_GetMcpStatus_Handler,
+		},
 		{
 			MethodName: "SetUserMcpServer",
 			Handler:    _McpService_SetUserMcpServer_Handler,

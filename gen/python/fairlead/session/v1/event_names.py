@@ -39,6 +39,7 @@ EVENT_NAMES = {
     "repository_pushed": "repository.pushed",
     "repository_push_failed": "repository.push_failed",
     "artifacts_changed": "artifacts.changed",
+    "mcp_server_changed": "mcp_server.changed",
     "session_rewind_failed": "session.rewind_failed",
     "checkpoint_failed": "checkpoint.failed",
     "warning": "warning",

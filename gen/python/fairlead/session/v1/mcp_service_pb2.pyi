@@ -13,6 +13,26 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class GetMcpStatusRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetMcpStatusResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: McpStatus
+    def __init__(self, status: _Optional[_Union[McpStatus, _Mapping]] = ...) -> None: ...
+
+class McpStatus(_message.Message):
+    __slots__ = ("name", "servers")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServerStatus]
+    def __init__(self, name: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServerStatus, _Mapping]]] = ...) -> None: ...
+
 class UserMcpServer(_message.Message):
     __slots__ = ("name", "server", "update_time")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -26,8 +26,9 @@ if _version_not_supported:
 
 
 class McpServiceStub:
-    """McpService manages the MCP servers that users bring to all their sessions. Agents and
-    sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+    """McpService shows what works of the MCP servers of a session, and manages those that users
+    bring to all their sessions. Agents and sessions bring servers of their own
+    (AgentSpec.mcp_servers, Session.mcp_servers).
 
     No answer shows the value of a header or of a variable of the environment unless it is
     only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
@@ -39,6 +40,11 @@ class McpServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.GetMcpStatus = channel.unary_unary(
+                '/fairlead.session.v1.McpService/GetMcpStatus',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
+                _registered_method=True)
         self.SetUserMcpServer = channel.unary_unary(
                 '/fairlead.session.v1.McpService/SetUserMcpServer',
                 request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.SetUserMcpServerRequest.SerializeToString,
@@ -62,12 +68,23 @@ class McpServiceStub:
 
 
 class McpServiceServicer:
-    """McpService manages the MCP servers that users bring to all their sessions. Agents and
-    sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+    """McpService shows what works of the MCP servers of a session, and manages those that users
+    bring to all their sessions. Agents and sessions bring servers of their own
+    (AgentSpec.mcp_servers, Session.mcp_servers).
 
     No answer shows the value of a header or of a variable of the environment unless it is
     only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
     """
+
+    def GetMcpStatus(self, request, context):
+        """GetMcpStatus reads what works of each MCP server of a session, for the caller as the
+        acting user, and what is wrong. It connects to servers that have no connection, and
+        waits a few seconds for them. A server in the sandbox needs the session's workspace,
+        which the first turn makes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def SetUserMcpServer(self, request, context):
         """SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
@@ -106,6 +123,11 @@ class McpServiceServicer:
 
 def add_McpServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'GetMcpStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMcpStatus,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.SerializeToString,
+            ),
             'SetUserMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.SetUserMcpServer,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.SetUserMcpServerRequest.FromString,
@@ -135,12 +157,40 @@ def add_McpServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class McpService:
-    """McpService manages the MCP servers that users bring to all their sessions. Agents and
-    sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+    """McpService shows what works of the MCP servers of a session, and manages those that users
+    bring to all their sessions. Agents and sessions bring servers of their own
+    (AgentSpec.mcp_servers, Session.mcp_servers).
 
     No answer shows the value of a header or of a variable of the environment unless it is
     only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
     """
+
+    @staticmethod
+    def GetMcpStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/GetMcpStatus',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def SetUserMcpServer(request,

@@ -39,6 +39,7 @@ export const eventNames = {
   repositoryPushed: "repository.pushed",
   repositoryPushFailed: "repository.push_failed",
   artifactsChanged: "artifacts.changed",
+  mcpServerChanged: "mcp_server.changed",
   sessionRewindFailed: "session.rewind_failed",
   checkpointFailed: "checkpoint.failed",
   warning: "warning",

@@ -6,6 +6,8 @@ import type { GenEnum, GenExtension, GenFile, GenMessage } from "@bufbuild/proto
 import { enumDesc, extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
+import type { McpServerState } from "../../common/v1/mcp_pb.js";
+import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
 import type { ApprovalScope } from "../../common/v1/permission_pb.js";
 import { file_fairlead_common_v1_permission } from "../../common/v1/permission_pb.js";
 import type { ToolOutcome, ToolResult, ToolUse } from "./message_pb.js";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/event.proto.
  */
 export const file_fairlead_session_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIsccCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHR1cm5fc3RlZXJlZBgZIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0ZWVyZWRCEPLUGAx0dXJuLnN0ZWVyZWRIABJKCgxzdGVwX3N0YXJ0ZWQYHiABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBTdGFydGVkQhDy1BgMc3RlcC5zdGFydGVkSAASUAoOc3RlcF9yZXN0YXJ0ZWQYHyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBSZXN0YXJ0ZWRCEvLUGA5zdGVwLnJlc3RhcnRlZEgAEk0KDXN0ZXBfZmluaXNoZWQYICABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBGaW5pc2hlZEIR8tQYDXN0ZXAuZmluaXNoZWRIABJKCgx0ZXh0X3N0YXJ0ZWQYKCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRTdGFydGVkQhDy1BgMdGV4dC5zdGFydGVkSAASRAoKdGV4dF9kZWx0YRgpIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dERlbHRhQg7y1BgKdGV4dC5kZWx0YUgAEk0KDXRleHRfZmluaXNoZWQYKiABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRGaW5pc2hlZEIR8tQYDXRleHQuZmluaXNoZWRIABJWChB0aGlua2luZ19zdGFydGVkGDIgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ1N0YXJ0ZWRCFPLUGBB0aGlua2luZy5zdGFydGVkSAASUAoOdGhpbmtpbmdfZGVsdGEYMyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRGVsdGFCEvLUGA50aGlua2luZy5kZWx0YUgAElkKEXRoaW5raW5nX2ZpbmlzaGVkGDQgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0ZpbmlzaGVkQhXy1BgRdGhpbmtpbmcuZmluaXNoZWRIABJYChF0b29sX2NhbGxfc3RhcnRlZBg8IAEoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxTdGFydGVkQhXy1BgRdG9vbF9jYWxsLnN0YXJ0ZWRIABJvChl0b29sX2NhbGxfYXJndW1lbnRzX2RlbHRhGD0gASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEFyZ3VtZW50c0RlbHRhQh3y1BgZdG9vbF9jYWxsLmFyZ3VtZW50c19kZWx0YUgAEl4KE3Rvb2xfY2FsbF9hcmd1bWVudHMYPiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzQhfy1BgTdG9vbF9jYWxsLmFyZ3VtZW50c0gAElsKEnRvb2xfY2FsbF9kZWNpc2lvbhg/IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxEZWNpc2lvbkIW8tQYEnRvb2xfY2FsbC5kZWNpc2lvbkgAElsKEnRvb2xfY2FsbF9wcm9ncmVzcxhAIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxQcm9ncmVzc0IW8tQYEnRvb2xfY2FsbC5wcm9ncmVzc0gAEmYKFnRvb2xfY2FsbF9vdXRwdXRfZGVsdGEYQSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsT3V0cHV0RGVsdGFCGvLUGBZ0b29sX2NhbGwub3V0cHV0X2RlbHRhSAASWwoSdG9vbF9jYWxsX2ZpbmlzaGVkGEIgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEZpbmlzaGVkQhby1BgSdG9vbF9jYWxsLmZpbmlzaGVkSAASXAoSYXBwcm92YWxfcmVxdWVzdGVkGEYgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlcXVlc3RlZEIW8tQYEmFwcHJvdmFsLnJlcXVlc3RlZEgAElkKEWFwcHJvdmFsX3Jlc29sdmVkGEcgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlc29sdmVkQhXy1BgRYXBwcm92YWwucmVzb2x2ZWRIABJKCgx0b2RvX3VwZGF0ZWQYUCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG9VcGRhdGVkQhDy1BgMdG9kby51cGRhdGVkSAASXAoSY2hlY2twb2ludF9jcmVhdGVkGFogASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DaGVja3BvaW50Q3JlYXRlZEIW8tQYEmNoZWNrcG9pbnQuY3JlYXRlZEgAElkKEW9wZXJhdGlvbl9zdGFydGVkGG4gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25TdGFydGVkQhXy1BgRb3BlcmF0aW9uLnN0YXJ0ZWRIABJcChJvcGVyYXRpb25fcHJvZ3Jlc3MYbyABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLk9wZXJhdGlvblByb2dyZXNzQhby1BgSb3BlcmF0aW9uLnByb2dyZXNzSAASXAoSb3BlcmF0aW9uX2ZpbmlzaGVkGHAgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25GaW5pc2hlZEIW8tQYEm9wZXJhdGlvbi5maW5pc2hlZEgAElgKEXRvb2xfY2FsbF9uZXR3b3JrGHcgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbE5ldHdvcmtCFfLUGBF0b29sX2NhbGwubmV0d29ya0gAElMKD3dvcmtzcGFjZV9tb3ZlZBhzIAEoCzIjLmZhaXJsZWFkLnNlc3Npb24udjEuV29ya3NwYWNlTW92ZWRCE/LUGA93b3Jrc3BhY2UubW92ZWRIABJZChFyZXBvc2l0b3J5X3B1c2hlZBh1IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuUmVwb3NpdG9yeVB1c2hlZEIV8tQYEXJlcG9zaXRvcnkucHVzaGVkSAASZwoWcmVwb3NpdG9yeV9wdXNoX2ZhaWxlZBh2IAEoCzIpLmZhaXJsZWFkLnNlc3Npb24udjEuUmVwb3NpdG9yeVB1c2hGYWlsZWRCGvLUGBZyZXBvc2l0b3J5LnB1c2hfZmFpbGVkSAASWgoRYXJ0aWZhY3RzX2NoYW5nZWQYgQEgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcnRpZmFjdHNDaGFuZ2VkQhXy1BgRYXJ0aWZhY3RzLmNoYW5nZWRIABJkChVzZXNzaW9uX3Jld2luZF9mYWlsZWQYcSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25SZXdpbmRGYWlsZWRCGfLUGBVzZXNzaW9uLnJld2luZF9mYWlsZWRIABJZChFjaGVja3BvaW50X2ZhaWxlZBhyIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQ2hlY2twb2ludEZhaWxlZEIV8tQYEWNoZWNrcG9pbnQuZmFpbGVkSAASPAoHd2FybmluZxhkIAEoCzIcLmZhaXJsZWFkLnNlc3Npb24udjEuV2FybmluZ0IL8tQYB3dhcm5pbmdIABI+CgVlcnJvchhlIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuRXJyb3JPY2N1cnJlZEIJ8tQYBWVycm9ySABCBgoEYm9keSJYCg5TZXNzaW9uQ3JlYXRlZBINCgVhZ2VudBgBIAEoCRIQCghncmVldGluZxgCIAEoCRITCgtmb3JrZWRfZnJvbRgDIAEoCRIQCghpbXBvcnRlZBgEIAEoCCKGAQoOU2Vzc2lvblJld291bmQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIMCgRoZWFkGAMgASgJEhMKC3VuZG9uZV90dXJuGAQgASgJEhIKCmNoZWNrcG9pbnQYBSABKAkSDgoGcmV3aW5kGAYgASgJIloKE1Nlc3Npb25SZXdpbmRGYWlsZWQSDgoGcmV3aW5kGAEgASgJEhIKCmNoZWNrcG9pbnQYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkicQoQU2Vzc2lvbkNvbXBhY3RlZBIVCg10b2tlbnNfYmVmb3JlGAEgASgDEhQKDHRva2Vuc19hZnRlchgCIAEoAxIPCgdtZXNzYWdlGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSDgoGbWV0aG9kGAUgASgJIpYBCgpUdXJuUXVldWVkEiwKB2NvbnRlbnQYASADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIMCgR1c2VyGAIgASgJEhAKCHNjaGVkdWxlGAMgASgJEg4KBnJlc3VtZRgEIAEoCBIqCgRjYWxsGAogASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sVXNlIpIBCgtUdXJuU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIvCgZsaW1pdHMYAiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5MaW1pdHMSEAoIdHJhY2VfaWQYAyABKAkSMQoHb3B0aW9ucxgEIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMiHwoLVHVybldhaXRpbmcSEAoIY2FsbF9pZHMYASADKAkiDQoLVHVyblJlc3VtZWQihQIKDFR1cm5GaW5pc2hlZBItCgVzdGF0ZRgBIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAIgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISKQoFdXNhZ2UYAyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEg0KBXN0ZXBzGAQgASgFEhIKCmZpbmFsX3RleHQYBSABKAkSEwoLb3V0cHV0X2pzb24YBiABKAkSNAoLY2FsbF9yZXN1bHQYCiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHQiGwoLVHVyblN0ZWVyZWQSDAoEaW50bxgBIAEoCSItCgtTdGVwU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIPCgdhdHRlbXB0GAIgASgFIk4KDVN0ZXBSZXN0YXJ0ZWQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIOCgZyZWFzb24YAyABKAkiXwoMU3RlcEZpbmlzaGVkEhMKC3N0b3BfcmVhc29uGAEgASgJEikKBXVzYWdlGAIgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2FnZRIPCgdtZXNzYWdlGAMgASgJIhwKC1RleHRTdGFydGVkEg0KBWJsb2NrGAEgASgFIigKCVRleHREZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIh0KDFRleHRGaW5pc2hlZBINCgVibG9jaxgBIAEoBSIgCg9UaGlua2luZ1N0YXJ0ZWQSDQoFYmxvY2sYASABKAUiLAoNVGhpbmtpbmdEZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIiEKEFRoaW5raW5nRmluaXNoZWQSDQoFYmxvY2sYASABKAUiPwoPVG9vbENhbGxTdGFydGVkEg0KBWJsb2NrGAEgASgFEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChZUb29sQ2FsbEFyZ3VtZW50c0RlbHRhEg8KB2NhbGxfaWQYASABKAkSDAoEanNvbhgCIAEoCSJKChFUb29sQ2FsbEFyZ3VtZW50cxIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiYgoQVG9vbENhbGxEZWNpc2lvbhIPCgdjYWxsX2lkGAEgASgJEi8KCGRlY2lzaW9uGAIgASgOMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWNpc2lvbhIMCgRydWxlGAMgASgJIjQKEFRvb2xDYWxsUHJvZ3Jlc3MSDwoHY2FsbF9pZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIkQKE1Rvb2xDYWxsT3V0cHV0RGVsdGESDwoHY2FsbF9pZBgBIAEoCRIOCgZzdHJlYW0YAiABKAkSDAoEZGF0YRgDIAEoDCKZAgoPVG9vbENhbGxOZXR3b3JrEg8KB2NhbGxfaWQYASABKAkSDAoEaG9zdBgCIAEoCRIMCgRwb3J0GAMgASgFEg8KB2FsbG93ZWQYBCABKAgSDwoHb3V0Y29tZRgFIAEoCRIMCgRydWxlGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAkSDwoHbWVzc2FnZRgIIAEoCRITCgtjb25uZWN0aW9ucxgJIAEoAxISCgpzZW50X2J5dGVzGAogASgDEhYKDnJlY2VpdmVkX2J5dGVzGAsgASgDEhMKC2R1cmF0aW9uX21zGAwgASgDEi4KCnN0YXJ0X3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIroBChBUb29sQ2FsbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIxCgdvdXRjb21lGAMgASgOMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sT3V0Y29tZRIsCgdjb250ZW50GAQgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYBSABKAMSEQoJb3BlcmF0aW9uGAYgASgJIvQBChFBcHByb3ZhbFJlcXVlc3RlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkSDgoGZGlnZXN0GAQgASgJEgwKBHJ1bGUYBSABKAkSLwoEa2luZBgGIAEoDjIhLmZhaXJsZWFkLnNlc3Npb24udjEuQXBwcm92YWxLaW5kEg8KB21lc3NhZ2UYByABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAggAygJEi8KC2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLFAQoQQXBwcm92YWxSZXNvbHZlZBIPCgdjYWxsX2lkGAEgASgJEhAKCGFwcHJvdmVkGAIgASgIEgwKBHVzZXIYAyABKAkSDwoHY29tbWVudBgEIAEoCRIPCgdleHBpcmVkGAUgASgIEjAKBXNjb3BlGAYgASgOMiEuZmFpcmxlYWQuY29tbW9uLnYxLkFwcHJvdmFsU2NvcGUSDAoEcnVsZRgHIAEoCRIeChZ1cGRhdGVkX2FyZ3VtZW50c19qc29uGAggASgJIjcKC1RvZG9VcGRhdGVkEigKBXRvZG9zGAEgAygLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub2RvIjwKBFRvZG8SDwoHY29udGVudBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSEwoLYWN0aXZlX2Zvcm0YAyABKAkiggEKEUNoZWNrcG9pbnRDcmVhdGVkEhIKCmNoZWNrcG9pbnQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEQoJYXV0b21hdGljGAMgASgIEgwKBGhlYWQYBCABKAkSEQoJYWZ0ZXJfc2VxGAUgASgDEhAKCHNuYXBzaG90GAYgASgJIkcKEENoZWNrcG9pbnRGYWlsZWQSEgoKY2hlY2twb2ludBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJEChBPcGVyYXRpb25TdGFydGVkEhEKCW9wZXJhdGlvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkiNwoRT3BlcmF0aW9uUHJvZ3Jlc3MSEQoJb3BlcmF0aW9uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiRgoRT3BlcmF0aW9uRmluaXNoZWQSEQoJb3BlcmF0aW9uGAEgASgJEg0KBXN0YXRlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkiZwoQUmVwb3NpdG9yeVB1c2hlZBIRCglkaXJlY3RvcnkYASABKAkSCwoDdXJsGAIgASgJEgsKA3JlZhgDIAEoCRISCgpvbGRfY29tbWl0GAQgASgJEhIKCm5ld19jb21taXQYBSABKAkiZwoUUmVwb3NpdG9yeVB1c2hGYWlsZWQSEQoJZGlyZWN0b3J5GAEgASgJEgsKA3VybBgCIAEoCRIOCgZicmFuY2gYAyABKAkSDgoGcmVhc29uGAQgASgJEg8KB21lc3NhZ2UYBSABKAkigAIKDldvcmtzcGFjZU1vdmVkEhEKCWZyb21fbm9kZRgBIAEoCRIPCgd0b19ub2RlGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAMSNgoFY2F1c2UYBCABKA4yJy5mYWlybGVhZC5zZXNzaW9uLnYxLldvcmtzcGFjZU1vdmVDYXVzZRIVCg1yZXN0b3JlZF90dXJuGAUgASgJEhQKDHJlc3RvcmVkX3NlcRgGIAEoAxIxCg1yZXN0b3JlZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlbXB0eRgIIAEoCBIPCgdtZXNzYWdlGAkgASgJIkQKEEFydGlmYWN0c0NoYW5nZWQSMAoJYXJ0aWZhY3RzGAEgAygLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5BcnRpZmFjdCKGAQoIQXJ0aWZhY3QSDAoEcGF0aBgBIAEoCRIMCgRzaXplGAIgASgDEhIKCm1lZGlhX3R5cGUYAyABKAkSDAoEZXRhZxgEIAEoCRILCgN1cmkYBSABKAkSLwoLbW9kaWZ5X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIioKB1dhcm5pbmcSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiMAoNRXJyb3JPY2N1cnJlZBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSpdCghEZWNpc2lvbhIYChRERUNJU0lPTl9VTlNQRUNJRklFRBAAEhIKDkRFQ0lTSU9OX0FMTE9XEAESEAoMREVDSVNJT05fQVNLEAISEQoNREVDSVNJT05fREVOWRADKmQKDEFwcHJvdmFsS2luZBIdChlBUFBST1ZBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXQVBQUk9WQUxfS0lORF9UT09MX0NBTEwQARIYChRBUFBST1ZBTF9LSU5EX0JVREdFVBACKoABChJXb3Jrc3BhY2VNb3ZlQ2F1c2USJAogV09SS1NQQUNFX01PVkVfQ0FVU0VfVU5TUEVDSUZJRUQQABIiCh5XT1JLU1BBQ0VfTU9WRV9DQVVTRV9OT0RFX0xPU1QQARIgChxXT1JLU1BBQ0VfTU9WRV9DQVVTRV9QTEFOTkVEEAI6PgoKZXZlbnRfbmFtZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYzooDIAEoCVIJZXZlbnROYW1lQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_fairlead_common_v1_content, file_fairlead_common_v1_permission, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2V2ZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIqUdCgVFdmVudBIRCglmaXJzdF9zZXEYASABKAMSCwoDc2VxGAIgASgDEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR1cm4YBCABKAkSDAoEc3RlcBgFIAEoBRJTCg9zZXNzaW9uX2NyZWF0ZWQYCiABKAsyIy5mYWlybGVhZC5zZXNzaW9uLnYxLlNlc3Npb25DcmVhdGVkQhPy1BgPc2Vzc2lvbi5jcmVhdGVkSAASUwoPc2Vzc2lvbl9yZXdvdW5kGAsgASgLMiMuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3b3VuZEIT8tQYD3Nlc3Npb24ucmV3b3VuZEgAElkKEXNlc3Npb25fY29tcGFjdGVkGAwgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uQ29tcGFjdGVkQhXy1BgRc2Vzc2lvbi5jb21wYWN0ZWRIABJHCgt0dXJuX3F1ZXVlZBgUIAEoCzIfLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblF1ZXVlZEIP8tQYC3R1cm4ucXVldWVkSAASSgoMdHVybl9zdGFydGVkGBUgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuU3RhcnRlZEIQ8tQYDHR1cm4uc3RhcnRlZEgAEkoKDHR1cm5fd2FpdGluZxgWIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybldhaXRpbmdCEPLUGAx0dXJuLndhaXRpbmdIABJKCgx0dXJuX3Jlc3VtZWQYFyABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5SZXN1bWVkQhDy1BgMdHVybi5yZXN1bWVkSAASTQoNdHVybl9maW5pc2hlZBgYIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybkZpbmlzaGVkQhHy1BgNdHVybi5maW5pc2hlZEgAEkoKDHR1cm5fc3RlZXJlZBgZIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0ZWVyZWRCEPLUGAx0dXJuLnN0ZWVyZWRIABJKCgxzdGVwX3N0YXJ0ZWQYHiABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBTdGFydGVkQhDy1BgMc3RlcC5zdGFydGVkSAASUAoOc3RlcF9yZXN0YXJ0ZWQYHyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBSZXN0YXJ0ZWRCEvLUGA5zdGVwLnJlc3RhcnRlZEgAEk0KDXN0ZXBfZmluaXNoZWQYICABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlN0ZXBGaW5pc2hlZEIR8tQYDXN0ZXAuZmluaXNoZWRIABJKCgx0ZXh0X3N0YXJ0ZWQYKCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRTdGFydGVkQhDy1BgMdGV4dC5zdGFydGVkSAASRAoKdGV4dF9kZWx0YRgpIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuVGV4dERlbHRhQg7y1BgKdGV4dC5kZWx0YUgAEk0KDXRleHRfZmluaXNoZWQYKiABKAsyIS5mYWlybGVhZC5zZXNzaW9uLnYxLlRleHRGaW5pc2hlZEIR8tQYDXRleHQuZmluaXNoZWRIABJWChB0aGlua2luZ19zdGFydGVkGDIgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ1N0YXJ0ZWRCFPLUGBB0aGlua2luZy5zdGFydGVkSAASUAoOdGhpbmtpbmdfZGVsdGEYMyABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLlRoaW5raW5nRGVsdGFCEvLUGA50aGlua2luZy5kZWx0YUgAElkKEXRoaW5raW5nX2ZpbmlzaGVkGDQgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5UaGlua2luZ0ZpbmlzaGVkQhXy1BgRdGhpbmtpbmcuZmluaXNoZWRIABJYChF0b29sX2NhbGxfc3RhcnRlZBg8IAEoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxTdGFydGVkQhXy1BgRdG9vbF9jYWxsLnN0YXJ0ZWRIABJvChl0b29sX2NhbGxfYXJndW1lbnRzX2RlbHRhGD0gASgLMisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEFyZ3VtZW50c0RlbHRhQh3y1BgZdG9vbF9jYWxsLmFyZ3VtZW50c19kZWx0YUgAEl4KE3Rvb2xfY2FsbF9hcmd1bWVudHMYPiABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsQXJndW1lbnRzQhfy1BgTdG9vbF9jYWxsLmFyZ3VtZW50c0gAElsKEnRvb2xfY2FsbF9kZWNpc2lvbhg/IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxEZWNpc2lvbkIW8tQYEnRvb2xfY2FsbC5kZWNpc2lvbkgAElsKEnRvb2xfY2FsbF9wcm9ncmVzcxhAIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuVG9vbENhbGxQcm9ncmVzc0IW8tQYEnRvb2xfY2FsbC5wcm9ncmVzc0gAEmYKFnRvb2xfY2FsbF9vdXRwdXRfZGVsdGEYQSABKAsyKC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xDYWxsT3V0cHV0RGVsdGFCGvLUGBZ0b29sX2NhbGwub3V0cHV0X2RlbHRhSAASWwoSdG9vbF9jYWxsX2ZpbmlzaGVkGEIgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbEZpbmlzaGVkQhby1BgSdG9vbF9jYWxsLmZpbmlzaGVkSAASXAoSYXBwcm92YWxfcmVxdWVzdGVkGEYgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlcXVlc3RlZEIW8tQYEmFwcHJvdmFsLnJlcXVlc3RlZEgAElkKEWFwcHJvdmFsX3Jlc29sdmVkGEcgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbFJlc29sdmVkQhXy1BgRYXBwcm92YWwucmVzb2x2ZWRIABJKCgx0b2RvX3VwZGF0ZWQYUCABKAsyIC5mYWlybGVhZC5zZXNzaW9uLnYxLlRvZG9VcGRhdGVkQhDy1BgMdG9kby51cGRhdGVkSAASXAoSY2hlY2twb2ludF9jcmVhdGVkGFogASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5DaGVja3BvaW50Q3JlYXRlZEIW8tQYEmNoZWNrcG9pbnQuY3JlYXRlZEgAElkKEW9wZXJhdGlvbl9zdGFydGVkGG4gASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25TdGFydGVkQhXy1BgRb3BlcmF0aW9uLnN0YXJ0ZWRIABJcChJvcGVyYXRpb25fcHJvZ3Jlc3MYbyABKAsyJi5mYWlybGVhZC5zZXNzaW9uLnYxLk9wZXJhdGlvblByb2dyZXNzQhby1BgSb3BlcmF0aW9uLnByb2dyZXNzSAASXAoSb3BlcmF0aW9uX2ZpbmlzaGVkGHAgASgLMiYuZmFpcmxlYWQuc2Vzc2lvbi52MS5PcGVyYXRpb25GaW5pc2hlZEIW8tQYEm9wZXJhdGlvbi5maW5pc2hlZEgAElgKEXRvb2xfY2FsbF9uZXR3b3JrGHcgASgLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sQ2FsbE5ldHdvcmtCFfLUGBF0b29sX2NhbGwubmV0d29ya0gAElMKD3dvcmtzcGFjZV9tb3ZlZBhzIAEoCzIjLmZhaXJsZWFkLnNlc3Npb24udjEuV29ya3NwYWNlTW92ZWRCE/LUGA93b3Jrc3BhY2UubW92ZWRIABJZChFyZXBvc2l0b3J5X3B1c2hlZBh1IAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuUmVwb3NpdG9yeVB1c2hlZEIV8tQYEXJlcG9zaXRvcnkucHVzaGVkSAASZwoWcmVwb3NpdG9yeV9wdXNoX2ZhaWxlZBh2IAEoCzIpLmZhaXJsZWFkLnNlc3Npb24udjEuUmVwb3NpdG9yeVB1c2hGYWlsZWRCGvLUGBZyZXBvc2l0b3J5LnB1c2hfZmFpbGVkSAASWgoRYXJ0aWZhY3RzX2NoYW5nZWQYgQEgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcnRpZmFjdHNDaGFuZ2VkQhXy1BgRYXJ0aWZhY3RzLmNoYW5nZWRIABJcChJtY3Bfc2VydmVyX2NoYW5nZWQYhQEgASgLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5NY3BTZXJ2ZXJDaGFuZ2VkQhby1BgSbWNwX3NlcnZlci5jaGFuZ2VkSAASZAoVc2Vzc2lvbl9yZXdpbmRfZmFpbGVkGHEgASgLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uUmV3aW5kRmFpbGVkQhny1BgVc2Vzc2lvbi5yZXdpbmRfZmFpbGVkSAASWQoRY2hlY2twb2ludF9mYWlsZWQYciABKAsyJS5mYWlybGVhZC5zZXNzaW9uLnYxLkNoZWNrcG9pbnRGYWlsZWRCFfLUGBFjaGVja3BvaW50LmZhaWxlZEgAEjwKB3dhcm5pbmcYZCABKAsyHC5mYWlybGVhZC5zZXNzaW9uLnYxLldhcm5pbmdCC/LUGAd3YXJuaW5nSAASPgoFZXJyb3IYZSABKAsyIi5mYWlybGVhZC5zZXNzaW9uLnYxLkVycm9yT2NjdXJyZWRCCfLUGAVlcnJvckgAQgYKBGJvZHkidQoQTWNwU2VydmVyQ2hhbmdlZBIOCgZzZXJ2ZXIYASABKAkSMQoFc3RhdGUYAiABKA4yIi5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAMoCSJYCg5TZXNzaW9uQ3JlYXRlZBINCgVhZ2VudBgBIAEoCRIQCghncmVldGluZxgCIAEoCRITCgtmb3JrZWRfZnJvbRgDIAEoCRIQCghpbXBvcnRlZBgEIAEoCCKGAQoOU2Vzc2lvblJld291bmQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIMCgRoZWFkGAMgASgJEhMKC3VuZG9uZV90dXJuGAQgASgJEhIKCmNoZWNrcG9pbnQYBSABKAkSDgoGcmV3aW5kGAYgASgJIloKE1Nlc3Npb25SZXdpbmRGYWlsZWQSDgoGcmV3aW5kGAEgASgJEhIKCmNoZWNrcG9pbnQYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkicQoQU2Vzc2lvbkNvbXBhY3RlZBIVCg10b2tlbnNfYmVmb3JlGAEgASgDEhQKDHRva2Vuc19hZnRlchgCIAEoAxIPCgdtZXNzYWdlGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSDgoGbWV0aG9kGAUgASgJIpYBCgpUdXJuUXVldWVkEiwKB2NvbnRlbnQYASADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudBIMCgR1c2VyGAIgASgJEhAKCHNjaGVkdWxlGAMgASgJEg4KBnJlc3VtZRgEIAEoCBIqCgRjYWxsGAogASgLMhwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sVXNlIpIBCgtUdXJuU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIvCgZsaW1pdHMYAiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5MaW1pdHMSEAoIdHJhY2VfaWQYAyABKAkSMQoHb3B0aW9ucxgEIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMiHwoLVHVybldhaXRpbmcSEAoIY2FsbF9pZHMYASADKAkiDQoLVHVyblJlc3VtZWQihQIKDFR1cm5GaW5pc2hlZBItCgVzdGF0ZRgBIAEoDjIeLmZhaXJsZWFkLnNlc3Npb24udjEuVHVyblN0YXRlEi0KBWVycm9yGAIgASgLMh4uZmFpcmxlYWQuc2Vzc2lvbi52MS5UdXJuRXJyb3ISKQoFdXNhZ2UYAyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlEg0KBXN0ZXBzGAQgASgFEhIKCmZpbmFsX3RleHQYBSABKAkSEwoLb3V0cHV0X2pzb24YBiABKAkSNAoLY2FsbF9yZXN1bHQYCiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlRvb2xSZXN1bHQiGwoLVHVyblN0ZWVyZWQSDAoEaW50bxgBIAEoCSItCgtTdGVwU3RhcnRlZBINCgVtb2RlbBgBIAEoCRIPCgdhdHRlbXB0GAIgASgFIk4KDVN0ZXBSZXN0YXJ0ZWQSFgoOdm9pZF9maXJzdF9zZXEYASABKAMSFQoNdm9pZF9sYXN0X3NlcRgCIAEoAxIOCgZyZWFzb24YAyABKAkiXwoMU3RlcEZpbmlzaGVkEhMKC3N0b3BfcmVhc29uGAEgASgJEikKBXVzYWdlGAIgASgLMhouZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2FnZRIPCgdtZXNzYWdlGAMgASgJIhwKC1RleHRTdGFydGVkEg0KBWJsb2NrGAEgASgFIigKCVRleHREZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIh0KDFRleHRGaW5pc2hlZBINCgVibG9jaxgBIAEoBSIgCg9UaGlua2luZ1N0YXJ0ZWQSDQoFYmxvY2sYASABKAUiLAoNVGhpbmtpbmdEZWx0YRINCgVibG9jaxgBIAEoBRIMCgR0ZXh0GAIgASgJIiEKEFRoaW5raW5nRmluaXNoZWQSDQoFYmxvY2sYASABKAUiPwoPVG9vbENhbGxTdGFydGVkEg0KBWJsb2NrGAEgASgFEg8KB2NhbGxfaWQYAiABKAkSDAoEdG9vbBgDIAEoCSI3ChZUb29sQ2FsbEFyZ3VtZW50c0RlbHRhEg8KB2NhbGxfaWQYASABKAkSDAoEanNvbhgCIAEoCSJKChFUb29sQ2FsbEFyZ3VtZW50cxIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkiYgoQVG9vbENhbGxEZWNpc2lvbhIPCgdjYWxsX2lkGAEgASgJEi8KCGRlY2lzaW9uGAIgASgOMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWNpc2lvbhIMCgRydWxlGAMgASgJIjQKEFRvb2xDYWxsUHJvZ3Jlc3MSDwoHY2FsbF9pZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIkQKE1Rvb2xDYWxsT3V0cHV0RGVsdGESDwoHY2FsbF9pZBgBIAEoCRIOCgZzdHJlYW0YAiABKAkSDAoEZGF0YRgDIAEoDCKZAgoPVG9vbENhbGxOZXR3b3JrEg8KB2NhbGxfaWQYASABKAkSDAoEaG9zdBgCIAEoCRIMCgRwb3J0GAMgASgFEg8KB2FsbG93ZWQYBCABKAgSDwoHb3V0Y29tZRgFIAEoCRIMCgRydWxlGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAkSDwoHbWVzc2FnZRgIIAEoCRITCgtjb25uZWN0aW9ucxgJIAEoAxISCgpzZW50X2J5dGVzGAogASgDEhYKDnJlY2VpdmVkX2J5dGVzGAsgASgDEhMKC2R1cmF0aW9uX21zGAwgASgDEi4KCnN0YXJ0X3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIroBChBUb29sQ2FsbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIxCgdvdXRjb21lGAMgASgOMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub29sT3V0Y29tZRIsCgdjb250ZW50GAQgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYBSABKAMSEQoJb3BlcmF0aW9uGAYgASgJIvQBChFBcHByb3ZhbFJlcXVlc3RlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSFgoOYXJndW1lbnRzX2pzb24YAyABKAkSDgoGZGlnZXN0GAQgASgJEgwKBHJ1bGUYBSABKAkSLwoEa2luZBgGIAEoDjIhLmZhaXJsZWFkLnNlc3Npb24udjEuQXBwcm92YWxLaW5kEg8KB21lc3NhZ2UYByABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAggAygJEi8KC2V4cGlyZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLFAQoQQXBwcm92YWxSZXNvbHZlZBIPCgdjYWxsX2lkGAEgASgJEhAKCGFwcHJvdmVkGAIgASgIEgwKBHVzZXIYAyABKAkSDwoHY29tbWVudBgEIAEoCRIPCgdleHBpcmVkGAUgASgIEjAKBXNjb3BlGAYgASgOMiEuZmFpcmxlYWQuY29tbW9uLnYxLkFwcHJvdmFsU2NvcGUSDAoEcnVsZRgHIAEoCRIeChZ1cGRhdGVkX2FyZ3VtZW50c19qc29uGAggASgJIjcKC1RvZG9VcGRhdGVkEigKBXRvZG9zGAEgAygLMhkuZmFpcmxlYWQuc2Vzc2lvbi52MS5Ub2RvIjwKBFRvZG8SDwoHY29udGVudBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSEwoLYWN0aXZlX2Zvcm0YAyABKAkiggEKEUNoZWNrcG9pbnRDcmVhdGVkEhIKCmNoZWNrcG9pbnQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEQoJYXV0b21hdGljGAMgASgIEgwKBGhlYWQYBCABKAkSEQoJYWZ0ZXJfc2VxGAUgASgDEhAKCHNuYXBzaG90GAYgASgJIkcKEENoZWNrcG9pbnRGYWlsZWQSEgoKY2hlY2twb2ludBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJEChBPcGVyYXRpb25TdGFydGVkEhEKCW9wZXJhdGlvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEgwKBHRvb2wYAyABKAkiNwoRT3BlcmF0aW9uUHJvZ3Jlc3MSEQoJb3BlcmF0aW9uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiRgoRT3BlcmF0aW9uRmluaXNoZWQSEQoJb3BlcmF0aW9uGAEgASgJEg0KBXN0YXRlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkiZwoQUmVwb3NpdG9yeVB1c2hlZBIRCglkaXJlY3RvcnkYASABKAkSCwoDdXJsGAIgASgJEgsKA3JlZhgDIAEoCRISCgpvbGRfY29tbWl0GAQgASgJEhIKCm5ld19jb21taXQYBSABKAkiZwoUUmVwb3NpdG9yeVB1c2hGYWlsZWQSEQoJZGlyZWN0b3J5GAEgASgJEgsKA3VybBgCIAEoCRIOCgZicmFuY2gYAyABKAkSDgoGcmVhc29uGAQgASgJEg8KB21lc3NhZ2UYBSABKAkigAIKDldvcmtzcGFjZU1vdmVkEhEKCWZyb21fbm9kZRgBIAEoCRIPCgd0b19ub2RlGAIgASgJEhIKCmdlbmVyYXRpb24YAyABKAMSNgoFY2F1c2UYBCABKA4yJy5mYWlybGVhZC5zZXNzaW9uLnYxLldvcmtzcGFjZU1vdmVDYXVzZRIVCg1yZXN0b3JlZF90dXJuGAUgASgJEhQKDHJlc3RvcmVkX3NlcRgGIAEoAxIxCg1yZXN0b3JlZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlbXB0eRgIIAEoCBIPCgdtZXNzYWdlGAkgASgJIkQKEEFydGlmYWN0c0NoYW5nZWQSMAoJYXJ0aWZhY3RzGAEgAygLMh0uZmFpcmxlYWQuc2Vzc2lvbi52MS5BcnRpZmFjdCKGAQoIQXJ0aWZhY3QSDAoEcGF0aBgBIAEoCRIMCgRzaXplGAIgASgDEhIKCm1lZGlhX3R5cGUYAyABKAkSDAoEZXRhZxgEIAEoCRILCgN1cmkYBSABKAkSLwoLbW9kaWZ5X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIioKB1dhcm5pbmcSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiMAoNRXJyb3JPY2N1cnJlZBIOCgZyZWFzb24YASABKAkSDwoHbWVzc2FnZRgCIAEoCSpdCghEZWNpc2lvbhIYChRERUNJU0lPTl9VTlNQRUNJRklFRBAAEhIKDkRFQ0lTSU9OX0FMTE9XEAESEAoMREVDSVNJT05fQVNLEAISEQoNREVDSVNJT05fREVOWRADKmQKDEFwcHJvdmFsS2luZBIdChlBUFBST1ZBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXQVBQUk9WQUxfS0lORF9UT09MX0NBTEwQARIYChRBUFBST1ZBTF9LSU5EX0JVREdFVBACKoABChJXb3Jrc3BhY2VNb3ZlQ2F1c2USJAogV09SS1NQQUNFX01PVkVfQ0FVU0VfVU5TUEVDSUZJRUQQABIiCh5XT1JLU1BBQ0VfTU9WRV9DQVVTRV9OT0RFX0xPU1QQARIgChxXT1JLU1BBQ0VfTU9WRV9DQVVTRV9QTEFOTkVEEAI6PgoKZXZlbnRfbmFtZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYzooDIAEoCVIJZXZlbnROYW1lQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_session_v1_message, file_fairlead_session_v1_session, file_fairlead_session_v1_turn, file_google_protobuf_descriptor, file_google_protobuf_timestamp]);
 
 /**
  * Event is one durable, sequenced fact in a session. The ranges
@@ -372,6 +374,14 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
     case: "artifactsChanged";
   } | {
     /**
+     * An MCP server of the session can be used now, or cannot any more, or has other tools.
+     *
+     * @generated from field: fairlead.session.v1.McpServerChanged mcp_server_changed = 133;
+     */
+    value: McpServerChanged;
+    case: "mcpServerChanged";
+  } | {
+    /**
      * A rewind failed.
      *
      * @generated from field: fairlead.session.v1.SessionRewindFailed session_rewind_failed = 113;
@@ -411,6 +421,48 @@ export type Event = Message<"fairlead.session.v1.Event"> & {
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_event, 0);
+
+/**
+ * McpServerChanged says what works of an MCP server of the session.
+ *
+ * @generated from message fairlead.session.v1.McpServerChanged
+ */
+export type McpServerChanged = Message<"fairlead.session.v1.McpServerChanged"> & {
+  /**
+   * The server's name.
+   *
+   * @generated from field: string server = 1;
+   */
+  server: string;
+
+  /**
+   * Whether it can be used.
+   *
+   * @generated from field: fairlead.common.v1.McpServerState state = 2;
+   */
+  state: McpServerState;
+
+  /**
+   * What is wrong and what to do, for people; empty if nothing is.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * The names of its tools, as the model sees them.
+   *
+   * @generated from field: repeated string tools = 4;
+   */
+  tools: string[];
+};
+
+/**
+ * Describes the message fairlead.session.v1.McpServerChanged.
+ * Use `create(McpServerChangedSchema)` to create a new message.
+ */
+export const McpServerChangedSchema: GenMessage<McpServerChanged> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_event, 1);
 
 /**
  * SessionCreated says that a session began.
@@ -453,7 +505,7 @@ export type SessionCreated = Message<"fairlead.session.v1.SessionCreated"> & {
  * Use `create(SessionCreatedSchema)` to create a new message.
  */
 export const SessionCreatedSchema: GenMessage<SessionCreated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 1);
+  messageDesc(file_fairlead_session_v1_event, 2);
 
 /**
  * SessionRewound says that the head was moved back.
@@ -516,7 +568,7 @@ export type SessionRewound = Message<"fairlead.session.v1.SessionRewound"> & {
  * Use `create(SessionRewoundSchema)` to create a new message.
  */
 export const SessionRewoundSchema: GenMessage<SessionRewound> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 2);
+  messageDesc(file_fairlead_session_v1_event, 3);
 
 /**
  * SessionRewindFailed says that a rewind failed: the conversation stays as it
@@ -560,7 +612,7 @@ export type SessionRewindFailed = Message<"fairlead.session.v1.SessionRewindFail
  * Use `create(SessionRewindFailedSchema)` to create a new message.
  */
 export const SessionRewindFailedSchema: GenMessage<SessionRewindFailed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 3);
+  messageDesc(file_fairlead_session_v1_event, 4);
 
 /**
  * SessionCompacted says that the model's view was shortened. The conversation
@@ -610,7 +662,7 @@ export type SessionCompacted = Message<"fairlead.session.v1.SessionCompacted"> &
  * Use `create(SessionCompactedSchema)` to create a new message.
  */
 export const SessionCompactedSchema: GenMessage<SessionCompacted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 4);
+  messageDesc(file_fairlead_session_v1_event, 5);
 
 /**
  * TurnQueued says that a turn was accepted.
@@ -659,7 +711,7 @@ export type TurnQueued = Message<"fairlead.session.v1.TurnQueued"> & {
  * Use `create(TurnQueuedSchema)` to create a new message.
  */
 export const TurnQueuedSchema: GenMessage<TurnQueued> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 5);
+  messageDesc(file_fairlead_session_v1_event, 6);
 
 /**
  * TurnStarted says that a turn began to run.
@@ -701,7 +753,7 @@ export type TurnStarted = Message<"fairlead.session.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 6);
+  messageDesc(file_fairlead_session_v1_event, 7);
 
 /**
  * TurnWaiting says what a turn waits for.
@@ -723,7 +775,7 @@ export type TurnWaiting = Message<"fairlead.session.v1.TurnWaiting"> & {
  * Use `create(TurnWaitingSchema)` to create a new message.
  */
 export const TurnWaitingSchema: GenMessage<TurnWaiting> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 7);
+  messageDesc(file_fairlead_session_v1_event, 8);
 
 /**
  * TurnResumed says that a turn that waited runs again.
@@ -738,7 +790,7 @@ export type TurnResumed = Message<"fairlead.session.v1.TurnResumed"> & {
  * Use `create(TurnResumedSchema)` to create a new message.
  */
 export const TurnResumedSchema: GenMessage<TurnResumed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 8);
+  messageDesc(file_fairlead_session_v1_event, 9);
 
 /**
  * TurnFinished says how a turn ended.
@@ -801,7 +853,7 @@ export type TurnFinished = Message<"fairlead.session.v1.TurnFinished"> & {
  * Use `create(TurnFinishedSchema)` to create a new message.
  */
 export const TurnFinishedSchema: GenMessage<TurnFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 9);
+  messageDesc(file_fairlead_session_v1_event, 10);
 
 /**
  * TurnSteered says that a turn's message was put into the active turn before its
@@ -823,7 +875,7 @@ export type TurnSteered = Message<"fairlead.session.v1.TurnSteered"> & {
  * Use `create(TurnSteeredSchema)` to create a new message.
  */
 export const TurnSteeredSchema: GenMessage<TurnSteered> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 10);
+  messageDesc(file_fairlead_session_v1_event, 11);
 
 /**
  * StepStarted says that a model call began.
@@ -851,7 +903,7 @@ export type StepStarted = Message<"fairlead.session.v1.StepStarted"> & {
  * Use `create(StepStartedSchema)` to create a new message.
  */
 export const StepStartedSchema: GenMessage<StepStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 11);
+  messageDesc(file_fairlead_session_v1_event, 12);
 
 /**
  * StepRestarted says that what a model call had produced is void.
@@ -886,7 +938,7 @@ export type StepRestarted = Message<"fairlead.session.v1.StepRestarted"> & {
  * Use `create(StepRestartedSchema)` to create a new message.
  */
 export const StepRestartedSchema: GenMessage<StepRestarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 12);
+  messageDesc(file_fairlead_session_v1_event, 13);
 
 /**
  * StepFinished says that a step ended.
@@ -922,7 +974,7 @@ export type StepFinished = Message<"fairlead.session.v1.StepFinished"> & {
  * Use `create(StepFinishedSchema)` to create a new message.
  */
 export const StepFinishedSchema: GenMessage<StepFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 13);
+  messageDesc(file_fairlead_session_v1_event, 14);
 
 /**
  * TextStarted says that a block of text began.
@@ -943,7 +995,7 @@ export type TextStarted = Message<"fairlead.session.v1.TextStarted"> & {
  * Use `create(TextStartedSchema)` to create a new message.
  */
 export const TextStartedSchema: GenMessage<TextStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 14);
+  messageDesc(file_fairlead_session_v1_event, 15);
 
 /**
  * TextDelta contains more text.
@@ -971,7 +1023,7 @@ export type TextDelta = Message<"fairlead.session.v1.TextDelta"> & {
  * Use `create(TextDeltaSchema)` to create a new message.
  */
 export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 15);
+  messageDesc(file_fairlead_session_v1_event, 16);
 
 /**
  * TextFinished says that a block of text ended.
@@ -992,7 +1044,7 @@ export type TextFinished = Message<"fairlead.session.v1.TextFinished"> & {
  * Use `create(TextFinishedSchema)` to create a new message.
  */
 export const TextFinishedSchema: GenMessage<TextFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 16);
+  messageDesc(file_fairlead_session_v1_event, 17);
 
 /**
  * ThinkingStarted says that a block of thinking began.
@@ -1013,7 +1065,7 @@ export type ThinkingStarted = Message<"fairlead.session.v1.ThinkingStarted"> & {
  * Use `create(ThinkingStartedSchema)` to create a new message.
  */
 export const ThinkingStartedSchema: GenMessage<ThinkingStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 17);
+  messageDesc(file_fairlead_session_v1_event, 18);
 
 /**
  * ThinkingDelta contains more thinking.
@@ -1041,7 +1093,7 @@ export type ThinkingDelta = Message<"fairlead.session.v1.ThinkingDelta"> & {
  * Use `create(ThinkingDeltaSchema)` to create a new message.
  */
 export const ThinkingDeltaSchema: GenMessage<ThinkingDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 18);
+  messageDesc(file_fairlead_session_v1_event, 19);
 
 /**
  * ThinkingFinished says that a block of thinking ended.
@@ -1062,7 +1114,7 @@ export type ThinkingFinished = Message<"fairlead.session.v1.ThinkingFinished"> &
  * Use `create(ThinkingFinishedSchema)` to create a new message.
  */
 export const ThinkingFinishedSchema: GenMessage<ThinkingFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 19);
+  messageDesc(file_fairlead_session_v1_event, 20);
 
 /**
  * ToolCallStarted says that the model began to ask for a tool call.
@@ -1097,7 +1149,7 @@ export type ToolCallStarted = Message<"fairlead.session.v1.ToolCallStarted"> & {
  * Use `create(ToolCallStartedSchema)` to create a new message.
  */
 export const ToolCallStartedSchema: GenMessage<ToolCallStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 20);
+  messageDesc(file_fairlead_session_v1_event, 21);
 
 /**
  * ToolCallArgumentsDelta contains more of a call's arguments.
@@ -1125,7 +1177,7 @@ export type ToolCallArgumentsDelta = Message<"fairlead.session.v1.ToolCallArgume
  * Use `create(ToolCallArgumentsDeltaSchema)` to create a new message.
  */
 export const ToolCallArgumentsDeltaSchema: GenMessage<ToolCallArgumentsDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 21);
+  messageDesc(file_fairlead_session_v1_event, 22);
 
 /**
  * ToolCallArguments says that a call's arguments are complete.
@@ -1160,7 +1212,7 @@ export type ToolCallArguments = Message<"fairlead.session.v1.ToolCallArguments">
  * Use `create(ToolCallArgumentsSchema)` to create a new message.
  */
 export const ToolCallArgumentsSchema: GenMessage<ToolCallArguments> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 22);
+  messageDesc(file_fairlead_session_v1_event, 23);
 
 /**
  * ToolCallDecision reports whether a call may run.
@@ -1195,7 +1247,7 @@ export type ToolCallDecision = Message<"fairlead.session.v1.ToolCallDecision"> &
  * Use `create(ToolCallDecisionSchema)` to create a new message.
  */
 export const ToolCallDecisionSchema: GenMessage<ToolCallDecision> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 23);
+  messageDesc(file_fairlead_session_v1_event, 24);
 
 /**
  * ToolCallProgress is the progress of a running call.
@@ -1223,7 +1275,7 @@ export type ToolCallProgress = Message<"fairlead.session.v1.ToolCallProgress"> &
  * Use `create(ToolCallProgressSchema)` to create a new message.
  */
 export const ToolCallProgressSchema: GenMessage<ToolCallProgress> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 24);
+  messageDesc(file_fairlead_session_v1_event, 25);
 
 /**
  * ToolCallOutputDelta contains more of a running call's output.
@@ -1258,7 +1310,7 @@ export type ToolCallOutputDelta = Message<"fairlead.session.v1.ToolCallOutputDel
  * Use `create(ToolCallOutputDeltaSchema)` to create a new message.
  */
 export const ToolCallOutputDeltaSchema: GenMessage<ToolCallOutputDelta> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 25);
+  messageDesc(file_fairlead_session_v1_event, 26);
 
 /**
  * ToolCallNetwork says of a request or a tunnel what a call's command did with the network.
@@ -1368,7 +1420,7 @@ export type ToolCallNetwork = Message<"fairlead.session.v1.ToolCallNetwork"> & {
  * Use `create(ToolCallNetworkSchema)` to create a new message.
  */
 export const ToolCallNetworkSchema: GenMessage<ToolCallNetwork> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 26);
+  messageDesc(file_fairlead_session_v1_event, 27);
 
 /**
  * ToolCallFinished says how a call ended.
@@ -1424,7 +1476,7 @@ export type ToolCallFinished = Message<"fairlead.session.v1.ToolCallFinished"> &
  * Use `create(ToolCallFinishedSchema)` to create a new message.
  */
 export const ToolCallFinishedSchema: GenMessage<ToolCallFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 27);
+  messageDesc(file_fairlead_session_v1_event, 28);
 
 /**
  * ApprovalRequested asks a person whether a call may run, or whether the turn
@@ -1503,7 +1555,7 @@ export type ApprovalRequested = Message<"fairlead.session.v1.ApprovalRequested">
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 28);
+  messageDesc(file_fairlead_session_v1_event, 29);
 
 /**
  * ApprovalResolved says what a person answered.
@@ -1574,7 +1626,7 @@ export type ApprovalResolved = Message<"fairlead.session.v1.ApprovalResolved"> &
  * Use `create(ApprovalResolvedSchema)` to create a new message.
  */
 export const ApprovalResolvedSchema: GenMessage<ApprovalResolved> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 29);
+  messageDesc(file_fairlead_session_v1_event, 30);
 
 /**
  * TodoUpdated contains the agent's whole list of things to do.
@@ -1595,7 +1647,7 @@ export type TodoUpdated = Message<"fairlead.session.v1.TodoUpdated"> & {
  * Use `create(TodoUpdatedSchema)` to create a new message.
  */
 export const TodoUpdatedSchema: GenMessage<TodoUpdated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 30);
+  messageDesc(file_fairlead_session_v1_event, 31);
 
 /**
  * Todo is one thing to do.
@@ -1630,7 +1682,7 @@ export type Todo = Message<"fairlead.session.v1.Todo"> & {
  * Use `create(TodoSchema)` to create a new message.
  */
 export const TodoSchema: GenMessage<Todo> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 31);
+  messageDesc(file_fairlead_session_v1_event, 32);
 
 /**
  * CheckpointCreated says that a point to rewind to was made. Its turn and step
@@ -1688,7 +1740,7 @@ export type CheckpointCreated = Message<"fairlead.session.v1.CheckpointCreated">
  * Use `create(CheckpointCreatedSchema)` to create a new message.
  */
 export const CheckpointCreatedSchema: GenMessage<CheckpointCreated> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 32);
+  messageDesc(file_fairlead_session_v1_event, 33);
 
 /**
  * CheckpointFailed says that a requested checkpoint could not be made.
@@ -1724,7 +1776,7 @@ export type CheckpointFailed = Message<"fairlead.session.v1.CheckpointFailed"> &
  * Use `create(CheckpointFailedSchema)` to create a new message.
  */
 export const CheckpointFailedSchema: GenMessage<CheckpointFailed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 33);
+  messageDesc(file_fairlead_session_v1_event, 34);
 
 /**
  * OperationStarted says that a tool handed back work that outlives its call.
@@ -1759,7 +1811,7 @@ export type OperationStarted = Message<"fairlead.session.v1.OperationStarted"> &
  * Use `create(OperationStartedSchema)` to create a new message.
  */
 export const OperationStartedSchema: GenMessage<OperationStarted> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 34);
+  messageDesc(file_fairlead_session_v1_event, 35);
 
 /**
  * OperationProgress is the progress of an operation when a call looked at it.
@@ -1787,7 +1839,7 @@ export type OperationProgress = Message<"fairlead.session.v1.OperationProgress">
  * Use `create(OperationProgressSchema)` to create a new message.
  */
 export const OperationProgressSchema: GenMessage<OperationProgress> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 35);
+  messageDesc(file_fairlead_session_v1_event, 36);
 
 /**
  * OperationFinished says how an operation ended.
@@ -1822,7 +1874,7 @@ export type OperationFinished = Message<"fairlead.session.v1.OperationFinished">
  * Use `create(OperationFinishedSchema)` to create a new message.
  */
 export const OperationFinishedSchema: GenMessage<OperationFinished> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 36);
+  messageDesc(file_fairlead_session_v1_event, 37);
 
 /**
  * RepositoryPushed says that a branch was pushed at the end of a turn. The remote
@@ -1872,7 +1924,7 @@ export type RepositoryPushed = Message<"fairlead.session.v1.RepositoryPushed"> &
  * Use `create(RepositoryPushedSchema)` to create a new message.
  */
 export const RepositoryPushedSchema: GenMessage<RepositoryPushed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 37);
+  messageDesc(file_fairlead_session_v1_event, 38);
 
 /**
  * RepositoryPushFailed says that a branch could not be pushed at the end of a turn. The
@@ -1922,7 +1974,7 @@ export type RepositoryPushFailed = Message<"fairlead.session.v1.RepositoryPushFa
  * Use `create(RepositoryPushFailedSchema)` to create a new message.
  */
 export const RepositoryPushFailedSchema: GenMessage<RepositoryPushFailed> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 38);
+  messageDesc(file_fairlead_session_v1_event, 39);
 
 /**
  * WorkspaceMoved says that the session's workspace is on another node now, and what
@@ -2003,7 +2055,7 @@ export type WorkspaceMoved = Message<"fairlead.session.v1.WorkspaceMoved"> & {
  * Use `create(WorkspaceMovedSchema)` to create a new message.
  */
 export const WorkspaceMovedSchema: GenMessage<WorkspaceMoved> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 39);
+  messageDesc(file_fairlead_session_v1_event, 40);
 
 /**
  * ArtifactsChanged has the files below `artifacts/` that a turn made or changed, as
@@ -2026,7 +2078,7 @@ export type ArtifactsChanged = Message<"fairlead.session.v1.ArtifactsChanged"> &
  * Use `create(ArtifactsChangedSchema)` to create a new message.
  */
 export const ArtifactsChangedSchema: GenMessage<ArtifactsChanged> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 40);
+  messageDesc(file_fairlead_session_v1_event, 41);
 
 /**
  * Artifact is a regular file below the folder `artifacts` of a workspace.
@@ -2082,7 +2134,7 @@ export type Artifact = Message<"fairlead.session.v1.Artifact"> & {
  * Use `create(ArtifactSchema)` to create a new message.
  */
 export const ArtifactSchema: GenMessage<Artifact> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 41);
+  messageDesc(file_fairlead_session_v1_event, 42);
 
 /**
  * Warning says that something is not as it should be.
@@ -2110,7 +2162,7 @@ export type Warning = Message<"fairlead.session.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export const WarningSchema: GenMessage<Warning> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 42);
+  messageDesc(file_fairlead_session_v1_event, 43);
 
 /**
  * ErrorOccurred says that something failed.
@@ -2138,7 +2190,7 @@ export type ErrorOccurred = Message<"fairlead.session.v1.ErrorOccurred"> & {
  * Use `create(ErrorOccurredSchema)` to create a new message.
  */
 export const ErrorOccurredSchema: GenMessage<ErrorOccurred> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_event, 43);
+  messageDesc(file_fairlead_session_v1_event, 44);
 
 /**
  * Decision is whether a call may run.

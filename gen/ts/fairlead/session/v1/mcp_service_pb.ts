@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_fairlead_common_v1_access } from "../../common/v1/access_pb.js";
-import type { McpServer } from "../../common/v1/mcp_pb.js";
+import type { McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
 import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -17,7 +17,78 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/mcp_service.proto.
  */
 export const file_fairlead_session_v1_mcp_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIn0KDVVzZXJNY3BTZXJ2ZXISDAoEbmFtZRgBIAEoCRItCgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLPAQoXU2V0VXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSNQoGc2VydmVyGAIgASgLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIGukgDyAEBEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJSChhTZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciJtChdHZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCJSChhHZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciKBAQoZTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBIqCgZwYXJlbnQYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJuChpMaXN0VXNlck1jcFNlcnZlcnNSZXNwb25zZRI3CgttY3Bfc2VydmVycxgBIAMoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkimwEKGkRlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIdChtEZWxldGVVc2VyTWNwU2VydmVyUmVzcG9uc2UyhgYKCk1jcFNlcnZpY2USwAEKEFNldFVzZXJNY3BTZXJ2ZXISLC5mYWlybGVhZC5zZXNzaW9uLnYxLlNldFVzZXJNY3BTZXJ2ZXJSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXRVc2VyTWNwU2VydmVyUmVzcG9uc2UiT8LVGBUIAhILdXNlcnMud3JpdGUiBG5hbWWC0+STAjA6ASpiCm1jcF9zZXJ2ZXIaHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn0SvAEKEEdldFVzZXJNY3BTZXJ2ZXISLC5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFVzZXJNY3BTZXJ2ZXJSZXF1ZXN0Gi0uZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyTWNwU2VydmVyUmVzcG9uc2UiS8LVGBQIARIKdXNlcnMucmVhZCIEbmFtZYLT5JMCLWIKbWNwX3NlcnZlchIfL3YxL3tuYW1lPXVzZXJzLyovbWNwU2VydmVycy8qfRK4AQoSTGlzdFVzZXJNY3BTZXJ2ZXJzEi4uZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VXNlck1jcFNlcnZlcnNSZXF1ZXN0Gi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5MaXN0VXNlck1jcFNlcnZlcnNSZXNwb25zZSJBwtUYFggBEgp1c2Vycy5yZWFkIgZwYXJlbnSC0+STAiESHy92MS97cGFyZW50PXVzZXJzLyp9L21jcFNlcnZlcnMSugEKE0RlbGV0ZVVzZXJNY3BTZXJ2ZXISLy5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXF1ZXN0GjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyTWNwU2VydmVyUmVzcG9uc2UiQMLVGBUIAhILdXNlcnMud3JpdGUiBG5hbWWC0+STAiEqHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn1CQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlIKE0dldE1jcFN0YXR1c1JlcXVlc3QSOwoEbmFtZRgBIAEoCUItukgqcigyJl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AkIkYKFEdldE1jcFN0YXR1c1Jlc3BvbnNlEi4KBnN0YXR1cxgBIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuTWNwU3RhdHVzIk8KCU1jcFN0YXR1cxIMCgRuYW1lGAEgASgJEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzIn0KDVVzZXJNY3BTZXJ2ZXISDAoEbmFtZRgBIAEoCRItCgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLPAQoXU2V0VXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSNQoGc2VydmVyGAIgASgLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIGukgDyAEBEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJSChhTZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciJtChdHZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCJSChhHZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciKBAQoZTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBIqCgZwYXJlbnQYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJuChpMaXN0VXNlck1jcFNlcnZlcnNSZXNwb25zZRI3CgttY3Bfc2VydmVycxgBIAMoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkimwEKGkRlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIdChtEZWxldGVVc2VyTWNwU2VydmVyUmVzcG9uc2UysgcKCk1jcFNlcnZpY2USqQEKDEdldE1jcFN0YXR1cxIoLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0TWNwU3RhdHVzUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0TWNwU3RhdHVzUmVzcG9uc2UiRMLVGBcIARINc2Vzc2lvbnMucmVhZBoEbmFtZYLT5JMCI2IGc3RhdHVzEhkvdjEve25hbWU9c2Vzc2lvbnMvKi9tY3B9EsABChBTZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIk/C1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIwOgEqYgptY3Bfc2VydmVyGh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9ErwBChBHZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIkvC1RgUCAESCnVzZXJzLnJlYWQiBG5hbWWC0+STAi1iCm1jcF9zZXJ2ZXISHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn0SuAEKEkxpc3RVc2VyTWNwU2VydmVycxIuLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVzcG9uc2UiQcLVGBYIARIKdXNlcnMucmVhZCIGcGFyZW50gtPkkwIhEh8vdjEve3BhcmVudD11c2Vycy8qfS9tY3BTZXJ2ZXJzEroBChNEZWxldGVVc2VyTWNwU2VydmVyEi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyTWNwU2VydmVyUmVxdWVzdBowLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlck1jcFNlcnZlclJlc3BvbnNlIkDC1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIhKh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
+
+/**
+ * GetMcpStatusRequest names a session's MCP servers.
+ *
+ * @generated from message fairlead.session.v1.GetMcpStatusRequest
+ */
+export type GetMcpStatusRequest = Message<"fairlead.session.v1.GetMcpStatusRequest"> & {
+  /**
+   * The servers, as `sessions/{session}/mcp`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.GetMcpStatusRequest.
+ * Use `create(GetMcpStatusRequestSchema)` to create a new message.
+ */
+export const GetMcpStatusRequestSchema: GenMessage<GetMcpStatusRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 0);
+
+/**
+ * GetMcpStatusResponse contains the status.
+ *
+ * @generated from message fairlead.session.v1.GetMcpStatusResponse
+ */
+export type GetMcpStatusResponse = Message<"fairlead.session.v1.GetMcpStatusResponse"> & {
+  /**
+   * The status.
+   *
+   * @generated from field: fairlead.session.v1.McpStatus status = 1;
+   */
+  status?: McpStatus | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.GetMcpStatusResponse.
+ * Use `create(GetMcpStatusResponseSchema)` to create a new message.
+ */
+export const GetMcpStatusResponseSchema: GenMessage<GetMcpStatusResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 1);
+
+/**
+ * McpStatus says what works of the MCP servers of a session.
+ *
+ * @generated from message fairlead.session.v1.McpStatus
+ */
+export type McpStatus = Message<"fairlead.session.v1.McpStatus"> & {
+  /**
+   * The resource name, as `sessions/{session}/mcp`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The servers: those of the session, its agent and the caller, and those of the
+   * operator that the agent's tools name.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpServerStatus servers = 2;
+   */
+  servers: McpServerStatus[];
+};
+
+/**
+ * Describes the message fairlead.session.v1.McpStatus.
+ * Use `create(McpStatusSchema)` to create a new message.
+ */
+export const McpStatusSchema: GenMessage<McpStatus> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 2);
 
 /**
  * UserMcpServer is an MCP server of a user.
@@ -53,7 +124,7 @@ export type UserMcpServer = Message<"fairlead.session.v1.UserMcpServer"> & {
  * Use `create(UserMcpServerSchema)` to create a new message.
  */
 export const UserMcpServerSchema: GenMessage<UserMcpServer> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 0);
+  messageDesc(file_fairlead_session_v1_mcp_service, 3);
 
 /**
  * SetUserMcpServerRequest sets a server.
@@ -89,7 +160,7 @@ export type SetUserMcpServerRequest = Message<"fairlead.session.v1.SetUserMcpSer
  * Use `create(SetUserMcpServerRequestSchema)` to create a new message.
  */
 export const SetUserMcpServerRequestSchema: GenMessage<SetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 1);
+  messageDesc(file_fairlead_session_v1_mcp_service, 4);
 
 /**
  * SetUserMcpServerResponse contains the server.
@@ -110,7 +181,7 @@ export type SetUserMcpServerResponse = Message<"fairlead.session.v1.SetUserMcpSe
  * Use `create(SetUserMcpServerResponseSchema)` to create a new message.
  */
 export const SetUserMcpServerResponseSchema: GenMessage<SetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 2);
+  messageDesc(file_fairlead_session_v1_mcp_service, 5);
 
 /**
  * GetUserMcpServerRequest names a server.
@@ -132,7 +203,7 @@ export type GetUserMcpServerRequest = Message<"fairlead.session.v1.GetUserMcpSer
  * Use `create(GetUserMcpServerRequestSchema)` to create a new message.
  */
 export const GetUserMcpServerRequestSchema: GenMessage<GetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 3);
+  messageDesc(file_fairlead_session_v1_mcp_service, 6);
 
 /**
  * GetUserMcpServerResponse contains the server.
@@ -153,7 +224,7 @@ export type GetUserMcpServerResponse = Message<"fairlead.session.v1.GetUserMcpSe
  * Use `create(GetUserMcpServerResponseSchema)` to create a new message.
  */
 export const GetUserMcpServerResponseSchema: GenMessage<GetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 4);
+  messageDesc(file_fairlead_session_v1_mcp_service, 7);
 
 /**
  * ListUserMcpServersRequest asks for a page of servers.
@@ -189,7 +260,7 @@ export type ListUserMcpServersRequest = Message<"fairlead.session.v1.ListUserMcp
  * Use `create(ListUserMcpServersRequestSchema)` to create a new message.
  */
 export const ListUserMcpServersRequestSchema: GenMessage<ListUserMcpServersRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 5);
+  messageDesc(file_fairlead_session_v1_mcp_service, 8);
 
 /**
  * ListUserMcpServersResponse is a page of servers.
@@ -217,7 +288,7 @@ export type ListUserMcpServersResponse = Message<"fairlead.session.v1.ListUserMc
  * Use `create(ListUserMcpServersResponseSchema)` to create a new message.
  */
 export const ListUserMcpServersResponseSchema: GenMessage<ListUserMcpServersResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 6);
+  messageDesc(file_fairlead_session_v1_mcp_service, 9);
 
 /**
  * DeleteUserMcpServerRequest names the server to delete.
@@ -246,7 +317,7 @@ export type DeleteUserMcpServerRequest = Message<"fairlead.session.v1.DeleteUser
  * Use `create(DeleteUserMcpServerRequestSchema)` to create a new message.
  */
 export const DeleteUserMcpServerRequestSchema: GenMessage<DeleteUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 7);
+  messageDesc(file_fairlead_session_v1_mcp_service, 10);
 
 /**
  * DeleteUserMcpServerResponse says that the server is deleted.
@@ -261,11 +332,12 @@ export type DeleteUserMcpServerResponse = Message<"fairlead.session.v1.DeleteUse
  * Use `create(DeleteUserMcpServerResponseSchema)` to create a new message.
  */
 export const DeleteUserMcpServerResponseSchema: GenMessage<DeleteUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 8);
+  messageDesc(file_fairlead_session_v1_mcp_service, 11);
 
 /**
- * McpService manages the MCP servers that users bring to all their sessions. Agents and
- * sessions bring servers of their own (AgentSpec.mcp_servers, Session.mcp_servers).
+ * McpService shows what works of the MCP servers of a session, and manages those that users
+ * bring to all their sessions. Agents and sessions bring servers of their own
+ * (AgentSpec.mcp_servers, Session.mcp_servers).
  *
  * No answer shows the value of a header or of a variable of the environment unless it is
  * only a reference, such as `${NAME}` or `Bearer ${NAME}`; another value is `(hidden)`.
@@ -273,6 +345,19 @@ export const DeleteUserMcpServerResponseSchema: GenMessage<DeleteUserMcpServerRe
  * @generated from service fairlead.session.v1.McpService
  */
 export const McpService: GenService<{
+  /**
+   * GetMcpStatus reads what works of each MCP server of a session, for the caller as the
+   * acting user, and what is wrong. It connects to servers that have no connection, and
+   * waits a few seconds for them. A server in the sandbox needs the session's workspace,
+   * which the first turn makes.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.GetMcpStatus
+   */
+  getMcpStatus: {
+    methodKind: "unary";
+    input: typeof GetMcpStatusRequestSchema;
+    output: typeof GetMcpStatusResponseSchema;
+  },
   /**
    * SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
    * caller's next turn on, in all sessions. A server of the session or of its agent that

@@ -20,6 +20,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
+	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
 )
 
 // caller makes the calls of a step; concurrent calls share the turn's state under its lock.
@@ -119,7 +120,11 @@ type ended struct {
 
 // once makes the RPC and turns its pieces into events.
 func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
-	next, err := c.calls.Client.CallTool(sc, c.request(sc, u))
+	r, err := c.request(sc, u)
+	if err != nil {
+		return ended{}, err
+	}
+	next, err := c.calls.Client.CallTool(sc, r)
 	if err != nil {
 		return ended{}, err
 	}
@@ -158,10 +163,15 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 	}
 }
 
-func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) *toolsv1.CallToolRequest {
+func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallToolRequest, err error) {
 	r := &toolsv1.CallToolRequest{
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
 		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools,
+	}
+	if toolset.OfServer(u.Tool) { // other calls need no server, and its values may be secrets
+		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {
+			return nil, err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +181,7 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) *toolsv1.CallTool
 			Scope: a.Scope, Rule: a.Rule, UpdatedArgumentsJson: a.Arguments,
 		}
 	}
-	return r
+	return r, nil
 }
 
 // appendEvent appends an event of a running call.

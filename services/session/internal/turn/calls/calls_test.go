@@ -86,8 +86,8 @@ func (f *fakeTools) ReportResult(_ context.Context, call *commonv1.CallRef, _ *t
 	return nil
 }
 
-func (f *fakeTools) ListTools(context.Context) ([]*toolsv1.Tool, error) {
-	return []*toolsv1.Tool{{Name: "tools/Read", Parallel: true, ReadOnly: true}, {Name: "tools/Bash"}}, nil
+func (f *fakeTools) ListSessionTools(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+	return []*toolsv1.Tool{{Name: "tools/Read", Parallel: true, ReadOnly: true}, {Name: "tools/Bash"}}, nil, nil
 }
 
 var spec = agent.Spec{Tools: []string{"Bash", "Read"}}
@@ -95,7 +95,7 @@ var spec = agent.Spec{Tools: []string{"Bash", "Read"}}
 // newCalls returns the calls of a session whose tools are listed.
 func newCalls(t *testing.T, f *turntest.Fixture, tools *fakeTools) *Calls {
 	t.Helper()
-	set := toolset.New(tools.ListTools)
+	set := toolset.New(tools.ListSessionTools)
 	if _, err := set.List(f.Scope); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func start(t *testing.T, s agent.Spec, budgets allowance.Config, answers ...any)
 		f.Say(sessionv1.Role_ROLE_ASSISTANT, state.TextBlock(strings.Repeat("word ", 300)))
 		f.Say(sessionv1.Role_ROLE_USER, state.TextBlock(strings.Repeat("more ", 300)))
 	}
-	set := toolset.New(func(context.Context) ([]*toolsv1.Tool, error) { return nil, nil })
+	set := toolset.New(turntest.Lists())
 	c := calls.New(calls.Config{Client: f.tools, Telemetry: turntest.Telemetry(t)}, set)
 	w := workspace.New(workspace.Config{Sandbox: noSandbox{}}, set, c.End)
 	f.Compactor = New(Config{At: 50, SummaryTokens: 500}, turntest.Telemetry(t),

@@ -1,12 +1,10 @@
 package lifecycle
 
 import (
-	"context"
 	"slices"
 	"testing"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
@@ -18,7 +16,7 @@ import (
 
 func newTurns(t *testing.T, f *turntest.Fixture) *Turns {
 	t.Helper()
-	tools := toolset.New(func(context.Context) ([]*toolsv1.Tool, error) { return nil, nil })
+	tools := toolset.New(turntest.Lists())
 	return &Turns{
 		Telemetry: turntest.Telemetry(t), Tools: tools, Spend: spend.New(spend.Config{}), Workspace: workspace.New(workspace.Config{}, tools, nil),
 	}

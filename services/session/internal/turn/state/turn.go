@@ -42,6 +42,9 @@ type Run struct {
 	// Artifacts are the etags of the artifacts before the turn's first change, by path; nil: not known.
 	Artifacts map[string]string `json:"artifacts,omitempty"`
 
+	// MCP marks what the log says of each MCP server; nil: nothing was reported in this turn.
+	MCP map[string]string `json:"mcp,omitzero"`
+
 	Began   int64 `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
 	unknown unknown
 }

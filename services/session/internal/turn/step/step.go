@@ -55,6 +55,13 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 		if sc.Ended() {
 			return state.Stopped(), nil // the loop finds the cause
 		}
+		if failure := sc.Log.Err(); failure != nil {
+			return state.Outcome{}, failure
+		}
+		var missing *toolset.UnavailableError
+		if errors.As(err, &missing) {
+			return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE, missing.Error()), nil
+		}
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The list of tools could not be read: "+state.Explain(err)+" Check that the tools service runs, then send the message again."), nil
 	}

@@ -12,7 +12,6 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
-	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/model"
@@ -39,7 +38,7 @@ func start(t *testing.T, s agent.Spec, answers ...any) *fixture {
 	f := &fixture{Fixture: turntest.New(t, s), model: &turntest.Answers{Answers: answers}}
 	f.Resolve = func(string) (state.Resolved, error) { return turntest.Model(f.model), nil }
 	tel := turntest.Telemetry(t)
-	tools := toolset.New(func(context.Context) ([]*toolsv1.Tool, error) { return nil, nil })
+	tools := toolset.New(turntest.Lists())
 	c := calls.New(calls.Config{Telemetry: tel}, tools)
 	w := workspace.New(workspace.Config{}, tools, c.End)
 	sp := spend.New(spend.Config{Telemetry: tel})

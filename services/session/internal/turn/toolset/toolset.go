@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/verdict"
@@ -21,13 +25,25 @@ const AnyObject = `{"type":"object"}`
 
 // Toolset has the tools of one session.
 type Toolset struct {
-	list     Lister
+	list Lister
+
+	mu      sync.Mutex
+	turn    string // whose servers are loaded
+	servers mcp.Loaded
+
 	parallel map[string]bool // tools whose calls may run at the same time; nil: not listed yet
 	readOnly map[string]bool // tools that change nothing
 }
 
-// Lister lists all tools of the tools service.
-type Lister func(context.Context) ([]*toolsv1.Tool, error)
+// Lister lists the tools of a session, and what works of its MCP servers.
+type Lister func(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error)
+
+const (
+	// requiredPatience is how long a turn waits for a server that it needs and that is being connected.
+	requiredPatience = 30 * time.Second
+	// requiredPause is the wait before the list is read again then.
+	requiredPause = 500 * time.Millisecond
+)
 
 // New returns the tools of a session, which are not listed yet.
 func New(list Lister) *Toolset { return &Toolset{list: list} }
@@ -44,14 +60,12 @@ func (s *Toolset) MayChange(t *state.Turn, tool string) bool {
 	return tool != state.TodoTool && !s.readOnly[tool] && t.Client[tool] == nil
 }
 
-// List returns the tools that the model may ask for: the agent's and the client's, by name, so
-// that the beginning of each request stays the same.
+// List returns the tools that the model may ask for: the agent's, the MCP servers' and the
+// client's, by name, so that the beginning of each request stays the same. It reports changes of
+// the servers in the log. The error is an *UnavailableError if a server that the turn needs cannot
+// be used.
 func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
-	var listed []*toolsv1.Tool
-	err := sc.Patiently(sc.WarnAway("The list of tools cannot be read now"), func() (err error) {
-		listed, err = s.list(sc)
-		return err
-	})
+	listed, err := s.listed(sc)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +73,18 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
 	for _, t := range listed {
 		name := strings.TrimPrefix(t.Name, "tools/")
-		if !slices.Contains(sc.Spec.Tools, name) || sc.Active.Client[name] != nil {
+		if sc.Active.Client[name] != nil {
 			continue
 		}
-		parallel[name], readOnly[name] = t.Parallel, t.ReadOnly
-		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
+		with, err := appendTool(tools, name, t.Description, t.InputSchemaJson)
+		if err != nil && OfServer(name) {
+			sc.Logger.InfoContext(sc, "the model does not get a tool of an mcp server", "session", sc.Lease.Session, "tool", name, "error", err)
+			continue // what a server brings must not end the turn
+		}
+		if err != nil {
 			return nil, err
 		}
+		tools, parallel[name], readOnly[name] = with, t.Parallel, t.ReadOnly
 	}
 	for name, t := range sc.Active.Client {
 		if tools, err = appendTool(tools, name, t.Description, t.InputSchemaJson); err != nil {
@@ -82,6 +101,46 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 	slices.SortFunc(tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
 	s.parallel, s.readOnly = parallel, readOnly
 	return tools, nil
+}
+
+// listed reads the list of tools. It waits for servers that the turn needs.
+func (s *Toolset) listed(sc state.Scope) (tools []*toolsv1.Tool, _ error) {
+	for begun := time.Now(); ; {
+		var servers []*commonv1.McpServerStatus
+		err := sc.Patiently(sc.WarnAway("The list of tools cannot be read now"), func() (err error) {
+			tools, servers, err = s.ask(sc)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := s.report(sc, servers); err != nil {
+			return nil, err
+		}
+		patient := time.Since(begun) < requiredPatience
+		if err := missing(servers, patient); err != nil || !patient || !waits(servers) {
+			return tools, err
+		}
+		pause := time.NewTimer(requiredPause)
+		select {
+		case <-pause.C:
+		case <-sc.Done():
+			pause.Stop()
+			return nil, context.Cause(sc)
+		}
+	}
+}
+
+// ask asks once for the list of tools.
+func (s *Toolset) ask(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+	loaded, err := s.loaded(sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, servers, err := s.list(sc, &toolsv1.ListSessionToolsRequest{
+		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: sc.Spec.Tools,
+	})
+	return tools, slices.Concat(servers, loaded.Broken), err
 }
 
 // appendTool adds a tool whose schema is JSON text; an empty schema stands for any object. The

@@ -12,7 +12,9 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -31,7 +33,9 @@ type Store struct {
 	Loaded   *store.Snapshot
 	Left     *store.Salvage
 	Place    store.Place
-	Denied   *store.Denial // the answer to each reservation; nil grants it
+	// MCPServers are those that the session brings.
+	MCPServers []*commonv1.McpServer
+	Denied     *store.Denial // the answer to each reservation; nil grants it
 }
 
 // Commit keeps the writes.
@@ -118,6 +122,16 @@ func (s *Store) PlaceOf(context.Context, store.Key) (store.Place, int64, error) 
 
 // Variables returns nothing.
 func (s *Store) Variables(context.Context, store.Owner) ([]store.Variable, error) { return nil, nil }
+
+// UserMCPServers returns nothing.
+func (s *Store) UserMCPServers(context.Context, store.Owner) ([]store.MCPServer, error) {
+	return nil, nil
+}
+
+// SessionMCPServers returns the servers of the session.
+func (s *Store) SessionMCPServers(context.Context, store.Key) ([]*commonv1.McpServer, error) {
+	return s.MCPServers, nil
+}
 
 // Fixture is a session with a running turn t1 of user ann, whose message is in the conversation.
 type Fixture struct {
@@ -237,4 +251,11 @@ func Telemetry(t *testing.T) telemetry.Telemetry {
 		t.Fatal(err)
 	}
 	return telemetry.Telemetry{Metrics: m, Tracer: tracenoop.NewTracerProvider().Tracer("")}
+}
+
+// Lists returns a lister of these tools, without MCP servers.
+func Lists(tools ...*toolsv1.Tool) func(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+	return func(context.Context, *toolsv1.ListSessionToolsRequest) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+		return tools, nil, nil
+	}
 }

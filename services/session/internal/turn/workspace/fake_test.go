@@ -136,9 +136,7 @@ var spec = agent.Spec{Tools: []string{"Bash", "Read"}, Checkpoints: []string{"Ba
 func start(t *testing.T, s agent.Spec, c Config) *fixture {
 	t.Helper()
 	f := &fixture{Fixture: turntest.New(t, s), sandbox: &fakeSandbox{errs: map[string][]error{}}}
-	tools := toolset.New(func(context.Context) ([]*toolsv1.Tool, error) {
-		return []*toolsv1.Tool{{Name: "tools/Read", ReadOnly: true}, {Name: "tools/Bash"}, {Name: "tools/Write"}}, nil
-	})
+	tools := toolset.New(turntest.Lists(&toolsv1.Tool{Name: "tools/Read", ReadOnly: true}, &toolsv1.Tool{Name: "tools/Bash"}))
 	if _, err := tools.List(f.Scope); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package workspace
 
 import (
 	"context"
+	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -35,6 +36,7 @@ type Workspace struct {
 	Checkpoints  *Checkpoints
 	Repositories *Repositories
 
+	tools    *toolset.Toolset
 	maker    *maker
 	prepared *preparation // of the running turn
 }
@@ -48,6 +50,7 @@ func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
 		Place:        p,
 		Checkpoints:  &Checkpoints{CheckpointConfig: c.Checkpoints, sandbox: c.Sandbox, place: p, tools: tools},
 		Repositories: &Repositories{sandbox: c.Sandbox, branch: c.Branch},
+		tools:        tools,
 		maker:        m,
 	}
 }
@@ -80,7 +83,7 @@ func (w *Workspace) prepareAgain(sc state.Scope) {
 func (w *Workspace) prepare(sc state.Scope, fill func(state.Scope) []repositoryFailure) *preparation {
 	ctx, cancel := context.WithCancel(sc)
 	p := &preparation{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
-	if len(sc.Spec.Tools) == 0 {
+	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) {
 		close(p.done)
 		return p
 	}
@@ -101,6 +104,18 @@ func (w *Workspace) Release() {
 		w.prepared.cancel()
 		<-w.prepared.done
 		w.prepared = nil
+	}
+}
+
+// AwaitForServers waits for the workspace, in which MCP servers run, for at most a time. What is
+// wrong with it shows when a call needs it.
+func (w *Workspace) AwaitForServers(sc state.Scope, atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-w.prepared.done:
+	case <-timer.C:
+	case <-sc.Done():
 	}
 }
 
