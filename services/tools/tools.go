@@ -57,6 +57,8 @@ type Service struct {
 	tools      *server.Tools
 	calls      *server.Calls
 	operations *server.Operations
+	profiles   *server.Profiles
+	grants     *server.Grants
 }
 
 // New returns the service after it has opened and migrated its database. It
@@ -114,7 +116,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	servers := mcp.NewPool(mcp.Config{
 		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
 	})
-	known := server.Known{Tools: all.Names(), Profiles: profiles.Names()}
+	known := server.Known{Tools: all.Names()}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Servers: servers, Policies: policies, Log: d.Log, Now: time.Now,
 		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,
@@ -126,6 +128,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	return &Service{
 		store: journal, engine: engine, servers: servers, watch: watch, tools: server.NewTools(all),
 		calls: server.NewCalls(engine, watch, known), operations: server.NewOperations(journal, watch),
+		profiles: server.NewProfiles(journal, policies, all), grants: server.NewGrants(journal),
 	}, nil
 }
 
@@ -160,6 +163,8 @@ func (s *Service) CheckAgents(ctx context.Context, q *toolsv1.CheckAgentsRequest
 func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, s.tools)
 	toolsv1.RegisterOperationServiceServer(r, s.operations)
+	toolsv1.RegisterProfileServiceServer(r, s.profiles)
+	toolsv1.RegisterGrantServiceServer(r, s.grants)
 }
 
 // RegisterPeer registers the services for the session service.

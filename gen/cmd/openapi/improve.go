@@ -106,7 +106,7 @@ func addSchemas(doc object) {
 
 // singular maps the collections to the names of their path parameters.
 var singular = map[string]string{
-	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation",
+	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation", "profiles": "profile", "grants": "grant",
 	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcp_server",
 	"tenants": "tenant", "keys": "key",
 	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file", "artifacts": "artifact",

@@ -18,6 +18,9 @@ type approvalCommands struct {
 	Approvals approvalsCommand `cmd:"" help:"List what waits for your answer, the newest first."`
 	Approve   approveCommand   `cmd:"" help:"Allow a call that waits."`
 	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits."`
+
+	Profiles    profilesCommand    `cmd:"" help:"Create, change and list permission profiles."`
+	Permissions permissionsCommand `cmd:"" help:"Explain what is decided on a call; list and take back what was allowed for longer."`
 }
 
 // approvalsCommand lists what waits for a person.

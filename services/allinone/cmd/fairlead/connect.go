@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/host"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -46,6 +47,8 @@ type backend struct {
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
 	tools     sessionv1.SessionToolServiceClient
+	profiles  toolsv1.ProfileServiceClient
+	grants    toolsv1.GrantServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
 }
@@ -57,7 +60,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
-		tools: sessionv1.NewSessionToolServiceClient(conn),
+		tools: sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}
 }
 

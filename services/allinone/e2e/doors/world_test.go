@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -154,6 +155,7 @@ func (w *world) furnish(t *testing.T) {
 	w.ask(t, session, word())
 	made := as("POST", "/v1/triggers", `{"agent":"agents/writer","text":"`+word()+`","proof":"TRIGGER_PROOF_ADDRESS"}`)
 	w.secrets, w.names["triggers/*"] = append(w.secrets, field(t, made, "secret")), field(t, made, "trigger.name")
+	w.grant(t, word())
 	w.names["webhooks/*"] = field(t, w.do(t, "acme", "POST", "/v1/webhooks?webhook_id=hook", `{"url":"https://hooks.example.com/`+word()+`"}`), "webhook.name")
 }
 
@@ -165,6 +167,8 @@ func (w *world) share(t *testing.T) {
 	w.names["agents/*/versions/*"] = w.names["agents/*"] + "/versions/1"
 	environment := w.do(t, "acme", "POST", "/v1/environments?environment_id=office", `{"description":"`+w.word(&w.shared)+`"}`)
 	w.names["environments/*"] = field(t, environment, "name")
+	profile := w.do(t, "acme", "POST", "/v1/profiles?profile_id=careful", `{"description":"`+w.word(&w.shared)+`","rules":{"allow":["Read"]}}`)
+	w.names["profiles/*"] = field(t, profile, "name")
 	w.names["tools/*"] = "tools/Write"
 }
 
@@ -188,6 +192,23 @@ func (w *world) ask(t *testing.T, session, word string) {
 	}
 	w.values["call_id"], w.values["digest"] = found(asked), found(digest)
 	w.names["sessions/*/turns/*"] = found(turn)
+}
+
+// grant makes a grant of ann, which holds in a session of its own.
+func (w *world) grant(t *testing.T, word string) {
+	t.Helper()
+	session := field(t, w.do(t, "ann", http.MethodPost, "/v1/sessions", `{"agent":"agents/asker"}`), "name")
+	events := w.play(t, "/v1/"+session, "ask about "+word, `"turnWaiting"`)
+	w.do(t, "ann", http.MethodPost, "/v1/"+session+"/approvals:resolve", fmt.Sprintf(
+		`{"callId":%q,"digest":%q,"approved":true,"scope":"APPROVAL_SCOPE_SESSION"}`, asked.FindStringSubmatch(events)[1], digest.FindStringSubmatch(events)[1]))
+	for range 1000 {
+		granted := w.do(t, "ann", http.MethodGet, "/v1/grants?session="+session, "")
+		if all, ok := granted["grants"].([]any); ok && len(all) == 1 {
+			w.names["grants/*"] = field(t, all[0].(map[string]any), "name")
+			return
+		}
+	}
+	t.Fatal("the approval has made no grant")
 }
 
 // work makes an operation that goes on.

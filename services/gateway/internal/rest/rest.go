@@ -140,6 +140,12 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := toolsv1.RegisterOperationServiceHandlerClient(ctx, a.mux, toolsv1.NewOperationServiceClient(keyed{d.Tools})); err != nil {
 		return nil, fmt.Errorf("register the operation service: %w", err)
 	}
+	if err := toolsv1.RegisterProfileServiceHandlerClient(ctx, a.mux, toolsv1.NewProfileServiceClient(keyed{d.Tools})); err != nil {
+		return nil, fmt.Errorf("register the profile service: %w", err)
+	}
+	if err := toolsv1.RegisterGrantServiceHandlerClient(ctx, a.mux, toolsv1.NewGrantServiceClient(keyed{d.Tools})); err != nil {
+		return nil, fmt.Errorf("register the grant service: %w", err)
+	}
 	return a.around(http.HandlerFunc(a.serve))
 }
 

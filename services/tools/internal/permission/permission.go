@@ -63,6 +63,7 @@ type Decision struct {
 	Planning bool
 
 	reading bool // a rule on reading asks about a tool that also writes
+	unruled bool // no rule restricts the call, and none allows it
 }
 
 // strictness orders decisions, the strictest first.
@@ -233,7 +234,7 @@ func (p *Profile) judge(s *subject) Decision {
 	case s.plans():
 		return Decision{Kind: Allow, Rule: "the mode plan"}
 	}
-	return Decision{Kind: Deny, Rule: fmt.Sprintf("no rule of %s allows %s", p.title(), s.missing(p.allow))}
+	return Decision{Kind: Deny, Rule: fmt.Sprintf("no rule of %s allows %s", p.title(), s.missing(p.allow)), unruled: true}
 }
 
 // unusable says why a profile does not have the tool of a call, or its file.

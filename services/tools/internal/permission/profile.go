@@ -26,6 +26,7 @@ type Rules struct {
 // Profile is a compiled set of rules. It is safe for concurrent use.
 type Profile struct {
 	name                        string
+	text                        Rules
 	filter                      bool // the rules narrow those of a profile
 	allows                      bool // there are rules that allow
 	commands                    bool // a rule looks into commands
@@ -95,7 +96,7 @@ func compile(p Profile, r Rules) (*Profile, []Fault) {
 		}
 		p.directories = append(p.directories, rel)
 	}
-	p.allows = len(r.Allow) > 0
+	p.text, p.allows = r, len(r.Allow) > 0
 	for _, made := range p.allow {
 		if made.command == nil && made.paths == nil {
 			p.whole = append(p.whole, made)
@@ -118,6 +119,9 @@ func parseTool(text string) (rule, error) {
 
 // Name returns the profile's name.
 func (p *Profile) Name() string { return p.name }
+
+// Rules returns the profile's rules as they were written.
+func (p *Profile) Rules() Rules { return p.text }
 
 // title names the profile in explanations.
 func (p *Profile) title() string {

@@ -23,6 +23,12 @@ var builtin = map[string]Rules{
 	},
 }
 
+// Builtin reports whether a name is that of a built-in profile.
+func Builtin(name string) bool {
+	_, ok := builtin[name]
+	return ok
+}
+
 // NewSet compiles the built-in profiles and those of the configuration, which
 // may not take a built-in one's name. The error names every fault.
 func NewSet(configured map[string]Rules) (Set, error) {

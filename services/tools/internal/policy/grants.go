@@ -35,14 +35,29 @@ func (s *Source) grants(ctx context.Context, q Query) ([]permission.Grant, error
 	if s.Store == nil {
 		return nil, nil
 	}
-	all, err := reuse(&s.granted, q.Tenant+"\x00"+q.User+"\x00"+q.Session, q.Version, func() (map[string][]permission.Grant, error) {
+	all, err := reuse(&s.granted, q.Tenant+"\x00"+q.User+"\x00"+q.Session, q.Version, func() (map[string]held, error) {
 		return s.readGrants(ctx, q)
 	})
-	return all[q.Profile], err
+	return all[q.Profile].grants, err
+}
+
+// held are the grants for one profile, and their rows in the same order.
+type held struct {
+	grants []permission.Grant
+	rows   []store.Grant
+}
+
+// Rows returns the grants of a query in the order of its policy's.
+func (s *Source) Rows(ctx context.Context, q Query) ([]store.Grant, error) {
+	if _, err := s.grants(ctx, q); err != nil || s.Store == nil {
+		return nil, err
+	}
+	known, _ := s.granted.get(q.Tenant + "\x00" + q.User + "\x00" + q.Session)
+	return known.value[q.Profile].rows, nil
 }
 
 // readGrants reads the grants of a session and its user by their profiles.
-func (s *Source) readGrants(ctx context.Context, q Query) (map[string][]permission.Grant, error) {
+func (s *Source) readGrants(ctx context.Context, q Query) (map[string]held, error) {
 	if q.User == "" {
 		return nil, nil
 	}
@@ -50,13 +65,14 @@ func (s *Source) readGrants(ctx context.Context, q Query) (map[string][]permissi
 	if err != nil {
 		return nil, err
 	}
-	byProfile := map[string][]permission.Grant{}
+	byProfile := map[string]held{}
 	for _, row := range rows {
 		g, err := permission.NewGrant(permission.Tool(row.Rule), row.Rule, said(row))
 		if err != nil {
 			return nil, fmt.Errorf("read grant %s: %w", row.ID, err)
 		}
-		byProfile[row.Profile] = append(byProfile[row.Profile], g)
+		h := byProfile[row.Profile]
+		byProfile[row.Profile] = held{append(h.grants, g), append(h.rows, row)}
 	}
 	return byProfile, nil
 }

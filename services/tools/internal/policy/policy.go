@@ -19,6 +19,9 @@ var ErrProfileNotFound = errors.New("there is no such permission profile")
 // ErrBypass says that the operator does not allow the mode bypass.
 var ErrBypass = errors.New("the mode bypass is not allowed")
 
+// namesRead is how many profiles are read at one time.
+const namesRead = 200
+
 // Config configures a Source.
 type Config struct {
 	// Profiles are those of the configuration.
@@ -34,7 +37,7 @@ type Source struct {
 	Config
 	filters  cache[*permission.Profile]
 	profiles cache[read[*permission.Profile]]
-	granted  cache[read[map[string][]permission.Grant]]
+	granted  cache[read[map[string]held]]
 }
 
 // New returns a source.
@@ -92,6 +95,24 @@ func (s *Source) profile(ctx context.Context, q Query) (*permission.Profile, err
 		}
 		return permission.Compile(row.ID, Rules(rules))
 	})
+}
+
+// Names lists the profiles of the configuration and of a tenant. The empty tenant has none.
+func (s *Source) Names(ctx context.Context, tenant string) ([]string, error) {
+	names := s.Profiles.Names()
+	if tenant == "" || s.Store == nil {
+		return names, nil
+	}
+	for after := ""; ; {
+		rows, err := s.Store.ListProfiles(ctx, tenant, after, namesRead)
+		for _, row := range rows {
+			names = append(names, row.ID)
+		}
+		if err != nil || len(rows) < namesRead {
+			return names, err
+		}
+		after = rows[len(rows)-1].ID
+	}
 }
 
 // Decode returns the rules of a stored profile.

@@ -9,15 +9,20 @@ import (
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 )
 
 // Known has the names that agents may use, and those of the operator's MCP servers.
-type Known struct{ Tools, Profiles, Servers []string }
+type Known struct{ Tools, Servers []string }
 
 // CheckAgents implements CallService.
-func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*toolsv1.CheckAgentsResponse, error) {
+func (s *Calls) CheckAgents(ctx context.Context, q *toolsv1.CheckAgentsRequest) (*toolsv1.CheckAgentsResponse, error) {
 	resp := &toolsv1.CheckAgentsResponse{}
+	profiles, err := s.engine.Policies.Names(ctx, principal.Tenant(ctx))
+	if err != nil {
+		return nil, outward(err, "")
+	}
 	for _, a := range q.GetAgents() {
 		check := func(field, what, name string, known []string) {
 			if !slices.Contains(known, name) {
@@ -27,7 +32,7 @@ func (s *Calls) CheckAgents(_ context.Context, q *toolsv1.CheckAgentsRequest) (*
 			}
 		}
 		if a.GetProfile() != "" {
-			check("profile", "permission profile", a.GetProfile(), s.known.Profiles)
+			check("profile", "permission profile", a.GetProfile(), profiles)
 		}
 		for _, name := range a.GetTools() {
 			if server, ok := serverOf(name); ok {

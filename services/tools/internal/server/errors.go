@@ -41,7 +41,12 @@ type failure struct {
 // failures is the only table of this service's errors.
 var failures = []failure{
 	{errToolNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, "there is no such tool; ListTools lists the tools", resource("fairlead.dev/Tool")},
-	{policy.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{policy.ErrProfileNotFound, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; create it (POST /v1/profiles), configure it under profiles, or use full, read-only or ask-writes", precondition("PROFILE")},
+	{store.ErrNoProfile, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_PROFILE_NOT_FOUND, "there is no such permission profile; ListProfiles lists them", resource("fairlead.dev/Profile")},
+	{store.ErrProfileExists, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_PROFILE_EXISTS, "there is a permission profile of this name; choose another, or update it", resource("fairlead.dev/Profile")},
+	{errProfileReadOnly, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_PROFILE_READ_ONLY, "the permission profile is built in or of the server's configuration, and cannot be changed here; create another one", precondition("PROFILE")},
+	{store.ErrProfileChanged, codes.Aborted, toolsv1.ErrorReason_ERROR_REASON_PROFILE_CHANGED, "the permission profile was changed since its etag was read; read it again, and repeat the change with the new etag", resource("fairlead.dev/Profile")},
+	{store.ErrNoGrant, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_GRANT_NOT_FOUND, "there is no such grant; ListGrants lists them", resource("fairlead.dev/Grant")},
 	{policy.ErrBypass, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED, "the mode bypass is not allowed; use another mode, or set allow-bypass in the configuration of tools", precondition("MODE")},
 	{policy.ErrRules, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, "a permission rule is not valid; docs/permissions.md has their syntax", field("filters", "is not a valid rule")},
 	{call.ErrGrant, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_GRANT, "the rule of the approval does not cover the call; name one that does", field("approval.rule", "does not cover the call")},

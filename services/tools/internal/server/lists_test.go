@@ -17,6 +17,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
 	"github.com/fairlead/fairlead/services/tools/internal/mcp"
+	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/registry"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -47,6 +48,26 @@ func (heavyStore) ListOperations(_ context.Context, p store.OperationPage) ([]st
 		}
 		at := time.Unix(int64(n), 0)
 		all = append(all, store.Operation{OperationKey: store.OperationKey{ID: fmt.Sprintf("o%d", n)}, CreateTime: at, EndTime: at, Content: content})
+	}
+	return all, nil
+}
+
+func (heavyStore) ListProfiles(_ context.Context, _, after string, limit int) (all []store.Profile, _ error) {
+	for n := range heavyEntries {
+		if id := fmt.Sprintf("p%03d", n); id > after && len(all) < limit {
+			all = append(all, store.Profile{ID: id, Description: heavyText})
+		}
+	}
+	return all, nil
+}
+
+func (heavyStore) ListGrants(_ context.Context, p store.GrantPage) (all []store.Grant, _ error) {
+	last := heavyEntries
+	if p.Before != nil {
+		_, _ = fmt.Sscanf(p.Before.ID, "g%d", &last)
+	}
+	for n := last - 1; n >= 0 && len(all) < p.Limit; n-- {
+		all = append(all, store.Grant{ID: fmt.Sprintf("g%d", n), Rule: heavyText, CreateTime: time.Unix(int64(n), 0)})
 	}
 	return all, nil
 }
@@ -99,6 +120,15 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 			r, err := operations.ListOperations(ctx, &toolsv1.ListOperationsRequest{PageSize: 1000, PageToken: token})
 			return listed{r, names(r.GetOperations()), r.GetNextPageToken()}, err
 		},
+	}
+	profiles, grants := NewProfiles(heavyStore{}, policy.New(policy.Config{}), registry), NewGrants(heavyStore{})
+	paged["ProfileService.ListProfiles"] = func(token string) (listed, error) {
+		r, err := profiles.ListProfiles(ctx, &toolsv1.ListProfilesRequest{PageSize: 1000, PageToken: token})
+		return listed{r, names(r.GetProfiles()), r.GetNextPageToken()}, err
+	}
+	paged["GrantService.ListGrants"] = func(token string) (listed, error) {
+		r, err := grants.ListGrants(ctx, &toolsv1.ListGrantsRequest{PageSize: 1000, PageToken: token})
+		return listed{r, names(r.GetGrants()), r.GetNextPageToken()}, err
 	}
 	for _, rpc := range lists() {
 		read := paged[rpc]

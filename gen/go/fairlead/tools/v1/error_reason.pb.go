@@ -62,6 +62,14 @@ const (
 	ErrorReason_ERROR_REASON_INVALID_RULE ErrorReason = 41
 	// The rule of an approval does not cover the call, or covers other tools.
 	ErrorReason_ERROR_REASON_INVALID_GRANT ErrorReason = 42
+	// There is a permission profile of this name.
+	ErrorReason_ERROR_REASON_PROFILE_EXISTS ErrorReason = 43
+	// The permission profile is built in or of the configuration, and cannot be changed.
+	ErrorReason_ERROR_REASON_PROFILE_READ_ONLY ErrorReason = 44
+	// The permission profile has another etag.
+	ErrorReason_ERROR_REASON_PROFILE_CHANGED ErrorReason = 45
+	// There is no such grant.
+	ErrorReason_ERROR_REASON_GRANT_NOT_FOUND ErrorReason = 46
 )
 
 // Enum value maps for ErrorReason.
@@ -85,6 +93,10 @@ var (
 		40: "ERROR_REASON_BYPASS_NOT_ALLOWED",
 		41: "ERROR_REASON_INVALID_RULE",
 		42: "ERROR_REASON_INVALID_GRANT",
+		43: "ERROR_REASON_PROFILE_EXISTS",
+		44: "ERROR_REASON_PROFILE_READ_ONLY",
+		45: "ERROR_REASON_PROFILE_CHANGED",
+		46: "ERROR_REASON_GRANT_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -105,6 +117,10 @@ var (
 		"ERROR_REASON_BYPASS_NOT_ALLOWED":  40,
 		"ERROR_REASON_INVALID_RULE":        41,
 		"ERROR_REASON_INVALID_GRANT":       42,
+		"ERROR_REASON_PROFILE_EXISTS":      43,
+		"ERROR_REASON_PROFILE_READ_ONLY":   44,
+		"ERROR_REASON_PROFILE_CHANGED":     45,
+		"ERROR_REASON_GRANT_NOT_FOUND":     46,
 	}
 )
 
@@ -139,7 +155,7 @@ var File_fairlead_tools_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xf7\x04\n" +
+	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\x80\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n" +
@@ -159,7 +175,11 @@ const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12#\n" +
 	"\x1fERROR_REASON_BYPASS_NOT_ALLOWED\x10(\x12\x1d\n" +
 	"\x19ERROR_REASON_INVALID_RULE\x10)\x12\x1e\n" +
-	"\x1aERROR_REASON_INVALID_GRANT\x10*B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\x1aERROR_REASON_INVALID_GRANT\x10*\x12\x1f\n" +
+	"\x1bERROR_REASON_PROFILE_EXISTS\x10+\x12\"\n" +
+	"\x1eERROR_REASON_PROFILE_READ_ONLY\x10,\x12 \n" +
+	"\x1cERROR_REASON_PROFILE_CHANGED\x10-\x12 \n" +
+	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10.B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_error_reason_proto_rawDescOnce sync.Once

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/error_reason.proto\x12\x11\x66\x61irlead.tools.v1*\xf7\x04\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x45RROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n\x1e\x45RROR_REASON_PROFILE_NOT_FOUND\x10\x02\x12\x1f\n\x1b\x45RROR_REASON_CALL_ID_REUSED\x10\x03\x12\x1f\n\x1b\x45RROR_REASON_CALL_CANCELLED\x10\x04\x12\x1f\n\x1b\x45RROR_REASON_CALL_NOT_FOUND\x10\x05\x12#\n\x1f\x45RROR_REASON_CALL_NOT_DELEGATED\x10\x06\x12 \n\x1c\x45RROR_REASON_DIGEST_MISMATCH\x10\x07\x12\x1c\n\x18\x45RROR_REASON_STALE_EPOCH\x10\x08\x12\x1f\n\x1b\x45RROR_REASON_BAD_PAGE_TOKEN\x10\t\x12\"\n\x1e\x45RROR_REASON_STORE_UNAVAILABLE\x10\n\x12$\n ERROR_REASON_SANDBOX_UNAVAILABLE\x10\x0b\x12$\n ERROR_REASON_OPERATION_NOT_FOUND\x10\x0c\x12\"\n\x1e\x45RROR_REASON_REQUEST_ID_REUSED\x10\r\x12$\n ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12#\n\x1f\x45RROR_REASON_BYPASS_NOT_ALLOWED\x10(\x12\x1d\n\x19\x45RROR_REASON_INVALID_RULE\x10)\x12\x1e\n\x1a\x45RROR_REASON_INVALID_GRANT\x10*B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$fairlead/tools/v1/error_reason.proto\x12\x11\x66\x61irlead.tools.v1*\x80\x06\n\x0b\x45rrorReason\x12\x1c\n\x18\x45RROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x45RROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n\x1e\x45RROR_REASON_PROFILE_NOT_FOUND\x10\x02\x12\x1f\n\x1b\x45RROR_REASON_CALL_ID_REUSED\x10\x03\x12\x1f\n\x1b\x45RROR_REASON_CALL_CANCELLED\x10\x04\x12\x1f\n\x1b\x45RROR_REASON_CALL_NOT_FOUND\x10\x05\x12#\n\x1f\x45RROR_REASON_CALL_NOT_DELEGATED\x10\x06\x12 \n\x1c\x45RROR_REASON_DIGEST_MISMATCH\x10\x07\x12\x1c\n\x18\x45RROR_REASON_STALE_EPOCH\x10\x08\x12\x1f\n\x1b\x45RROR_REASON_BAD_PAGE_TOKEN\x10\t\x12\"\n\x1e\x45RROR_REASON_STORE_UNAVAILABLE\x10\n\x12$\n ERROR_REASON_SANDBOX_UNAVAILABLE\x10\x0b\x12$\n ERROR_REASON_OPERATION_NOT_FOUND\x10\x0c\x12\"\n\x1e\x45RROR_REASON_REQUEST_ID_REUSED\x10\r\x12$\n ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12#\n\x1f\x45RROR_REASON_BYPASS_NOT_ALLOWED\x10(\x12\x1d\n\x19\x45RROR_REASON_INVALID_RULE\x10)\x12\x1e\n\x1a\x45RROR_REASON_INVALID_GRANT\x10*\x12\x1f\n\x1b\x45RROR_REASON_PROFILE_EXISTS\x10+\x12\"\n\x1e\x45RROR_REASON_PROFILE_READ_ONLY\x10,\x12 \n\x1c\x45RROR_REASON_PROFILE_CHANGED\x10-\x12 \n\x1c\x45RROR_REASON_GRANT_NOT_FOUND\x10.B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1'
   _globals['_ERRORREASON']._serialized_start=60
-  _globals['_ERRORREASON']._serialized_end=691
+  _globals['_ERRORREASON']._serialized_end=828
 # @@protoc_insertion_point(module_scope)

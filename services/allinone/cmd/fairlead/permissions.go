@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/tools"
+)
+
+// permissionsCommand explains decisions, and shows what was allowed for longer.
+type permissionsCommand struct {
+	Explain explainCommand     `cmd:"" help:"Say what a profile decides on a call, and why. Nothing is run."`
+	Grants  listGrantsCommand  `cmd:"" help:"List what was allowed for longer than one call, the newest first."`
+	Revoke  revokeGrantCommand `cmd:"" help:"Take back what was allowed: the next call is asked about again."`
+}
+
+// explainCommand explains a decision.
+type explainCommand struct {
+	Tool      string   `arg:"" help:"The tool, such as Bash."`
+	Arguments string   `arg:"" optional:"" help:"The arguments as JSON; for Bash the command, for a tool with a path the path."`
+	Profile   string   `default:"full" placeholder:"NAME" help:"The profile that decides: ${default} by default."`
+	Mode      string   `default:"default" enum:"default,accept-edits,plan,bypass" help:"The mode: ${enum}."`
+	Filter    []string `placeholder:"FILE" help:"A YAML file with rules that narrow the profile; may be repeated."`
+	Session   string   `placeholder:"ID" help:"The session whose grants count."`
+	JSON      bool     `name:"json" help:"Print the explanation as JSON."`
+	target
+}
+
+// arguments returns the arguments as JSON.
+func (c explainCommand) arguments() string {
+	if c.Arguments == "" || strings.HasPrefix(strings.TrimSpace(c.Arguments), "{") {
+		return c.Arguments
+	}
+	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path"}[c.Tool]
+	b, _ := json.Marshal(map[string]string{cmp.Or(key, "file_path"): c.Arguments}) // text is always valid
+	return string(b)
+}
+
+func (c explainCommand) request() (*toolsv1.ExplainCallRequest, error) {
+	word := strings.ToUpper(strings.ReplaceAll(c.Mode, "-", "_"))
+	q := &toolsv1.ExplainCallRequest{
+		Name: "profiles/" + bare(c.Profile), Tool: c.Tool, ArgumentsJson: c.arguments(),
+		Mode: commonv1.PermissionMode(commonv1.PermissionMode_value["PERMISSION_MODE_"+word]),
+	}
+	if c.Session != "" {
+		q.Session = sessionName(c.Session)
+	}
+	for _, file := range c.Filter {
+		rules, err := tools.ProfileFile(file)
+		if err != nil {
+			return nil, err
+		}
+		q.Filters = append(q.Filters, rules)
+	}
+	return q, nil
+}
+
+// Run explains a decision.
+func (c explainCommand) Run(ctx context.Context, s stdio) error {
+	q, err := c.request()
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		resp, err := b.profiles.ExplainCall(ctx, q)
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, []*toolsv1.ExplainCallResponse{resp})
+		}
+		return printExplanation(s.out, resp)
+	})
+}
+
+func decisionWord(k toolsv1.CallDecisionKind) string {
+	return strings.ToLower(strings.TrimPrefix(k.String(), "CALL_DECISION_KIND_"))
+}
+
+func printExplanation(w io.Writer, e *toolsv1.ExplainCallResponse) error {
+	decision := decisionWord(e.GetDecision())
+	if e.GetInterrupt() {
+		decision += ", and the turn ends"
+	}
+	rows := [][]string{{"decision", decision}, {"why", e.GetRule()}}
+	for _, l := range e.GetLayers() {
+		rows = append(rows, []string{l.GetLayer(), decisionWord(l.GetDecision()) + ": " + l.GetRule()})
+	}
+	if e.GetRemedy() != "" {
+		rows = append(rows, []string{"remedy", e.GetRemedy()})
+	}
+	for _, rule := range e.GetSuggestedRules() {
+		rows = append(rows, []string{"rule", rule})
+	}
+	for _, g := range e.GetGrants() {
+		rows = append(rows, []string{"grant", bare(g.GetName()) + " " + g.GetRule()})
+	}
+	return columns(w, rows)
+}
+
+// listGrantsCommand lists grants.
+type listGrantsCommand struct {
+	Session string `placeholder:"ID" help:"Only those of this session."`
+	JSON    bool   `name:"json" help:"Print one JSON grant per line."`
+	target
+}
+
+// Run lists grants.
+func (c listGrantsCommand) Run(ctx context.Context, s stdio) error {
+	q := &toolsv1.ListGrantsRequest{}
+	if c.Session != "" {
+		q.Session = sessionName(c.Session)
+	}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var all []*toolsv1.Grant
+		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
+			q.PageSize, q.PageToken = size, token
+			resp, err := b.grants.ListGrants(ctx, q)
+			all = append(all, resp.GetGrants()...)
+			return len(resp.GetGrants()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		rows := [][]string{{"GRANT", "USER", "HOLDS IN", "PROFILE", "RULE", "GIVEN BY", "GIVEN"}}
+		for _, g := range all {
+			rows = append(rows, []string{
+				bare(g.GetName()), bare(g.GetUser()), cmp.Or(g.GetSession(), "all sessions"), bare(g.GetProfile()), g.GetRule(), g.GetApprover(), stamp(g.GetCreateTime()),
+			})
+		}
+		return columns(s.out, rows)
+	})
+}
+
+// revokeGrantCommand deletes a grant.
+type revokeGrantCommand struct {
+	Grant string `arg:"" help:"The grant."`
+	target
+}
+
+// Run deletes a grant.
+func (c revokeGrantCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		_, err := b.grants.DeleteGrant(ctx, &toolsv1.DeleteGrantRequest{Name: "grants/" + bare(c.Grant), RequestId: id.New()})
+		if err == nil {
+			_, err = fmt.Fprintln(s.out, "revoked", bare(c.Grant))
+		}
+		return client.Explained(err)
+	})
+}
