@@ -184,7 +184,7 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 		return nil, err
 	}
 	resp := &toolsv1.ListToolsResponse{Tools: []*toolsv1.Tool{{Name: "tools/Huge", Description: strings.Repeat("word ", 800)}}}
-	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write"} {
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write", "create_agent", "edit_agent"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
 	return resp, nil
@@ -293,6 +293,9 @@ func digest(r *toolsv1.CallToolRequest) string {
 // longResult is what the tool Long brings.
 var longResult = "begin " + strings.Repeat("line of output ", 3200) + "end"
 
+// delegated are the tools of the session itself.
+var delegated = []string{"TodoWrite", "create_agent", "edit_agent"}
+
 // CallTool: Write asks, Block runs until it is cancelled, Broken fails as
 // often as `broken` says, Fail fails, TodoWrite is delegated, Tell is shown_test's,
 // all others answer at once.
@@ -346,7 +349,7 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 
 func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
 	id := r.Call.CallId
-	if r.Tool != "TodoWrite" { // a delegated call is executed when its result is reported
+	if !slices.Contains(delegated, r.Tool) { // a delegated call is executed when its result is reported
 		p.mu.Lock()
 		if r.Tool != "Block" || p.cancels[id] == nil { // one that runs is attached to
 			p.executed[id]++
@@ -365,7 +368,7 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		tool = "Block"
 	}
 	switch tool {
-	case "TodoWrite":
+	case "TodoWrite", "create_agent", "edit_agent":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
 	case "Fail":
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "It does not work.")))

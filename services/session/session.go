@@ -170,7 +170,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
-		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools,
+		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools, Agents: agentMaker{s},
 		Workspace: workspace.Config{
 			Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},

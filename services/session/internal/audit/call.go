@@ -39,7 +39,7 @@ func (r *Recorder) Call(ctx context.Context, c rpc.AuditedCall) error {
 	}
 	e := audit.Entry{
 		Tenant: p.Tenant, Time: time.Now(), User: p.User, Credential: p.Credential, Client: c.Client,
-		Method: Method(c.Method), Code: code(c.Err), Reason: apierr.Reason(c.Err),
+		Method: Method(c.Method), Code: Code(c.Err), Reason: apierr.Reason(c.Err),
 	}
 	e.Resource, e.RequestID = resource(c.Request, c.Response), field(c.Request, "request_id")
 	return r.Record(ctx, e, isSynced(c.Method))
@@ -58,8 +58,8 @@ func isSynced(method string) bool {
 	return strings.HasPrefix(name, "Delete")
 }
 
-// code returns the name of a result's code as google.rpc.Code writes it, such as PERMISSION_DENIED.
-func code(err error) string {
+// Code returns the name of a result's code as google.rpc.Code writes it, such as PERMISSION_DENIED.
+func Code(err error) string {
 	var b strings.Builder
 	text := apierr.Code(err).String()
 	if text == "OK" {

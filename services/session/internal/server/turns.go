@@ -166,7 +166,7 @@ func newTurn(ctx context.Context, session *sessionv1.Session, limits *sessionv1.
 func (s *turns) submission(ctx context.Context, k store.Key, t *sessionv1.Turn, r *sessionv1.CreateTurnRequest) (store.Submit, error) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	state, err := state.Accept(r, user(ctx), carrier)
+	state, err := state.Accept(r, user(ctx), writesAgents(ctx), carrier)
 	if err != nil {
 		return store.Submit{}, err
 	}

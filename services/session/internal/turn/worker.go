@@ -58,6 +58,7 @@ type Deps struct {
 	// Resolve finds a model by `provider:model`; empty means the default one.
 	Resolve   func(name string) (state.Resolved, error)
 	Tools     Tools
+	Agents    calls.Agents
 	Workspace workspace.Config
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
@@ -112,7 +113,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
 	w.tools = toolset.New(d.Tools.ListSessionTools)
-	w.calls = calls.New(calls.Config{Client: d.Tools, Telemetry: d.Telemetry}, w.tools)
+	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Telemetry: d.Telemetry}, w.tools)
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)

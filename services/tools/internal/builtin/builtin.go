@@ -41,6 +41,8 @@ func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, 
 		{grepSpec, grep{s}},
 		{lsSpec, ls{s}},
 		{todoWriteSpec, nil},
+		{createAgentSpec, nil},
+		{editAgentSpec, nil},
 	}
 	tools := make([]*tool.Tool, 0, len(specs))
 	for _, t := range specs {

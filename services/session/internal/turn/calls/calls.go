@@ -26,6 +26,7 @@ const (
 // Config is what all workers share.
 type Config struct {
 	Client    Tools
+	Agents    Agents
 	Telemetry telemetry.Telemetry
 }
 

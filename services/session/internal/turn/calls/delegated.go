@@ -25,6 +25,12 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			break
 		}
 		result.Content = []*commonv1.Content{state.Text("The list of things to do is updated. Continue with the next item.")}
+	case state.CreateAgentTool, state.EditAgentTool:
+		made, err := c.makeAgent(sc, u, d)
+		if err != nil {
+			return nil, err
+		}
+		result = made
 	default:
 		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}

@@ -16,9 +16,11 @@ import (
 // Run is the loop's state of a turn, stored in TurnRow.Run. It has everything that a successor needs and that
 // is not in the messages.
 type Run struct {
-	Request []byte            `json:"request"` // the CreateTurnRequest
-	User    string            `json:"user"`
-	Trace   map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
+	Request []byte `json:"request"` // the CreateTurnRequest
+	User    string `json:"user"`
+	// WritesAgents says that the user's credential could make agents when the turn was accepted.
+	WritesAgents bool              `json:"writes_agents,omitempty"`
+	Trace        map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
 
 	StartSeq int64         `json:"start_seq,omitempty"` // number of turn.started; 0: not begun
 	StepSeq  int64         `json:"step_seq,omitempty"`  // first number of the current step; 0: none
@@ -123,13 +125,13 @@ type Files struct {
 	unknown unknown
 }
 
-// Accept returns the first state of a turn.
-func Accept(r *sessionv1.CreateTurnRequest, user string, trace map[string]string) ([]byte, error) {
+// Accept returns the first state of a turn. writesAgents says that its user may make agents.
+func Accept(r *sessionv1.CreateTurnRequest, user string, writesAgents bool, trace map[string]string) ([]byte, error) {
 	request, err := proto.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("marshal the request: %w", err)
 	}
-	return json.Marshal(Run{Request: request, User: user, Trace: trace})
+	return json.Marshal(Run{Request: request, User: user, WritesAgents: writesAgents, Trace: trace})
 }
 
 // Turn is a turn in memory. Its holder changes it, and writes Row.

@@ -172,7 +172,7 @@ func New(t *testing.T, spec agent.Spec) *Fixture {
 // Turn puts a turn into the store and returns it.
 func (f *Fixture) Turn(id string, r *sessionv1.CreateTurnRequest) *state.Turn {
 	f.t.Helper()
-	run, err := state.Accept(r, "ann", nil)
+	run, err := state.Accept(r, "ann", false, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
