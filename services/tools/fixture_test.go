@@ -114,6 +114,7 @@ type answer struct {
 	result    *toolsv1.CallResult
 	ask       *toolsv1.CallAsk
 	delegated *toolsv1.CallDelegated
+	question  *commonv1.Question
 	pieces    int
 }
 
@@ -153,6 +154,8 @@ func drain(stream grpc.ServerStreamingClient[toolsv1.CallToolResponse]) (a answe
 			a.ask = k.Ask
 		case *toolsv1.CallToolResponse_Delegated:
 			a.delegated = k.Delegated
+		case *toolsv1.CallToolResponse_Question:
+			a.question = k.Question
 		}
 	}
 }

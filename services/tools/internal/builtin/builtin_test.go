@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
@@ -33,6 +34,9 @@ type sink struct {
 	progress []string
 }
 
+func (s *sink) Ask(context.Context, *commonv1.Question) (*commonv1.QuestionAnswer, error) {
+	return nil, errors.New("built-in tools ask nothing")
+}
 func (s *sink) Progress(m string)              { s.progress = append(s.progress, m) }
 func (s *sink) Output(stream string, b []byte) { s.output.WriteString(stream + ":" + string(b)) }
 

@@ -55,8 +55,12 @@ func (a *attempt) advance(ctx context.Context) error {
 	if a.rec.State == store.Started {
 		return a.resume(ctx, decider)
 	}
+	begin := a.begin
+	if a.rec.State == store.Asked && a.rec.Question != nil {
+		begin = a.proceed
+	}
 	ctx, a.span = a.observe.start(ctx, a.Request, false)
-	err = a.begin(ctx, decider)
+	err = begin(ctx, decider)
 	if a.span != nil {
 		endSpan(a.span, err)
 	}
@@ -243,6 +247,10 @@ func (a *attempt) resume(ctx context.Context, decider *permission.Policy) error 
 	}
 	r.own(a.rec.Claim + 1)
 	r.call.Resumed, r.call.Begun = true, a.rec.Begun
+	if err := a.answerAgain(r); err != nil {
+		a.abandon(r)
+		return err
+	}
 	ctx, a.span = a.observe.start(ctx, a.Request, true)
 	a.launch(ctx, r)
 	return r.follow(ctx, a.send)
@@ -296,5 +304,10 @@ func (a *attempt) attach(ctx context.Context, r *run) error {
 		return ErrIDReused
 	}
 	r.raise(a.Ref.Epoch)
+	if a.Answer != nil {
+		if err := r.take(a.Answer); err != nil {
+			return err
+		}
+	}
 	return r.follow(ctx, a.send)
 }

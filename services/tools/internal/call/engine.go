@@ -7,6 +7,10 @@
 //	  │        │  └──► delegated ──┘  ▲
 //	  │        └────────────────► cancelled
 //
+// A started call whose tool has a question becomes an asked one, and is started again
+// with the answer. A tool that must not stop keeps running while it waits: then the
+// call stays started, and the answer is for the process that runs it.
+//
 // The journal is authoritative. A started call belongs to one replica at a time,
 // by a lease in the journal, which Run renews, and a claim, which counts its
 // owners. A call that runs in this process is also in the engine's memory, where
@@ -55,6 +59,11 @@ var (
 	// ErrReplicaUnavailable says that another replica makes the call and cannot
 	// be reached now.
 	ErrReplicaUnavailable = errors.New("the replica that makes the call cannot be reached")
+	// ErrQuestionMismatch says that an answer is to another question than the open
+	// one, or that none is open.
+	ErrQuestionMismatch = errors.New("the answer is not to the open question of the call")
+	// ErrAnswer says that an answer does not keep to its question's form.
+	ErrAnswer = errors.New("the answer does not keep to the form of its question")
 	// ErrDigestMismatch says that an approval is for another call.
 	ErrDigestMismatch = errors.New("the approval is for other arguments")
 )
@@ -161,6 +170,8 @@ type Request struct {
 	Allowed  []string
 	Servers  []*commonv1.McpServer
 	Approval *toolsv1.Approval
+	// Answer is a person's answer to the call's question.
+	Answer *commonv1.QuestionAnswer
 	// Forwarded says that the request comes from another replica, which takes
 	// this one for the call's owner. It is not forwarded again.
 	Forwarded bool

@@ -38,6 +38,12 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 	defer e.observe.running(ctx, r.tool.Name, -1)
 	begin := e.Now()
 	result, err := e.perform(ctx, r)
+	if asking := (*tool.Asking)(nil); errors.As(err, &asking) {
+		err = e.park(ctx, r, asking)
+		endSpan(span, err)
+		e.settle(r, nil, err)
+		return
+	}
 	if err == nil {
 		result.DurationMs = max(0, e.Now().Sub(begin).Milliseconds())
 		err = e.record(ctx, r, result)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -37,6 +38,11 @@ type run struct {
 	done     bool
 	result   *tool.Result
 	err      error
+	// question is open; answer takes its answer if the run waits for it. taken is the
+	// id of the question that was answered last.
+	question *commonv1.Question
+	answer   chan<- *commonv1.QuestionAnswer
+	taken    string
 }
 
 // newRun returns a run whose context has the values of ctx and outlives it.
@@ -116,10 +122,18 @@ func (r *run) after(i int) (pieces []*toolsv1.CallToolResponse, changed <-chan s
 	return r.pieces[i:], r.changed, r.done
 }
 
+// open returns the question that waits for an answer.
+func (r *run) open() *commonv1.Question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.question
+}
+
 // follow sends the run's pieces from the first on, and its result. A slow
 // follower does not slow the others. It returns the error of the run unchanged.
 func (r *run) follow(ctx context.Context, send Send) error {
 	for sent := 0; ; {
+		question := r.open() // before the pieces: they came first
 		pieces, changed, done := r.after(sent)
 		for _, p := range pieces {
 			if err := send(p); err != nil {
@@ -129,6 +143,8 @@ func (r *run) follow(ctx context.Context, send Send) error {
 		sent += len(pieces)
 		switch {
 		case len(pieces) > 0:
+		case question != nil && (!done || r.err == nil):
+			return send(questionPiece(question))
 		case done && r.err != nil:
 			return r.err
 		case done:

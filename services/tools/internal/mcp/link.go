@@ -305,7 +305,11 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 // connect connects to the server, in the newest revision of the protocol that it knows.
 func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "fairlead", Version: cmp.Or(l.pool.Version, "dev")}, &mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{}, // neither roots nor sampling
+		Capabilities: &mcp.ClientCapabilities{ // neither roots nor sampling
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+		},
+		ElicitationHandler:          l.elicit,
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // the journal keeps what is asked
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,8 +20,8 @@ const (
 	maxProgress = 1000
 )
 
-// progresses pass what servers report about running calls to the calls. The zero value is
-// ready.
+// progresses pass what servers report and ask about running calls to the calls. The zero
+// value is ready.
 type progresses struct {
 	mu    sync.Mutex
 	last  int64
@@ -28,13 +30,18 @@ type progresses struct {
 
 // progress is that of one call.
 type progress struct {
-	out  tool.Sink
+	ctx   context.Context //nolint:containedctx // of the call, for questions of the server
+	out   tool.Sink
+	asked atomic.Int64
+	// pause stops the clock of the call, and goOn starts it anew.
+	pause, goOn func()
+
 	at   time.Time
 	done float64
 }
 
 // follow returns the token of a call, and ends its reports with done.
-func (p *progresses) follow(out tool.Sink) (token string, done func()) {
+func (p *progresses) follow(c *progress) (token string, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last++
@@ -42,12 +49,25 @@ func (p *progresses) follow(out tool.Sink) (token string, done func()) {
 	if p.calls == nil {
 		p.calls = map[string]*progress{}
 	}
-	p.calls[token] = &progress{out: out, done: -1}
+	c.done = -1
+	p.calls[token] = c
 	return token, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.calls, token)
 	}
+}
+
+// only returns the call that runs, if it is the only one.
+func (p *progresses) only() *progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if len(p.calls) == 1 {
+			return c
+		}
+	}
+	return nil
 }
 
 // none reports whether no call runs.

@@ -42,6 +42,15 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 	if c.Resumed && !r.repeatable {
 		return r.unknown("The call was interrupted when the tools service stopped"), nil
 	}
+	var d dialog
+	if c.Answer != nil {
+		if err := d.answered(c.Answer); err != nil {
+			return nil, err
+		}
+		if asking, err := d.next(r.server.GetName()); err != nil || asking != nil { // of the same round
+			return r.asking(asking, err)
+		}
+	}
 	l, err := r.pool.link(ctx, r.caller, r.server)
 	if err != nil {
 		return tool.Failed(away(r.server, plain(err))), nil
@@ -57,40 +66,59 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 		case v.state != connected:
 			return tool.Failed(away(r.server, v.message())), nil
 		}
-		result, err := r.once(ctx, l, v.session, c.Arguments, out)
+		answer, err := r.once(ctx, l, v.session, c.Arguments, &d, out)
 		if errors.Is(err, mcp.ErrSessionMissing) && !again {
 			// The server has forgotten the connection, and has refused the call for it.
 			l.lost(v.session)
 			continue
 		}
-		if err == nil {
-			return result, nil
+		if err != nil {
+			return r.failed(ctx, l, err)
 		}
-		return r.failed(ctx, l, err)
+		if !answer.NeedsInput() {
+			return convertResult(answer), nil
+		}
+		d.State, d.Asked, d.Answers = answer.RequestState, answer.InputRequests, nil
+		asking, err := d.next(r.server.GetName())
+		if err == nil && asking == nil {
+			err = errors.New("it is busy and wants the call to be made again later")
+		}
+		return r.asking(asking, err)
 	}
 }
 
-// once sends the call and returns its result.
-func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, args json.RawMessage, out tool.Sink) (*tool.Result, error) {
-	limit := defaultTimeout
-	if d := r.server.GetTimeout(); d != nil {
-		limit = d.AsDuration()
+// asking ends a run with a question, or with a result where the server asks what is not
+// answered.
+func (r runner) asking(q *tool.Asking, err error) (*tool.Result, error) {
+	if err != nil {
+		return tool.Failed(fmt.Sprintf("The MCP server %s did not finish the call: %s.", r.server.GetName(), plain(err))), nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-	defer cancel()
+	return nil, q
+}
+
+// once sends the call, with the answers that it has, and returns the server's result.
+func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, args json.RawMessage, d *dialog, out tool.Sink) (*mcp.CallToolResult, error) {
+	limit := defaultTimeout
+	if t := r.server.GetTimeout(); t != nil {
+		limit = t.AsDuration()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	clock := time.AfterFunc(limit, func() { cancel(errTimeout) })
+	defer clock.Stop()
 	x := &exchange{}
 	if r.server.GetStdio() != nil {
 		x.sent() // how much of it a command has read is not known
 	}
-	token, done := l.calls.follow(out)
+	token, done := l.calls.follow(&progress{ctx: ctx, out: out, pause: func() { clock.Stop() }, goOn: func() { clock.Reset(limit) }})
 	defer done()
 	answer, err := session.CallTool(withExchange(ctx, x), &mcp.CallToolParams{
-		Name: r.own, Arguments: args, Meta: mcp.Meta{"progressToken": token},
+		Name: r.own, Arguments: args, Meta: mcp.Meta{"progressToken": token}, InputResponses: d.Answers, RequestState: d.State,
 	})
 	if err != nil {
 		return nil, &callError{err: err, cause: context.Cause(ctx), sent: x.left.Load(), status: int(x.status.Load())}
 	}
-	return convertResult(answer), nil
+	return answer, nil
 }
 
 // callError is a call without a result, and how far it got.

@@ -45,7 +45,7 @@ func (p *Peers) Call(ctx context.Context, address string, q call.Request, send c
 	return p.ask(ctx, address, func(ctx context.Context, calls toolsv1.CallServiceClient) error {
 		stream, err := calls.CallTool(ctx, &toolsv1.CallToolRequest{
 			Call: ref(q.Ref), Tool: q.Tool, ArgumentsJson: q.Arguments, Profile: q.Policy.Profile, AllowedTools: q.Allowed,
-			Servers: q.Servers, Approval: q.Approval, Mode: q.Policy.Mode, Filters: q.Policy.Filters,
+			Servers: q.Servers, Approval: q.Approval, Answer: q.Answer, Mode: q.Policy.Mode, Filters: q.Policy.Filters,
 		})
 		if err != nil {
 			return err

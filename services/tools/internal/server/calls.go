@@ -49,7 +49,7 @@ func (s *Calls) CallTool(q *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	err = s.engine.Call(ctx, call.Request{
 		Ref: ref, Tool: q.GetTool(), Arguments: q.GetArgumentsJson(), Allowed: q.GetAllowedTools(),
 		Policy:  policy.Query{Profile: q.GetProfile(), Mode: q.GetMode(), Filters: q.GetFilters()},
-		Servers: q.GetServers(), Approval: q.GetApproval(), Forwarded: peer.Forwarded(ctx),
+		Servers: q.GetServers(), Approval: q.GetApproval(), Answer: q.GetAnswer(), Forwarded: peer.Forwarded(ctx),
 	}, stream.Send)
 	return outward(err, ref.CallID)
 }

@@ -55,6 +55,8 @@ var failures = []failure{
 	{call.ErrNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, "there is no such call", resource("fairlead.dev/Call")},
 	{call.ErrNotDelegated, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_DELEGATED, "the call was not handed to the caller, so its result cannot be reported", precondition("CALL")},
 	{call.ErrDigestMismatch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_DIGEST_MISMATCH, "the approval is for other arguments than the call's; ask again with the digest of this call", precondition("APPROVAL")},
+	{call.ErrQuestionMismatch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH, "the answer is not to the open question of the call; call again without an answer to get the question", precondition("QUESTION")},
+	{call.ErrAnswer, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_ANSWER_INVALID, "the answer does not keep to the form of its question", field("answer.content_json", "does not keep to the question's schema_json")},
 	{store.ErrStaleEpoch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
 	{tool.ErrStaleEpoch, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "the caller no longer holds the session, or the session was deleted", precondition("EPOCH")},
 	{store.ErrNoOperation, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND, "there is no such operation; it may have been deleted after its time", resource("fairlead.dev/Operation")},

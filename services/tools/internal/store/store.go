@@ -31,11 +31,11 @@ var ErrUnavailable = errors.New("the database cannot be reached")
 type State string
 
 // States of a call. A call only moves forward: from none to any, from Asked to
-// any later one, from Delegated and Started to Finished or Cancelled.
+// any later one, from Started to Asked for a question, from Delegated and Started to Finished or Cancelled.
 const (
 	// None is the state of an unknown call.
 	None State = ""
-	// Asked calls wait for an approval.
+	// Asked calls wait for an approval, or for the answer to a question.
 	Asked State = "asked"
 	// Delegated calls are done by the caller.
 	Delegated State = "delegated"
@@ -83,6 +83,8 @@ type Record struct {
 	Digest string
 	// Handed says that the call was delegated at some time.
 	Handed bool
+	// Question is what the call asked a person last, with what it needs to go on.
+	Question []byte
 	// Result is the recorded result, for Finished and Cancelled.
 	Result []byte
 	// Arguments are those with which the call runs in place of the model's, if a person
@@ -116,6 +118,8 @@ type Change struct {
 	// Tool and Digest are kept from the record when they are empty.
 	Tool   string
 	Digest string
+	// Question is kept from the record when it is nil.
+	Question []byte
 	// Result is recorded with the new state.
 	Result []byte
 	// Owner becomes the owner of a call that starts, under the first claim, for

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 )
@@ -87,6 +88,8 @@ type Call struct {
 	// Resumed says that the call was started before, perhaps by a dead process:
 	// its command may still run, or have ended.
 	Resumed bool
+	// Answer is a person's answer to the question that the last Run of the call asked.
+	Answer *Answer
 	// Begun says that the sandbox was seen to have the call's command: if it no
 	// longer has it, the call's end is not known.
 	Begun bool
@@ -106,12 +109,34 @@ type Call struct {
 	Withheld []string
 }
 
+// Answer is a person's answer to what an earlier Run of the call asked.
+type Answer struct {
+	*commonv1.QuestionAnswer
+	// State is that of the Asking.
+	State []byte
+}
+
+// Asking is the error of a Run that ends with a question for a person. The call goes on
+// in another Run, with the answer.
+type Asking struct {
+	Question *commonv1.Question
+	// State is what that Run needs besides.
+	State []byte
+}
+
+// Error implements error.
+func (*Asking) Error() string { return "the tool asks a person" }
+
 // Sink receives the progress and output of a running call. Its methods may be
 // called from one goroutine at a time, never block for long, and copy what they
 // keep.
 type Sink interface {
 	// Progress reports the progress of the call to people.
 	Progress(message string)
+	// Ask asks a person while the call goes on running, and waits for the answer. A
+	// process that ends meanwhile loses the call. A second question waits for no
+	// answer: it is an error.
+	Ask(ctx context.Context, q *commonv1.Question) (*commonv1.QuestionAnswer, error)
 	// Output adds output of `stdout` or `stderr`.
 	Output(stream string, data []byte)
 }

@@ -56,6 +56,10 @@ const (
 	ErrorReason_ERROR_REASON_REQUEST_ID_REUSED ErrorReason = 13
 	// Another replica makes the call, and cannot be reached now.
 	ErrorReason_ERROR_REASON_REPLICA_UNAVAILABLE ErrorReason = 14
+	// The answer is not to the open question of the call.
+	ErrorReason_ERROR_REASON_QUESTION_MISMATCH ErrorReason = 20
+	// The answer does not keep to the form of its question.
+	ErrorReason_ERROR_REASON_ANSWER_INVALID ErrorReason = 21
 	// The operator does not allow the permission mode `bypass`.
 	ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED ErrorReason = 40
 	// A permission rule is not valid; the details name it.
@@ -90,6 +94,8 @@ var (
 		12: "ERROR_REASON_OPERATION_NOT_FOUND",
 		13: "ERROR_REASON_REQUEST_ID_REUSED",
 		14: "ERROR_REASON_REPLICA_UNAVAILABLE",
+		20: "ERROR_REASON_QUESTION_MISMATCH",
+		21: "ERROR_REASON_ANSWER_INVALID",
 		40: "ERROR_REASON_BYPASS_NOT_ALLOWED",
 		41: "ERROR_REASON_INVALID_RULE",
 		42: "ERROR_REASON_INVALID_GRANT",
@@ -114,6 +120,8 @@ var (
 		"ERROR_REASON_OPERATION_NOT_FOUND": 12,
 		"ERROR_REASON_REQUEST_ID_REUSED":   13,
 		"ERROR_REASON_REPLICA_UNAVAILABLE": 14,
+		"ERROR_REASON_QUESTION_MISMATCH":   20,
+		"ERROR_REASON_ANSWER_INVALID":      21,
 		"ERROR_REASON_BYPASS_NOT_ALLOWED":  40,
 		"ERROR_REASON_INVALID_RULE":        41,
 		"ERROR_REASON_INVALID_GRANT":       42,
@@ -155,7 +163,7 @@ var File_fairlead_tools_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\x80\x06\n" +
+	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xc5\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n" +
@@ -172,7 +180,9 @@ const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	" ERROR_REASON_SANDBOX_UNAVAILABLE\x10\v\x12$\n" +
 	" ERROR_REASON_OPERATION_NOT_FOUND\x10\f\x12\"\n" +
 	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\r\x12$\n" +
-	" ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12#\n" +
+	" ERROR_REASON_REPLICA_UNAVAILABLE\x10\x0e\x12\"\n" +
+	"\x1eERROR_REASON_QUESTION_MISMATCH\x10\x14\x12\x1f\n" +
+	"\x1bERROR_REASON_ANSWER_INVALID\x10\x15\x12#\n" +
 	"\x1fERROR_REASON_BYPASS_NOT_ALLOWED\x10(\x12\x1d\n" +
 	"\x19ERROR_REASON_INVALID_RULE\x10)\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_GRANT\x10*\x12\x1f\n" +

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	cases := []testCase{
 		{"a call that was never heard of is in no state", unknown},
 		{"a call is read back as it was recorded", readBack},
+		{"a question is kept, and the call starts again with its answer", question},
 		{"a move from another state is a conflict", conflict},
 		{"of many starts of one call exactly one wins", oneStart},
 		{"a lower epoch is refused", fencing},
@@ -89,6 +90,25 @@ func readBack(t *testing.T, s store.Store) {
 	expect(t, s, ref("c1"), r)
 	must(t, s.Move(t.Context(), ref("c2"), store.Change{To: store.Cancelled, Fenced: true, At: at}))
 	expect(t, s, ref("c2"), store.Record{Session: "sessions/s1", State: store.Cancelled})
+}
+
+func question(t *testing.T, s store.Store) {
+	must(t, s.Move(t.Context(), ref("c1"), start(store.Started)))
+	ask := store.Change{From: store.Started, To: store.Asked, Claim: 1, Question: []byte("q1"), At: at}
+	want(t, s.Move(t.Context(), ref("c1"), store.Change{From: store.Started, To: store.Asked, Claim: 2, Question: []byte("q2"), At: at}), store.ErrConflict)
+	must(t, s.Move(t.Context(), ref("c1"), ask))
+	r := store.Record{Session: "sessions/s1", State: store.Asked, Tool: "Bash", Digest: "d1", Question: []byte("q1")}
+	expect(t, s, ref("c1"), r)
+	answer := start(store.Started)
+	answer.From = store.Asked
+	must(t, s.Move(t.Context(), ref("c1"), answer))
+	r.State = store.Started
+	expect(t, s, ref("c1"), r)
+	got, err := s.Enter(t.Context(), ref("c1"))
+	must(t, err)
+	if got.Claim != 2 {
+		t.Errorf("the claim is %d, want the next one", got.Claim)
+	}
 }
 
 func conflict(t *testing.T, s store.Store) {

@@ -21,12 +21,12 @@ func (t calls) Enter(ctx context.Context, ref store.Ref) (store.Record, error) {
 		return tx.QueryRow(ctx, `
 			select coalesce(c.session, ''), coalesce(c.state, ''), coalesce(c.tool, ''), coalesce(c.digest, ''), coalesce(c.handed, false), c.result,
 				coalesce(c.owner, ''), coalesce(c.address, ''), coalesce(c.claim, 0), coalesce(c.lease_until > clock_timestamp(), false),
-				coalesce(c.begun, false), coalesce(c.node, ''), coalesce(c.generation, 0), c.arguments, coalesce(v.version, 0)
+				coalesce(c.begun, false), coalesce(c.node, ''), coalesce(c.generation, 0), c.arguments, c.question, coalesce(v.version, 0)
 			from (select $1::text as tenant, $2::text as call_id) k
 				left join calls c on c.tenant = k.tenant and c.call_id = k.call_id
 				left join permission_versions v on v.tenant = k.tenant`,
 			ref.Tenant, ref.CallID).Scan(&r.Session, &r.State, &r.Tool, &r.Digest, &r.Handed, &r.Result,
-			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation, &r.Arguments, &r.Permissions)
+			&r.Owner.ID, &r.Owner.Address, &r.Claim, &r.Live, &r.Begun, &r.Node, &r.Generation, &r.Arguments, &r.Question, &r.Permissions)
 	})
 	return r, Failed(t.db, err, "read call %s", ref.CallID)
 }
@@ -72,14 +72,14 @@ func move(ctx context.Context, tx sqldb.Tx, ref store.Ref, c store.Change) error
 	}
 	args := []any{
 		ref.Tenant, ref.CallID, ref.Epoch, c.To, store.Text(c.Tool), c.Digest, c.To == store.Delegated, c.Result, c.At,
-		owner.ID, owner.Address, first, ttl, ref.Node, ref.Generation, c.Arguments,
+		owner.ID, owner.Address, first, ttl, ref.Node, ref.Generation, c.Arguments, c.Question,
 	}
 	if c.From == store.None {
 		return changed(tx.Exec(ctx, `
 			insert into calls (tenant, call_id, epoch, state, tool, digest, handed, result, create_time, update_time,
-				owner, address, claim, lease_until, node, generation, arguments, session)
+				owner, address, claim, lease_until, node, generation, arguments, question, session)
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9,
-				$10, $11, $12, clock_timestamp() + $13::interval, $14, $15, $16, $17)
+				$10, $11, $12, clock_timestamp() + $13::interval, $14, $15, $16, $17, $18)
 			on conflict (tenant, call_id) do nothing`, append(args, ref.Session)...))
 	}
 	return changed(tx.Exec(ctx, `
@@ -88,8 +88,8 @@ func move(ctx context.Context, tx sqldb.Tx, ref store.Ref, c store.Change) error
 			owner = coalesce(nullif($10, ''), owner), address = coalesce(nullif($11, ''), address),
 			claim = claim + $12, lease_until = clock_timestamp() + $13::interval,
 			node = case when $12 = 1 then $14 else node end, generation = case when $12 = 1 then $15 else generation end,
-			arguments = coalesce($16::bytea, arguments)
-		where tenant = $1 and call_id = $2 and state = $17 and ($18::bigint = 0 or claim = $18)`, append(args, c.From, c.Claim)...))
+			arguments = coalesce($16::bytea, arguments), question = coalesce($17::bytea, question)
+		where tenant = $1 and call_id = $2 and state = $18 and ($19::bigint = 0 or claim = $19)`, append(args, c.From, c.Claim)...))
 }
 
 // TakeOver implements store.Store.
