@@ -312,3 +312,33 @@ func calledOnce(log []*sessionv1.Event, want string) error {
 	}
 	return nil
 }
+
+func TestAnInterruptOfOneTurnLeavesTheOthers(t *testing.T) {
+	f := start(t, slow)
+	ctx := t.Context()
+	s := f.session(ctx, t)
+	active := f.create(ctx, t, s, "block")
+	<-f.peers.blocked
+	first, second, third := f.create(ctx, t, s, "hello"), f.create(ctx, t, s, "hello"), f.create(ctx, t, s, "hello")
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s, Turn: second.Name})
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s, Turn: active.Name})
+	for turn, want := range map[*sessionv1.Turn]sessionv1.TurnState{
+		active: sessionv1.TurnState_TURN_STATE_INTERRUPTED, second: sessionv1.TurnState_TURN_STATE_INTERRUPTED, first: complete, third: complete,
+	} {
+		if end := f.waitForEnd(ctx, t, turn.Name); end.State != want {
+			t.Errorf("%s ended %v, want %v", turn.Name, end.State, want)
+		}
+	}
+	f.interrupt(ctx, t, &sessionv1.InterruptSessionRequest{Name: s, Turn: second.Name}) // it has ended
+	if end := finished(t, f.turn(ctx, t, s, "hello")); end.State != complete {
+		t.Errorf("the next message ended %v", end)
+	}
+	for name, r := range map[string]*sessionv1.InterruptSessionRequest{
+		"of another session":  {Name: s, Turn: "sessions/other/turns/t"},
+		"and the queued ones": {Name: s, Turn: second.Name, CancelQueued: true},
+	} {
+		if _, err := f.InterruptSession(ctx, r); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

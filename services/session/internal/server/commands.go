@@ -17,8 +17,15 @@ type commands struct{ *Config }
 
 // InterruptSession puts an interrupt into the inbox.
 func (s *commands) InterruptSession(ctx context.Context, r *sessionv1.InterruptSessionRequest) (*sessionv1.InterruptSessionResponse, error) {
+	only, ok := strings.CutPrefix(r.Turn, r.Name+"/turns/")
+	if !ok && r.Turn != "" {
+		return nil, badInput("turn", fmt.Sprintf("%s is not a turn of %s.", r.Turn, r.Name))
+	}
+	if only != "" && r.CancelQueued {
+		return nil, badInput("turn", "An interrupt of one turn cannot cancel the queued turns too. Leave turn or cancel_queued out.")
+	}
 	answer, err := s.command(ctx, r.Name, "InterruptSession", r.RequestId, r, store.Submit{
-		Command: store.Command{Kind: store.CommandInterrupt}, CancelQueued: r.CancelQueued,
+		Command: store.Command{Kind: store.CommandInterrupt, TurnID: only}, CancelQueued: r.CancelQueued,
 	})
 	if err != nil {
 		return nil, err

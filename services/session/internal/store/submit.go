@@ -73,8 +73,8 @@ type Submit struct {
 	// the turn that was accepted last, calls not counted, if there is one, ended in
 	// another state than COMPLETE.
 	Resume bool
-	// CancelQueued says that an interrupt also ends the queued turns. In any case
-	// TurnID of the interrupt is the active turn or, without one, the oldest
+	// CancelQueued says that an interrupt also ends the queued turns. TurnID of an
+	// interrupt that names none is the active turn or, without one, the oldest
 	// queued one: it becomes active when a holder takes the session.
 	CancelQueued bool
 	// Digest must match the digest of the waiting approval, for

@@ -64,6 +64,9 @@ func (w *Worker) takeInterrupt(sc state.Scope, c store.Command) error {
 			return err
 		}
 	}
+	if sc.Active != nil && r.Turn != "" && sc.Active.ID != c.TurnID {
+		return w.turns.CancelOne(sc, c)
+	}
 	// With cancel_queued everything stops that was accepted before the interrupt,
 	// including a turn that was queued then and runs now.
 	if sc.Active == nil || sc.Active.ID != c.TurnID && !r.CancelQueued {

@@ -2000,7 +2000,10 @@ type InterruptSessionRequest struct {
 	// The request's idempotency key.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Cancels the queued turns too.
-	CancelQueued  bool `protobuf:"varint,3,opt,name=cancel_queued,json=cancelQueued,proto3" json:"cancel_queued,omitempty"`
+	CancelQueued bool `protobuf:"varint,3,opt,name=cancel_queued,json=cancelQueued,proto3" json:"cancel_queued,omitempty"`
+	// Only this turn, as `sessions/{session}/turns/{turn}`: it is stopped if it is active,
+	// and leaves the queue if it waits there. Empty: the active turn.
+	Turn          string `protobuf:"bytes,4,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2054,6 +2057,13 @@ func (x *InterruptSessionRequest) GetCancelQueued() bool {
 		return x.CancelQueued
 	}
 	return false
+}
+
+func (x *InterruptSessionRequest) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
 }
 
 // InterruptSessionResponse says what was stopped.
@@ -3702,12 +3712,13 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"x\n" +
 	"\x14ListMessagesResponse\x128\n" +
 	"\bmessages\x18\x01 \x03(\v2\x1c.fairlead.session.v1.MessageR\bmessages\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x93\x02\n" +
 	"\x17InterruptSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12#\n" +
-	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\".\n" +
+	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\x12^\n" +
+	"\x04turn\x18\x04 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04turn\".\n" +
 	"\x18InterruptSessionResponse\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xbf\x06\n" +
 	"\x16ResolveApprovalRequest\x12A\n" +

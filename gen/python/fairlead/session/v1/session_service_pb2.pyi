@@ -325,14 +325,16 @@ class ListMessagesResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[_message_pb2.Message, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class InterruptSessionRequest(_message.Message):
-    __slots__ = ("name", "request_id", "cancel_queued")
+    __slots__ = ("name", "request_id", "cancel_queued", "turn")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     CANCEL_QUEUED_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
     name: str
     request_id: str
     cancel_queued: bool
-    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., cancel_queued: _Optional[bool] = ...) -> None: ...
+    turn: str
+    def __init__(self, name: _Optional[str] = ..., request_id: _Optional[str] = ..., cancel_queued: _Optional[bool] = ..., turn: _Optional[str] = ...) -> None: ...
 
 class InterruptSessionResponse(_message.Message):
     __slots__ = ("turn",)

@@ -117,7 +117,7 @@ func AddsTurn(s store.Submit, st InboxState) bool {
 
 func planInterrupt(s store.Submit, st InboxState) *Submission {
 	cmd := s.Command
-	cmd.TurnID = st.current()
+	cmd.TurnID = cmp.Or(cmd.TurnID, st.current())
 	out := &Submission{Value: cmd.TurnID}
 	if cmd.TurnID != "" && !st.stopping(cmd.TurnID, s.CancelQueued) {
 		out.put(st, cmd)

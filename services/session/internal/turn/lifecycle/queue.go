@@ -78,19 +78,39 @@ func (l *Turns) CancelQueue(sc state.Scope) error {
 	var write store.Write
 	queue, _ := sc.Active.TakeQueue()
 	for _, id := range queue {
-		t, err := sc.LoadTurn(sc, id)
-		if err != nil {
+		if err := cancelTurn(sc, &write, id); err != nil {
 			return err
 		}
-		t.Proto.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
-		t.Proto.EndTime = timestamppb.Now()
-		t.Proto.Error = state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "The session was stopped on request before this turn began. Send the message again to get an answer.")
-		write.Turns = append(write.Turns, t.Row())
-		write.FinishedTurns++
-		write.Events = append(write.Events, &sessionv1.Event{Turn: t.Proto.Name, Body: FinishedBody(t.Proto)})
 	}
 	write.Turns = append(write.Turns, sc.Active.Row())
 	return sc.Append(write)
+}
+
+// CancelOne ends the turn that an interrupt names, if it waits behind the active one.
+func (l *Turns) CancelOne(sc state.Scope, c store.Command) error {
+	write := store.Write{Consume: []int64{c.ID}}
+	if sc.Active.Dequeue(c.TurnID) {
+		if err := cancelTurn(sc, &write, c.TurnID); err != nil {
+			return err
+		}
+		write.Turns = append(write.Turns, sc.Active.Row())
+	}
+	return sc.Append(write)
+}
+
+// cancelTurn ends a turn that has not begun.
+func cancelTurn(sc state.Scope, write *store.Write, id string) error {
+	t, err := sc.LoadTurn(sc, id)
+	if err != nil {
+		return err
+	}
+	t.Proto.State = sessionv1.TurnState_TURN_STATE_INTERRUPTED
+	t.Proto.EndTime = timestamppb.Now()
+	t.Proto.Error = state.TurnError(sessionv1.ErrorReason_ERROR_REASON_INTERRUPTED, "The session was stopped on request before this turn began. Send the message again to get an answer.")
+	write.Turns = append(write.Turns, t.Row())
+	write.FinishedTurns++
+	write.Events = append(write.Events, &sessionv1.Event{Turn: t.Proto.Name, Body: FinishedBody(t.Proto)})
+	return nil
 }
 
 // JoinSteering puts the messages that steer the active turn into the conversation in one write.

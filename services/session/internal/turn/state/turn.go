@@ -236,6 +236,20 @@ func (t *Turn) Enqueue(id string, on sessionv1.OnActive) {
 	t.Run.Queue = slices.Insert(t.Run.Queue, at, id)
 }
 
+// Dequeue takes a turn out of the queue, and reports whether it was there.
+func (t *Turn) Dequeue(id string) bool {
+	at := slices.Index(t.Run.Queue, id)
+	if at < 0 {
+		return false
+	}
+	t.Run.Queue = slices.Delete(t.Run.Queue, at, at+1)
+	if at < t.Run.Urgent {
+		t.Run.Urgent--
+	}
+	t.Run.Steer = slices.DeleteFunc(t.Run.Steer, func(s string) bool { return s == id })
+	return true
+}
+
 // TakeQueue empties the queue and returns it for the next turn.
 func (t *Turn) TakeQueue() (ids []string, urgent int) {
 	ids, urgent = t.Run.Queue, t.Run.Urgent
