@@ -8,6 +8,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
@@ -36,7 +38,10 @@ type Deps struct {
 	// components serve them.
 	ServesGRPC bool
 	Auth       *auth.Authenticator
-	Log        *slog.Logger
+	// Secret authenticates what MCP clients bring back. All replicas have the same; empty: one is made.
+	Secret  []byte
+	Version string
+	Log     *slog.Logger
 }
 
 // Service is the gateway: an rpc.Component whose RPCs are those of the other services, and an rpc.HTTPComponent.
@@ -70,6 +75,10 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
+	model := mcp.New(mcp.Config{
+		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
+		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
+	}, d.Session, streams, d.Log)
 	handler, err := rest.New(ctx, rest.Config{
 		Stream: stream.Config{
 			Heartbeat: c.Heartbeat, Reconnect: c.Reconnect, WriteTimeout: c.WriteTimeout,
@@ -80,6 +89,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Session: d.Session, Tools: d.Tools, Methods: methods, Auth: d.Auth, Log: d.Log,
 		Streams: streams,
 		Rate:    limit.NewRate(c.Rate, c.Burst),
+		MCP:     model,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
@@ -89,6 +99,16 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		s.grpc = methods
 	}
 	return s, nil
+}
+
+// secret returns a secret that is not empty.
+func secret(given []byte) []byte {
+	if len(given) > 0 {
+		return given
+	}
+	made := make([]byte, 32)
+	_, _ = rand.Read(made) // it never fails
+	return made
 }
 
 // RegisterPublic implements rpc.Component: it registers the public RPCs of all services, unless other components

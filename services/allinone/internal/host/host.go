@@ -214,7 +214,7 @@ func New(ctx context.Context, c Config, tel *telemetry.Telemetry, version string
 	if h.auth, err = auth.New(c.Auth, sess.Keys(), c.server().Reachable(), tel.Log); err != nil {
 		return h, err
 	}
-	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.local.Conn, Tools: h.local.Conn, Auth: h.auth, Log: tel.Log.With("component", "gateway")})
+	gw, err := gateway.New(ctx, c.Gateway, gateway.Deps{Session: h.local.Conn, Tools: h.local.Conn, Auth: h.auth, Secret: keys.Derive("mcp"), Version: version, Log: tel.Log.With("component", "gateway")})
 	if err != nil {
 		return h, err
 	}

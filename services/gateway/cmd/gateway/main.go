@@ -29,6 +29,7 @@ func defaults() configuration {
 		Session: "127.0.0.1:9190", Tools: "127.0.0.1:9191",
 	}
 	c.Server.HTTP, c.Server.Public = "127.0.0.1:8080", "127.0.0.1:9092"
+	c.Gateway.MCPSessions = false // there may be several replicas
 	return c
 }
 
@@ -50,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return nil, err
 		}
-		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Auth: a, ServesGRPC: true, Log: p.Log})
+		return gateway.New(ctx, c.Gateway, gateway.Deps{Session: session, Tools: tools, Auth: a, ServesGRPC: true, Secret: p.Keys.Derive("mcp"), Version: version, Log: p.Log})
 	}
 	return s.Run(ctx, args)
 }

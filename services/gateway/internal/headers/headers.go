@@ -27,11 +27,13 @@ var (
 		"Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "traceparent", "tracestate", "x-api-key",
 		"grpc-timeout", "x-grpc-web", "x-user-agent", // gRPC-Web
 		"webhook-id", "webhook-timestamp", "webhook-signature", "X-Fairlead-Delivery", "X-GitHub-Delivery", "X-Hub-Signature-256", // deliveries
+		"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", // MCP
 	}, ", ")
 	exposed = strings.Join([]string{
 		"Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "ETag", "Idempotency-Key", "Location", "Retry-After", "WWW-Authenticate", RequestID,
 		"Tus-Extension", "Tus-Resumable", "Tus-Version", "Upload-Expires", "Upload-Length", "Upload-Offset",
 		"Grpc-Message", "Grpc-Status", "Grpc-Status-Details-Bin", // gRPC-Web
+		"Mcp-Session-Id", // MCP
 	}, ", ")
 )
 

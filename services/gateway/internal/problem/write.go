@@ -49,7 +49,7 @@ func Write(w http.ResponseWriter, err error) {
 	}
 	h.Set("Content-Type", "application/json")
 	code := HTTPStatus(err)
-	if code == http.StatusUnauthorized {
+	if code == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(code)

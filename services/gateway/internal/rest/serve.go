@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
@@ -52,6 +53,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		serveSpecification(w, r)
 		return
 	}
+	if a.mcp.ServeMetadata(w, r) {
+		return
+	}
 	if r.Method != http.MethodOptions && !a.open(r) {
 		ctx, stop, err := a.auth.HTTP(r)
 		if err != nil {
@@ -65,7 +69,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		a.serveWeb(w, r)
 		return
 	}
-	if a.serveTransfer(w, r) {
+	if a.serveTransfer(w, r) || a.serveMCP(w, r) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
@@ -107,7 +111,24 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		a.web.Refuse(w, r, err)
 		return
 	}
+	a.mcp.Challenge(w, r)
 	problem.Write(w, err)
+}
+
+// serveMCP serves the Model Context Protocol. It reports whether the request is of it.
+func (a *api) serveMCP(w http.ResponseWriter, r *http.Request) bool {
+	if !mcp.Match(r.URL.Path) {
+		return false
+	}
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", strings.Join(mcp.Methods, ", "))
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	}
+	r.Pattern = mcp.Pattern(r.URL.Path)
+	trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("http.route", r.Pattern))
+	a.mcp.Serve(w, r)
+	return true
 }
 
 // serveWeb serves a call of gRPC-Web.
@@ -125,6 +146,9 @@ func (a *api) methods(path string) []string {
 	}
 	if files := transfer.Match(path); len(files) > 0 {
 		return transfer.Allow(files)
+	}
+	if mcp.Match(path) {
+		return mcp.Methods
 	}
 	if a.web.Methods.Find(path) != nil {
 		return []string{http.MethodPost}

@@ -49,6 +49,9 @@ func (e sse) begin(dst []byte) []byte {
 
 func (e sse) message(dst []byte, m Message) ([]byte, error) {
 	ev := m.GetEvent()
+	if ev == nil && m.GetProgress() == nil {
+		return dst, nil // the first event tells it, too
+	}
 	if ev == nil {
 		// A comment, because clients ignore a frame without data, so that it cannot change their last id.
 		dst = append(dst, ": progress "...)

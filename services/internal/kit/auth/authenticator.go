@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +88,9 @@ func New(c Config, keys Keys, reachable bool, log *slog.Logger) (*Authenticator,
 	}
 	return a, nil
 }
+
+// Issuers returns the names of the issuers whose tokens are accepted.
+func (a *Authenticator) Issuers() []string { return slices.Sorted(maps.Keys(a.issuers)) }
 
 // Errors for callers. They are the same whatever is wrong with a credential; the log has the reason.
 var (

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
@@ -77,7 +76,7 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
+	if err := stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Turn{Turn: t}}); err != nil {
 		return err
 	}
 	return x.s.events.follow(ctx, following{

@@ -255,6 +255,7 @@ type CallToolResponse struct {
 	//
 	//	*CallToolResponse_Event
 	//	*CallToolResponse_Progress
+	//	*CallToolResponse_Turn
 	Kind          isCallToolResponse_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -315,6 +316,15 @@ func (x *CallToolResponse) GetProgress() *Progress {
 	return nil
 }
 
+func (x *CallToolResponse) GetTurn() *Turn {
+	if x != nil {
+		if x, ok := x.Kind.(*CallToolResponse_Turn); ok {
+			return x.Turn
+		}
+	}
+	return nil
+}
+
 type isCallToolResponse_Kind interface {
 	isCallToolResponse_Kind()
 }
@@ -329,9 +339,16 @@ type CallToolResponse_Progress struct {
 	Progress *Progress `protobuf:"bytes,2,opt,name=progress,proto3,oneof"`
 }
 
+type CallToolResponse_Turn struct {
+	// The turn that the call is, as it was accepted. The first piece.
+	Turn *Turn `protobuf:"bytes,3,opt,name=turn,proto3,oneof"`
+}
+
 func (*CallToolResponse_Event) isCallToolResponse_Kind() {}
 
 func (*CallToolResponse_Progress) isCallToolResponse_Kind() {}
+
+func (*CallToolResponse_Turn) isCallToolResponse_Kind() {}
 
 var File_fairlead_session_v1_session_tool_service_proto protoreflect.FileDescriptor
 
@@ -355,10 +372,11 @@ const file_fairlead_session_v1_session_tool_service_proto_rawDesc = "" +
 	"\x06limits\x18\x05 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x124\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12$\n" +
-	"\tafter_seq\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq\"\x8b\x01\n" +
+	"\tafter_seq\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\bafterSeq\"\xbc\x01\n" +
 	"\x10CallToolResponse\x122\n" +
 	"\x05event\x18\x01 \x01(\v2\x1a.fairlead.session.v1.EventH\x00R\x05event\x12;\n" +
-	"\bprogress\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ProgressH\x00R\bprogressB\x06\n" +
+	"\bprogress\x18\x02 \x01(\v2\x1d.fairlead.session.v1.ProgressH\x00R\bprogress\x12/\n" +
+	"\x04turn\x18\x03 \x01(\v2\x19.fairlead.session.v1.TurnH\x00R\x04turnB\x06\n" +
 	"\x04kind2\xf3\x02\n" +
 	"\x12SessionToolService\x12\xb3\x01\n" +
 	"\x10ListSessionTools\x12,.fairlead.session.v1.ListSessionToolsRequest\x1a-.fairlead.session.v1.ListSessionToolsResponse\"B\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/{parent=sessions/*}/tools\x12\xa6\x01\n" +
@@ -387,6 +405,7 @@ var file_fairlead_session_v1_session_tool_service_proto_goTypes = []any{
 	(*TurnLimits)(nil),               // 6: fairlead.session.v1.TurnLimits
 	(*Event)(nil),                    // 7: fairlead.session.v1.Event
 	(*Progress)(nil),                 // 8: fairlead.session.v1.Progress
+	(*Turn)(nil),                     // 9: fairlead.session.v1.Turn
 }
 var file_fairlead_session_v1_session_tool_service_proto_depIdxs = []int32{
 	4, // 0: fairlead.session.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
@@ -394,15 +413,16 @@ var file_fairlead_session_v1_session_tool_service_proto_depIdxs = []int32{
 	6, // 2: fairlead.session.v1.CallToolRequest.limits:type_name -> fairlead.session.v1.TurnLimits
 	7, // 3: fairlead.session.v1.CallToolResponse.event:type_name -> fairlead.session.v1.Event
 	8, // 4: fairlead.session.v1.CallToolResponse.progress:type_name -> fairlead.session.v1.Progress
-	0, // 5: fairlead.session.v1.SessionToolService.ListSessionTools:input_type -> fairlead.session.v1.ListSessionToolsRequest
-	2, // 6: fairlead.session.v1.SessionToolService.CallTool:input_type -> fairlead.session.v1.CallToolRequest
-	1, // 7: fairlead.session.v1.SessionToolService.ListSessionTools:output_type -> fairlead.session.v1.ListSessionToolsResponse
-	3, // 8: fairlead.session.v1.SessionToolService.CallTool:output_type -> fairlead.session.v1.CallToolResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	9, // 5: fairlead.session.v1.CallToolResponse.turn:type_name -> fairlead.session.v1.Turn
+	0, // 6: fairlead.session.v1.SessionToolService.ListSessionTools:input_type -> fairlead.session.v1.ListSessionToolsRequest
+	2, // 7: fairlead.session.v1.SessionToolService.CallTool:input_type -> fairlead.session.v1.CallToolRequest
+	1, // 8: fairlead.session.v1.SessionToolService.ListSessionTools:output_type -> fairlead.session.v1.ListSessionToolsResponse
+	3, // 9: fairlead.session.v1.SessionToolService.CallTool:output_type -> fairlead.session.v1.CallToolResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_tool_service_proto_init() }
@@ -416,6 +436,7 @@ func file_fairlead_session_v1_session_tool_service_proto_init() {
 	file_fairlead_session_v1_session_tool_service_proto_msgTypes[3].OneofWrappers = []any{
 		(*CallToolResponse_Event)(nil),
 		(*CallToolResponse_Progress)(nil),
+		(*CallToolResponse_Turn)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -50,9 +50,11 @@ class CallToolRequest(_message.Message):
     def __init__(self, parent: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., on_active: _Optional[_Union[_session_service_pb2.OnActive, str]] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., request_id: _Optional[str] = ..., after_seq: _Optional[int] = ...) -> None: ...
 
 class CallToolResponse(_message.Message):
-    __slots__ = ("event", "progress")
+    __slots__ = ("event", "progress", "turn")
     EVENT_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
     event: _event_pb2.Event
     progress: _session_service_pb2.Progress
-    def __init__(self, event: _Optional[_Union[_event_pb2.Event, _Mapping]] = ..., progress: _Optional[_Union[_session_service_pb2.Progress, _Mapping]] = ...) -> None: ...
+    turn: _turn_pb2.Turn
+    def __init__(self, event: _Optional[_Union[_event_pb2.Event, _Mapping]] = ..., progress: _Optional[_Union[_session_service_pb2.Progress, _Mapping]] = ..., turn: _Optional[_Union[_turn_pb2.Turn, _Mapping]] = ...) -> None: ...

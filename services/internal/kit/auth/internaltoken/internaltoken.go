@@ -5,6 +5,7 @@ package internaltoken
 import (
 	"cmp"
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -39,6 +40,7 @@ const (
 // Keys mints and verifies tokens. It is safe for concurrent use.
 type Keys struct {
 	signer   jose.Signer // nil: it only verifies
+	seed     []byte      // of signer
 	public   map[string]ed25519.PublicKey
 	minted   *cache.Cache[string, string]
 	verified *cache.Cache[string, verified]
@@ -61,6 +63,7 @@ func New(seed []byte, public ...ed25519.PublicKey) (*Keys, error) {
 		if len(seed) != SeedSize {
 			return nil, fmt.Errorf("the seed has %d bytes instead of %d", len(seed), SeedSize)
 		}
+		k.seed = slices.Clone(seed)
 		own := ed25519.NewKeyFromSeed(seed)
 		mine, _ := own.Public().(ed25519.PublicKey)
 		public = append(slices.Clone(public), mine)
@@ -80,6 +83,17 @@ func New(seed []byte, public ...ed25519.PublicKey) (*Keys, error) {
 		return nil, errors.New("there is no key")
 	}
 	return k, nil
+}
+
+// Derive returns a secret for another purpose, which all services with the seed have alike. Keys that only verify
+// have none.
+func (k *Keys) Derive(purpose string) []byte {
+	if k == nil || len(k.seed) == 0 {
+		return nil
+	}
+	h := hmac.New(sha256.New, k.seed)
+	h.Write([]byte("fairlead secret: " + purpose))
+	return h.Sum(nil)
 }
 
 // Random returns keys of this process alone.

@@ -1,0 +1,105 @@
+package mcp
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// stream is an answer that is kept alive: a quiet event stream gets comments, and no write waits for a reader for
+// ever. The SDK writes an event in one piece, so a comment never lands in one.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	stop    chan struct{}
+	beats   sync.WaitGroup
+
+	mu     sync.Mutex
+	begun  bool
+	events bool
+	wrote  time.Time
+}
+
+func newStream(w http.ResponseWriter, heartbeat, timeout time.Duration) *stream {
+	s := &stream{w: w, control: http.NewResponseController(w), timeout: timeout, stop: make(chan struct{}), wrote: time.Now()}
+	s.beats.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.stop:
+				return
+			case <-tick.C:
+				s.beat(heartbeat)
+			}
+		}
+	})
+	return s
+}
+
+// close ends the heartbeat.
+func (s *stream) close() {
+	close(s.stop)
+	s.beats.Wait()
+	_ = s.control.SetWriteDeadline(time.Time{}) // writers without deadlines, as in tests of handlers alone, ignore it
+}
+
+// beat writes a comment if the stream is quiet.
+func (s *stream) beat(heartbeat time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.events || time.Since(s.wrote) < heartbeat/2 {
+		return
+	}
+	s.deadline()
+	if _, err := s.w.Write([]byte(": ping\n\n")); err == nil {
+		_ = s.control.Flush()
+	}
+}
+
+func (s *stream) deadline() {
+	s.wrote = time.Now()
+	_ = s.control.SetWriteDeadline(s.wrote.Add(s.timeout))
+}
+
+// Header implements http.ResponseWriter.
+func (s *stream) Header() http.Header { return s.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (s *stream) WriteHeader(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(code)
+}
+
+func (s *stream) begin(code int) {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	h := s.w.Header()
+	if s.events = strings.HasPrefix(h.Get("Content-Type"), "text/event-stream"); s.events {
+		h.Set("X-Accel-Buffering", "no")
+	}
+	h.Set("Cache-Control", "no-cache, no-store, no-transform") // the SDK allows storing
+	s.w.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (s *stream) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(http.StatusOK)
+	s.deadline()
+	return s.w.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (s *stream) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(http.StatusOK)
+	_ = s.control.Flush()
+}
