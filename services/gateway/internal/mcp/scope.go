@@ -76,6 +76,7 @@ func (s *Server) newScope() *scope {
 			c.TTLMs, c.CacheScope = int(clientCache.Milliseconds()), "private"
 		},
 	})
+	sc.server.AddReceivingMiddleware(onlyTools)
 	return sc
 }
 
