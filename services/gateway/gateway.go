@@ -48,6 +48,7 @@ type Deps struct {
 type Service struct {
 	handler http.Handler
 	grpc    *forward.Table // nil if other components serve the public RPCs
+	mcp     *mcp.Server
 	origins []string
 	health  healthv1.HealthClient
 }
@@ -94,7 +95,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
 	}
-	s := &Service{handler: handler, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
+	s := &Service{handler: handler, mcp: model, origins: c.AllowedOrigins, health: healthv1.NewHealthClient(d.Session)}
 	if d.ServesGRPC {
 		s.grpc = methods
 	}
@@ -131,8 +132,11 @@ func (s *Service) AllowedOrigins() []string { return s.origins }
 // Run implements rpc.Component: the gateway has no background work.
 func (*Service) Run(context.Context) error { return nil }
 
-// Close implements rpc.Component: the caller owns the connections.
-func (*Service) Close() error { return nil }
+// Close implements rpc.Component: it ends the sessions of MCP clients. The caller owns the connections.
+func (s *Service) Close() error {
+	s.mcp.Close()
+	return nil
+}
 
 // Ready checks that the session service can be reached. It does not ask whether that service is ready: in a
 // program with all services, that service's health depends on this answer, among others, and would never

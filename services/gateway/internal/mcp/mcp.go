@@ -31,7 +31,6 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/codec"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
-	"github.com/fairlead/fairlead/services/internal/kit/cache"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
 
@@ -75,8 +74,8 @@ type Server struct {
 	streams  *limit.Streams
 	log      *slog.Logger
 
-	mu     sync.Mutex // of a new scope
-	scopes *cache.Cache[scopeKey, *scope]
+	mu     sync.Mutex
+	scopes map[scopeKey]*scope
 
 	stateful, stateless http.Handler
 }
@@ -85,7 +84,7 @@ type Server struct {
 func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) *Server {
 	s := &Server{
 		Config: c, sessions: sessionv1.NewSessionServiceClient(session), tools: sessionv1.NewSessionToolServiceClient(session),
-		streams: streams, log: log, scopes: cache.New[scopeKey, *scope](maxScopes),
+		streams: streams, log: log, scopes: map[scopeKey]*scope{},
 	}
 	s.MaxBody = min(s.MaxBody, maxBody)
 	events := sdk.NewMemoryEventStore(nil)
@@ -100,6 +99,16 @@ func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log
 	s.stateful = identify(sdk.NewStreamableHTTPHandler(serverOf, &stateful))
 	s.stateless = identify(sdk.NewStreamableHTTPHandler(serverOf, &stateless))
 	return s
+}
+
+// Close ends the sessions of the protocol. No request is being served any more.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, sc := range s.scopes {
+		sc.close()
+		delete(s.scopes, key)
+	}
 }
 
 // Methods are the methods that the paths take.

@@ -40,6 +40,7 @@ type scopeKey struct{ tenant, user, credential, path string }
 type scope struct {
 	s      *Server
 	server *sdk.Server
+	used   time.Time // guarded by the Server
 
 	mu      sync.Mutex
 	session string // as sessions/{session}; "" before the first use
@@ -54,16 +55,45 @@ func (s *Server) scope(r *http.Request) (*scope, error) {
 		return nil, errNoPrincipal
 	}
 	key := scopeKey{p.Tenant, p.User, p.Credential, r.URL.Path}
-	s.mu.Lock()
-	found, ok := s.scopes.Get(key)
-	if !ok {
-		found = s.newScope()
-	}
-	s.scopes.Put(key, found, time.Now().Add(2*sessionTimeout))
-	s.mu.Unlock()
+	found := s.keep(key)
 	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
 	defer cancel()
 	return found, found.renew(ctx, r.URL.Path)
+}
+
+// keep returns a scope, which is made if there is none.
+func (s *Server) keep(key scopeKey) *scope {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.scopes[key]
+	if !ok {
+		if len(s.scopes) >= maxScopes {
+			s.forget()
+		}
+		found = s.newScope()
+		s.scopes[key] = found
+	}
+	found.used = time.Now()
+	return found
+}
+
+// forget makes room: it ends the scope that has not been used for the longest time. Its clients begin anew.
+func (s *Server) forget() {
+	var oldest scopeKey
+	for key, sc := range s.scopes {
+		if o := s.scopes[oldest]; o == nil || sc.used.Before(o.used) {
+			oldest = key
+		}
+	}
+	s.scopes[oldest].close()
+	delete(s.scopes, oldest)
+}
+
+// close ends the sessions of the protocol that the scope has.
+func (sc *scope) close() {
+	for _, session := range slices.Collect(sc.server.Sessions()) {
+		_ = session.Close() // it may have ended already
+	}
 }
 
 func (s *Server) newScope() *scope {
