@@ -22,6 +22,10 @@ bin/venv/.stamp: deploy/tools/python/requirements.txt
 	python3 -m venv bin/venv && bin/venv/bin/pip install --quiet --requirement $< && touch $@
 deploy/tools/es/node_modules/.stamp: deploy/tools/es/package-lock.json
 	npm ci --prefix deploy/tools/es --silent && touch $@
+deploy/tools/mcp/node_modules/.stamp: deploy/tools/mcp/package-lock.json
+	npm ci --prefix deploy/tools/mcp --silent && touch $@
+bin/mcp/.stamp: deploy/tools/mcp/requirements.txt
+	python3 -m venv bin/mcp && bin/mcp/bin/pip install --quiet --requirement $< && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
 	rm -rf .protodeps && GOWORK=off go -C gen run ./cmd/protodeps $(ROOT)/.protodeps && touch $@
 
@@ -81,7 +85,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) deploy/tools/es/node_modules
+	rm -rf bin .protodeps $(INIT) deploy/tools/es/node_modules deploy/tools/mcp/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
