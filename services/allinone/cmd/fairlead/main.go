@@ -39,10 +39,10 @@ type stdio struct {
 
 // commands is the command line.
 type commands struct {
-	Serve       serveCommand       `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
-	Run         runCommand         `cmd:"" help:"Run one turn and show it."`
-	Chat        chatCommand        `cmd:"" help:"Talk to an agent, line by line."`
-	Call        callCommand        `cmd:"" help:"Call a tool in a session, without the model."`
+	Serve serveCommand `cmd:"" passthrough:"" help:"Run everything in this process: REST, event streams and gRPC."`
+
+	turnCommands
+
 	Sessions    sessionsCommand    `cmd:"" help:"List, show, change and export sessions."`
 	Agents      agentsCommand      `cmd:"" help:"Create, change and list agents."`
 	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`
@@ -62,6 +62,13 @@ type commands struct {
 	Demo        demoCommand        `cmd:"" help:"Watch the agent coder repair a small program whose test fails."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	ConfigTable configTableCommand `cmd:"" name:"config-table" hidden:"" help:"Print the tables of docs/configuration.md."`
+}
+
+// turnCommands run turns.
+type turnCommands struct {
+	Run  runCommand  `cmd:"" help:"Run one turn and show it."`
+	Chat chatCommand `cmd:"" help:"Talk to an agent, line by line."`
+	Call callCommand `cmd:"" help:"Call a tool in a session, without the model."`
 }
 
 // accessCommands are about who may call a server.
