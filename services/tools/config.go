@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
+	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/permission"
 )
 
@@ -30,12 +31,13 @@ type Config struct {
 	Profiles    map[string]Profile `key:"profiles" help:"permission profiles besides the built-in full, read-only and ask-writes; rules on paths hold where symbolic links lead, but not for hard links and not for what Bash opens"`
 	AllowBypass bool               `key:"allow-bypass" help:"whether the permission mode bypass, which allows what a profile asks about, may be used"`
 
-	MaxCalls        int           `key:"max-calls" help:"the most calls that run at the same time; further calls wait"`
-	MaxSessionCalls int           `key:"max-session-calls" help:"the most calls of one session that run at the same time; further calls wait"`
-	MaxCallTime     time.Duration `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
-	MCPConnections  int           `key:"mcp-connections" help:"the most connections to MCP servers; an unused one makes room for another"`
-	MCPIdle         time.Duration `key:"mcp-idle" help:"how long an unused connection to an MCP server is kept"`
-	MCPAllowPrivate []string      `key:"mcp-allow-private" help:"addresses and CIDRs, such as 10.20.0.0/16, at which users' MCP servers may be besides public addresses; servers in a sandbox do not need it"`
+	MaxCalls        int                   `key:"max-calls" help:"the most calls that run at the same time; further calls wait"`
+	MaxSessionCalls int                   `key:"max-session-calls" help:"the most calls of one session that run at the same time; further calls wait"`
+	MaxCallTime     time.Duration         `key:"max-call-time" help:"the most time of one call, whatever its tool allows"`
+	MCPServers      map[string]mcp.Server `key:"mcp-servers" help:"MCP servers for every agent whose tools name them, as mcp__NAME__* or as one of their tools"`
+	MCPConnections  int                   `key:"mcp-connections" help:"the most connections to MCP servers; an unused one makes room for another"`
+	MCPIdle         time.Duration         `key:"mcp-idle" help:"how long an unused connection to an MCP server is kept"`
+	MCPAllowPrivate []string              `key:"mcp-allow-private" help:"addresses and CIDRs, such as 10.20.0.0/16, at which users' MCP servers may be besides public addresses; servers in a sandbox do not need it"`
 
 	MaxCallOutput config.Size `key:"max-call-output" help:"how much output of a running call is kept for its followers"`
 }
@@ -71,6 +73,9 @@ func (c Config) Validate() error {
 	fault(c.MaxSessionCalls < 1 || c.MaxSessionCalls > c.MaxCalls, "max-session-calls: %d is not between 1 and max-calls (%d)", c.MaxSessionCalls, c.MaxCalls)
 	fault(c.MaxCallTime < time.Second, "max-call-time: %v is less than 1s", c.MaxCallTime)
 	fault(c.MaxCallOutput < 0 || c.MaxCallOutput > 64<<20, "max-call-output: %d is not between 0 and 64 MiB", c.MaxCallOutput)
+	if err := mcp.Check(c.MCPServers); err != nil {
+		faults = append(faults, err)
+	}
 	fault(c.MCPConnections < 1 || c.MCPConnections > 100_000, "mcp-connections: %d is not between 1 and 100000", c.MCPConnections)
 	fault(c.MCPIdle < time.Second, "mcp-idle: %v is less than 1s", c.MCPIdle)
 	for _, text := range c.MCPAllowPrivate {

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,9 +116,9 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	}
 	policies := policy.New(policy.Config{Profiles: profiles, AllowBypass: c.AllowBypass, Store: journal})
 	servers := mcp.NewPool(mcp.Config{
-		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(),
+		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(), Operator: mcp.Servers(c.MCPServers),
 	})
-	known := server.Known{Tools: all.Names()}
+	known := server.Known{Tools: all.Names(), Servers: slices.Sorted(maps.Keys(c.MCPServers))}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Servers: servers, Policies: policies, Log: d.Log, Now: time.Now,
 		Self: self, Lease: c.LeaseTTL, Peers: peer.New(d.Dial), OperationTTL: c.OperationTTL, Begun: watch.Kick,

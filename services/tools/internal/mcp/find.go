@@ -22,29 +22,30 @@ const (
 // Is reports whether a tool's name is that of a tool of a server.
 func Is(name string) bool { return strings.HasPrefix(name, prefix) }
 
-// List returns the tools of servers, by name, and what works of each server. It waits a
-// short time for those that are being connected.
-func (p *Pool) List(ctx context.Context, c Caller, servers []*commonv1.McpServer) ([]*tool.Tool, []*commonv1.McpServerStatus) {
+// List returns the tools of a session's servers, by name, and what works of each server. It
+// waits a short time for those that are being connected.
+func (p *Pool) List(ctx context.Context, c Caller, servers []*commonv1.McpServer, allowed []string) ([]*tool.Tool, []*commonv1.McpServerStatus) {
 	waiting, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	links, faults := make([]*link, len(servers)), make([]error, len(servers))
-	for i, s := range servers { // all at once, before the wait for the first
-		if faults[i] = named(servers[:i], s); faults[i] == nil {
-			links[i], faults[i] = p.link(ctx, c, s)
+	offers := p.offers(servers, allowed)
+	links := make([]*link, len(offers))
+	for i, o := range offers { // all at once, before the wait for the first
+		if o.fault == nil {
+			links[i], offers[i].fault = p.link(ctx, c, o)
 		}
 	}
 	var tools []*tool.Tool
-	states := make([]*commonv1.McpServerStatus, len(servers))
-	for i, s := range servers {
-		if faults[i] != nil {
-			states[i] = &commonv1.McpServerStatus{Name: s.GetName(), Required: s.GetRequired(), State: failed, Message: plain(faults[i])}
+	states := make([]*commonv1.McpServerStatus, len(offers))
+	for i, o := range offers {
+		if o.fault != nil {
+			states[i] = &commonv1.McpServerStatus{Name: o.GetName(), Required: o.GetRequired(), State: failed, Message: plain(o.fault)}
 			continue
 		}
 		v := links[i].settled(waiting)
-		states[i] = status(s, v)
+		states[i] = status(o.McpServer, v)
 		for _, e := range v.catalog.entries {
-			if v.state == connected && offered(s, e.own) {
-				tools = append(tools, p.runnable(c, s, e))
+			if v.state == connected && o.gives(e) {
+				tools = append(tools, p.runnable(c, o, e))
 				states[i].Tools = append(states[i].Tools, e.tool.Name)
 			}
 		}
@@ -54,40 +55,32 @@ func (p *Pool) List(ctx context.Context, c Caller, servers []*commonv1.McpServer
 	return tools, states
 }
 
-// named refuses a server with the name of another one: its tools would have the same
-// names.
-func named(before []*commonv1.McpServer, s *commonv1.McpServer) error {
-	if slices.ContainsFunc(before, func(o *commonv1.McpServer) bool { return o.GetName() == s.GetName() }) {
-		return fmt.Errorf("another MCP server of this session has the name %s; rename one", s.GetName())
-	}
-	return nil
-}
-
 // Find returns the tool of a call. Without one, it returns what the model should know.
-func (p *Pool) Find(ctx context.Context, c Caller, servers []*commonv1.McpServer, name string) (*tool.Tool, string) {
+func (p *Pool) Find(ctx context.Context, c Caller, servers []*commonv1.McpServer, allowed []string, name string) (*tool.Tool, string) {
 	server, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "__")
-	i := slices.IndexFunc(servers, func(s *commonv1.McpServer) bool { return s.GetName() == server })
+	offers := p.offers(servers, allowed)
+	i := slices.IndexFunc(offers, func(o offer) bool { return o.GetName() == server && o.fault == nil })
 	if i < 0 {
 		return nil, fmt.Sprintf("There is no MCP server %q for this agent, so there is no tool %q.", cut(server, 100), cut(name, 200))
 	}
-	s := servers[i]
-	l, err := p.link(ctx, c, s)
+	o := offers[i]
+	l, err := p.link(ctx, c, o)
 	if err != nil {
-		return nil, away(s, plain(err))
+		return nil, away(o.McpServer, plain(err))
 	}
 	defer l.release()
 	waiting, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	v := l.ready(waiting)
 	if v.state != connected {
-		return nil, away(s, v.message())
+		return nil, away(o.McpServer, v.message())
 	}
-	if e, ok := v.catalog.find(name); ok && offered(s, e.own) {
-		return p.runnable(c, s, e), ""
+	if e, ok := v.catalog.find(name); ok && o.gives(e) {
+		return p.runnable(c, o, e), ""
 	}
 	// The server may have said that its list changes, and the list may be on its way.
 	l.nudge()
-	return nil, fmt.Sprintf("The MCP server %s has no tool %q.%s", s.GetName(), cut(name, 200), have(s, v.catalog))
+	return nil, fmt.Sprintf("The MCP server %s has no tool %q.%s", o.GetName(), cut(name, 200), have(o, v.catalog))
 }
 
 // away is the model's text for a call of a server that cannot be used.
@@ -96,10 +89,10 @@ func away(s *commonv1.McpServer, why string) string {
 }
 
 // have lists a server's tools for the model.
-func have(s *commonv1.McpServer, c catalog) string {
+func have(o offer, c catalog) string {
 	var names []string
 	for _, e := range c.entries {
-		if offered(s, e.own) {
+		if o.gives(e) {
 			names = append(names, e.tool.Name)
 		}
 	}
@@ -118,15 +111,10 @@ func (c catalog) find(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// offered reports whether the agent gets a tool of a server.
-func offered(s *commonv1.McpServer, own string) bool {
-	return !slices.Contains(s.GetDisabledTools(), own) && (len(s.GetTools()) == 0 || slices.Contains(s.GetTools(), own))
-}
-
 // runnable returns the tool with the way to run it.
-func (p *Pool) runnable(c Caller, s *commonv1.McpServer, e entry) *tool.Tool {
+func (p *Pool) runnable(c Caller, o offer, e entry) *tool.Tool {
 	t := *e.tool
-	t.Runner = runner{pool: p, caller: c, server: s, own: e.own, repeatable: t.Idempotent}
+	t.Runner = runner{pool: p, caller: c, server: o, own: e.own, repeatable: t.Idempotent}
 	return &t
 }
 

@@ -35,11 +35,12 @@ var errPrivate = errors.New("its address is not public; the operator can allow i
 
 // web is the way to servers on the network.
 type web struct {
-	guarded *http.Transport
+	guarded *http.Transport // for users' servers
+	open    *http.Transport // for the operator's
 }
 
 func newWeb(private []netip.Prefix) *web {
-	return &web{guarded: newTransport(func(_, address string, _ syscall.RawConn) error {
+	return &web{open: newTransport(nil), guarded: newTransport(func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("the address cannot be read: %w", err)
@@ -67,7 +68,10 @@ func newTransport(check func(network, address string, c syscall.RawConn) error) 
 	}
 }
 
-func (w *web) close() { w.guarded.CloseIdleConnections() }
+func (w *web) close() {
+	w.guarded.CloseIdleConnections()
+	w.open.CloseIdleConnections()
+}
 
 // transport returns the way to a server on the network.
 func (l *link) transport() (mcp.Transport, error) {
@@ -76,7 +80,11 @@ func (l *link) transport() (mcp.Transport, error) {
 	if err != nil || endpoint.Host == "" {
 		return nil, errors.New("its url is not one")
 	}
-	client := &http.Client{Transport: &carrier{base: l.pool.web.guarded, endpoint: endpoint, headers: h.GetHeaders()}, CheckRedirect: redirect}
+	base := l.pool.web.guarded
+	if l.server.operator {
+		base = l.pool.web.open
+	}
+	client := &http.Client{Transport: &carrier{base: base, endpoint: endpoint, headers: h.GetHeaders()}, CheckRedirect: redirect}
 	if h.GetSse() {
 		return &mcp.SSEClientTransport{Endpoint: h.GetUrl(), HTTPClient: client}, nil
 	}

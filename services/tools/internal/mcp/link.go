@@ -50,7 +50,7 @@ const (
 type link struct {
 	pool    *Pool
 	key     string
-	server  *commonv1.McpServer
+	server  offer
 	ctx     context.Context //nolint:containedctx // of the connection, which outlives the request that asked for it
 	stop    context.CancelCauseFunc
 	first   Caller
@@ -78,7 +78,7 @@ type view struct {
 	catalog catalog // also of a server that is away: what it had
 }
 
-func newLink(ctx context.Context, p *Pool, k string, c Caller, s *commonv1.McpServer) *link {
+func newLink(ctx context.Context, p *Pool, k string, c Caller, s offer) *link {
 	l := &link{
 		pool: p, key: k, server: s, caller: c, first: c, kick: make(chan struct{}, 1), gone: make(chan struct{}), used: time.Now(),
 		view: view{state: connecting}, changed: make(chan struct{}),

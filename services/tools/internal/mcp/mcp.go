@@ -39,6 +39,8 @@ type Config struct {
 	Connections int
 	// Idle is how long an unused connection is kept.
 	Idle time.Duration
+	// Operator has the operator's servers, by name.
+	Operator []*commonv1.McpServer
 	// Private lists the addresses, besides public ones, at which users' servers may be.
 	Private []netip.Prefix
 }
@@ -85,14 +87,14 @@ var (
 
 // key identifies a connection: another user's server is another one, even at the same
 // address, because it gets other credentials and may answer differently.
-func key(c Caller, s *commonv1.McpServer) string {
+func key(c Caller, s offer) string {
 	of := &commonv1.McpServer{Name: s.GetName(), Transport: s.GetTransport(), Trusted: s.GetTrusted()}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(of)
 	if err != nil { // a server that came in a request can be encoded
 		b = []byte(err.Error())
 	}
 	h := sha256.New()
-	for _, part := range []string{c.Ref.Tenant, c.User, string(b)} {
+	for _, part := range []string{c.Ref.Tenant, c.User, string(b), fmt.Sprint(s.operator)} {
 		sum := sha256.Sum256([]byte(part))
 		h.Write(sum[:])
 	}
@@ -104,7 +106,7 @@ func key(c Caller, s *commonv1.McpServer) string {
 
 // link returns the connection to a server, and makes one if there is none. The caller
 // releases it.
-func (p *Pool) link(ctx context.Context, c Caller, s *commonv1.McpServer) (*link, error) {
+func (p *Pool) link(ctx context.Context, c Caller, s offer) (*link, error) {
 	k := key(c, s)
 	p.mu.Lock()
 	defer p.mu.Unlock()

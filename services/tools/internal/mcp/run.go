@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -31,7 +30,7 @@ var errTimeout = errors.New("the call took too long")
 type runner struct {
 	pool   *Pool
 	caller Caller
-	server *commonv1.McpServer
+	server offer
 	own    string // the server's name of the tool
 	// repeatable calls may be made again: a trusted server says that they do no harm.
 	repeatable bool
@@ -53,7 +52,7 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 	}
 	l, err := r.pool.link(ctx, r.caller, r.server)
 	if err != nil {
-		return tool.Failed(away(r.server, plain(err))), nil
+		return tool.Failed(away(r.server.McpServer, plain(err))), nil
 	}
 	defer l.release()
 	for again := false; ; again = true {
@@ -64,7 +63,7 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx) // nothing was sent
 		case v.state != connected:
-			return tool.Failed(away(r.server, v.message())), nil
+			return tool.Failed(away(r.server.McpServer, v.message())), nil
 		}
 		answer, err := r.once(ctx, l, v.session, c.Arguments, &d, out)
 		if errors.Is(err, mcp.ErrSessionMissing) && !again {
