@@ -66,6 +66,7 @@ type peers struct {
 	fileCalls       map[string]string            // what changed files, by call id
 	approvals       map[string]*toolsv1.Approval // the last one of each call, by its id
 	mcp             mcpPeer
+	answers         map[string][]*commonv1.QuestionAnswer
 }
 
 func newPeers() *peers {
@@ -73,7 +74,7 @@ func newPeers() *peers {
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
 		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
 		given: map[string]map[string]string{}, paths: map[string]bool{}, fileCalls: map[string]string{},
-		approvals: map[string]*toolsv1.Approval{},
+		approvals: map[string]*toolsv1.Approval{}, answers: map[string][]*commonv1.QuestionAnswer{},
 	}
 }
 
@@ -184,7 +185,7 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 		return nil, err
 	}
 	resp := &toolsv1.ListToolsResponse{Tools: []*toolsv1.Tool{{Name: "tools/Huge", Description: strings.Repeat("word ", 800)}}}
-	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write", "create_agent", "edit_agent"} {
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write", "create_agent", "edit_agent", "AskUserQuestion", "Elicit"} {
 		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
 	}
 	return resp, nil
@@ -294,9 +295,17 @@ func digest(r *toolsv1.CallToolRequest) string {
 var longResult = "begin " + strings.Repeat("line of output ", 3200) + "end"
 
 // delegated are the tools of the session itself.
-var delegated = []string{"TodoWrite", "create_agent", "edit_agent"}
+var delegated = []string{"TodoWrite", "create_agent", "edit_agent", "AskUserQuestion"}
 
-// CallTool: Write asks, Block runs until it is cancelled, Broken fails as
+// elicits returns the question of Elicit after an answer.
+func elicits(a *commonv1.QuestionAnswer) *commonv1.Question {
+	if a == nil {
+		return &commonv1.Question{Id: "1", Message: "Which port?", Server: "wiki", SchemaJson: `{"type":"object","properties":{"port":{"type":"integer"}},"required":["port"]}`}
+	}
+	return &commonv1.Question{Id: "2", Message: "Log in first.", Server: "wiki", Url: "https://example.org/login"}
+}
+
+// CallTool: Elicit asks the user twice, Write asks, Block runs until it is cancelled, Broken fails as
 // often as `broken` says, Fail fails, TodoWrite is delegated, Tell is shown_test's,
 // all others answer at once.
 func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingServer[toolsv1.CallToolResponse]) error {
@@ -314,6 +323,9 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	p.highest[r.Call.Session] = r.Call.Epoch
 	if r.Approval != nil {
 		p.approvals[id] = r.Approval
+	}
+	if r.Answer != nil {
+		p.answers[id] = append(p.answers[id], r.Answer)
 	}
 	p.users[id] = acting.Tenant + "/" + acting.User
 	done := p.results[id]
@@ -335,6 +347,10 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Ask{Ask: &toolsv1.CallAsk{
 			Digest: digest(r), Rule: "Write", SuggestedRules: []string{"Write(./a)", "Write"},
 		}}})
+	case r.Tool == "Elicit" && r.Answer.GetId() != "2": // asks twice
+		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Question{Question: elicits(r.Answer)}})
+	case r.Tool == "Elicit":
+		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_OK, r.Answer.Action.String()+" "+r.Answer.ContentJson)))
 	case r.Approval != nil && !r.Approval.Approved:
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_REFUSED, r.Approval.Comment)))
 	}
@@ -368,7 +384,7 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		tool = "Block"
 	}
 	switch tool {
-	case "TodoWrite", "create_agent", "edit_agent":
+	case "TodoWrite", "create_agent", "edit_agent", "AskUserQuestion":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
 	case "Fail":
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "It does not work.")))

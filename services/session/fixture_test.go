@@ -62,7 +62,7 @@ func prepare(t *testing.T, scenario string, change ...func(*session.Config)) *fi
 	c.Data = filepath.Join(dir, "data")
 	c.Models.Model = "play:test"
 	c.Models.Providers = map[string]catalog.Provider{"play": {Kind: "scripted", Scenario: file}}
-	c.Agents = map[string]agent.Spec{"tester": {Prompt: "Test.", Profile: "full", Tools: []string{"Background", "Bash", "Block", "Broken", "Read", "TodoWrite", "Write", "check_operation"}}}
+	c.Agents = map[string]agent.Spec{"tester": {Prompt: "Test.", Profile: "full", Tools: []string{"AskUserQuestion", "Background", "Bash", "Block", "Broken", "Elicit", "Read", "TodoWrite", "Write", "check_operation"}}}
 	c.DefaultAgent = "tester"
 	c.PollInterval = 20 * time.Millisecond
 	c.LeaseTTL = time.Second

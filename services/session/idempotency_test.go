@@ -57,6 +57,13 @@ var mutations = map[string]repeated{
 		other.Approved = false
 		return r, other
 	},
+	"SessionService.AnswerQuestion": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		s := f.session(ctx, t)
+		f.create(ctx, t, s, "ask me")
+		asked := f.waitForQuestion(ctx, t, s, "1")
+		return &sessionv1.AnswerQuestionRequest{Parent: s, CallId: asked.CallId, QuestionId: "1", Action: decline, RequestId: "r"},
+			&sessionv1.AnswerQuestionRequest{Parent: s, CallId: asked.CallId, QuestionId: "1", Action: closing, RequestId: "r"}
+	},
 	"SessionService.SubmitToolResult": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		s := f.session(ctx, t)
 		if _, err := f.CreateTurn(ctx, &sessionv1.CreateTurnRequest{Parent: s, Text: "client", ClientTools: []*sessionv1.ClientTool{{Name: "where"}}}); err != nil {

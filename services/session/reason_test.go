@@ -102,6 +102,12 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		_, err := f.ResolveApproval(ctx, &sessionv1.ResolveApprovalRequest{Parent: s, CallId: f.waitForAsk(ctx, t, s).CallId, Digest: "other"})
 		return err
 	}},
+	sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH: {codes.FailedPrecondition, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
+		s := f.session(ctx, t)
+		f.create(ctx, t, s, "ask me")
+		_, err := f.AnswerQuestion(ctx, &sessionv1.AnswerQuestionRequest{Parent: s, CallId: f.waitForQuestion(ctx, t, s, "1").CallId, QuestionId: "2", Action: decline})
+		return err
+	}},
 	sessionv1.ErrorReason_ERROR_REASON_SEQ_OUT_OF_RANGE: {codes.OutOfRange, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
 		return refusal(f.StreamEvents(ctx, &sessionv1.StreamEventsRequest{Parent: f.session(ctx, t), AfterSeq: 9}))
 	}},

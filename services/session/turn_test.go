@@ -175,6 +175,12 @@ turns:
     steps: [{tools: [{name: Bash, input: {command: x}}, {name: Write, input: {file_path: a}}]}, {text: [written]}]
   - when: client
     steps: [{tools: [{name: where, input: {}}]}, {text: ["{{ .LastToolResult }}"]}]
+  - when: ask me
+    steps:
+      - tools: [{name: AskUserQuestion, input: {questions: [{question: "Which?", header: H, options: [{label: A, description: a}, {label: B, description: b}]}]}}]
+      - text: ["{{ .LastToolResult }}"]
+  - when: elicit
+    steps: [{tools: [{name: Elicit, input: {}}]}, {text: ["{{ .LastToolResult }}"]}]
   - when: todo
     steps: [{tools: [{name: TodoWrite, input: {todos: [{content: a, status: pending, activeForm: doing a}]}}]}, {text: [listed]}]
 fallback: {steps: [{text: [ok]}]}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 )
 
@@ -27,7 +30,7 @@ func question(a *sessionv1.ApprovalRequested) string {
 
 // approvalOf reads a person's line; nil: it is no answer.
 func approvalOf(line string) *sessionv1.ResolveApprovalRequest {
-	word, reason, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD")), " ")
+	word, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
 	switch word = strings.ToLower(word); {
 	case word == "n" || word == "no":
 		return &sessionv1.ResolveApprovalRequest{Comment: strings.TrimSpace(reason)}
@@ -43,25 +46,156 @@ func approvalOf(line string) *sessionv1.ResolveApprovalRequest {
 	return nil
 }
 
-// answer takes a person's line as the answer to the oldest approval.
+// ask is what waits for a person's answer: an approval or a question.
+type ask struct {
+	call     string
+	approval *sessionv1.ApprovalRequested // nil: a question
+	question *commonv1.Question
+	answers  map[string]any // to the question's items so far
+}
+
+// what says what the turn waits for.
+func (a *ask) what() string {
+	if a.approval == nil {
+		return "The turn waits for an answer"
+	}
+	return "The turn waits for an approval"
+}
+
+// prompt returns the text that asks for the next line.
+func (a *ask) prompt() string {
+	if a.approval != nil {
+		return question(a.approval)
+	}
+	return itemPrompt(a.question, len(a.answers))
+}
+
+// wait adds an ask, and asks at once if no other is before it.
+func (c *conversation) wait(ctx context.Context, a *ask) error {
+	if c.pending = append(c.pending, a); len(c.pending) > 1 {
+		return nil
+	}
+	return c.ask(ctx)
+}
+
+// ask asks the oldest question, or says how to answer it. If no person can answer, it stops the turn,
+// which would wait for ever.
+func (c *conversation) ask(ctx context.Context) error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	a := c.pending[0]
+	call := terminal.Line(a.call, 0)
+	switch {
+	case c.answers == nil && c.alone:
+		c.notice("%s, and there is no terminal to ask in: run this in a terminal, or use --server with a server that others can reach.", a.what())
+		return c.interrupt(ctx)
+	case c.answers == nil && a.approval == nil:
+		c.notice("%s. Answer it with one of these, with the same --server:\n  fairlead answer %[2]s 'the answer'\n  fairlead answer %[2]s --decline", a.what(), call)
+		return nil
+	case c.answers == nil:
+		c.notice("%s. Answer it with one of these, with the same --server:\n  fairlead approve %[2]s\n  fairlead deny %[2]s --comment 'what to do instead'", a.what(), call)
+		return nil
+	}
+	select {
+	case <-c.answers: // typed before the question: no answer to it
+	default:
+	}
+	c.prompt("%s", a.prompt())
+	return nil
+}
+
+// resolved takes an ask off the list, and asks the next.
+func (c *conversation) resolved(ctx context.Context, call string) error {
+	for i, a := range c.pending {
+		if a.call == call {
+			c.pending = append(c.pending[:i:i], c.pending[i+1:]...)
+			if i == 0 {
+				return c.ask(ctx)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// answer takes a person's line as the answer to the oldest ask.
 func (c *conversation) answer(ctx context.Context, line string, more bool) error {
 	if !more { // the input has ended
 		c.answers = nil
 		return c.ask(ctx)
 	}
-	a, req := c.approvals[0], approvalOf(line)
-	if req == nil || req.Scope != 0 && len(a.GetSuggestedRules()) == 0 {
-		c.prompt("Please answer y or n: ")
+	line = strings.ToValidUTF8(line, "\uFFFD")
+	a := c.pending[0]
+	read := a.answerQuestion
+	if a.approval != nil {
+		read = a.answerApproval
+	}
+	send := read(line)
+	if send == nil {
+		c.prompt("%s", a.prompt())
 		return nil
 	}
-	req.Parent, req.CallId, req.Digest, req.RequestId = c.session, a.GetCallId(), a.GetDigest(), id.New()
-	err := client.Retry(ctx, c.backoff, func() error {
-		_, err := c.sessions.ResolveApproval(ctx, req)
-		return err
-	})
+	err := client.Retry(ctx, c.backoff, func() error { return send(ctx, c) })
 	if err != nil && ctx.Err() == nil { // another client may have answered: the events say so
 		c.notice("the answer was not accepted: %s", client.Explain(err))
+		if a.approval == nil && apierr.Code(err) == codes.InvalidArgument { // the person can correct it
+			a.answers = nil
+			c.prompt("%s", a.prompt())
+			return nil
+		}
 		err = nil
 	}
-	return errors.Join(err, c.resolved(ctx, a.GetCallId()))
+	return errors.Join(err, c.resolved(ctx, a.call))
+}
+
+// answerApproval returns the RPC for a person's line; nil: the line is no answer.
+func (a *ask) answerApproval(line string) func(context.Context, *conversation) error {
+	req := approvalOf(line)
+	if req == nil || req.Scope != 0 && len(a.approval.GetSuggestedRules()) == 0 {
+		return nil
+	}
+	req.CallId, req.Digest, req.RequestId = a.call, a.approval.GetDigest(), id.New()
+	return func(ctx context.Context, c *conversation) error {
+		req.Parent = c.session
+		_, err := c.sessions.ResolveApproval(ctx, req)
+		return err
+	}
+}
+
+// answerQuestion returns the RPC once a person's lines answer all of the question; nil: more are needed.
+func (a *ask) answerQuestion(line string) func(context.Context, *conversation) error {
+	req := &sessionv1.AnswerQuestionRequest{CallId: a.call, QuestionId: a.question.GetId(), Action: declined, RequestId: id.New()}
+	if strings.TrimSpace(line) != "/decline" {
+		content, complete := a.take(line)
+		if !complete {
+			return nil
+		}
+		req.Action, req.ContentJson = accepted, content
+	}
+	return func(ctx context.Context, c *conversation) error {
+		req.Parent = c.session
+		_, err := c.sessions.AnswerQuestion(ctx, req)
+		return err
+	}
+}
+
+// take adds a line to the answers, and returns the content once it is complete.
+func (a *ask) take(line string) (content string, complete bool) {
+	items := a.question.GetItems()
+	if len(items) == 0 {
+		return strings.TrimSpace(line), true
+	}
+	if strings.TrimSpace(line) == "" {
+		return "", false
+	}
+	if a.answers == nil {
+		a.answers = map[string]any{}
+	}
+	item := items[len(a.answers)]
+	a.answers[item.GetQuestion()] = choice(item, line)
+	if len(a.answers) < len(items) {
+		return "", false
+	}
+	return contentOf(a.answers), true
 }

@@ -21,6 +21,7 @@ type approvalCommands struct {
 
 	Profiles    profilesCommand    `cmd:"" help:"Create, change and list permission profiles."`
 	Permissions permissionsCommand `cmd:"" help:"Explain what is decided on a call; list and take back what was allowed for longer."`
+	Answer      answerCommand      `cmd:"" help:"Answer a question that waits."`
 }
 
 // approvalsCommand lists what waits for a person.
@@ -50,6 +51,9 @@ func (c approvalsCommand) Run(ctx context.Context, s stdio) error {
 
 // asks returns what a question is about, on one line.
 func asks(p *sessionv1.PendingApproval) string {
+	if items := p.GetQuestion().GetItems(); len(items) > 0 {
+		return terminal.Line(items[0].GetQuestion(), 100)
+	}
 	if p.GetMessage() != "" {
 		return terminal.Line(p.GetMessage(), 100)
 	}
@@ -88,6 +92,9 @@ func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.Re
 	p, err := b.waiting(ctx, call)
 	if err != nil {
 		return err
+	}
+	if p.GetQuestion() != nil {
+		return fmt.Errorf("the call %s asks a question: use `fairlead answer`", terminal.Line(call, 100))
 	}
 	answer.Parent, answer.CallId, answer.Digest, answer.RequestId = p.GetSession(), p.GetCallId(), p.GetDigest(), id.New()
 	return client.Retry(ctx, quick(), func() error {

@@ -31,6 +31,12 @@ func startAsker(t *testing.T) *asker {
 	write(scenario, `
 name: asker
 turns:
+  - when: ^ask$
+    steps:
+      - tools: [{name: AskUserQuestion, input: {questions: [
+          {question: "Which database?", header: Database, options: [{label: Postgres, description: many}, {label: SQLite, description: one}]},
+          {question: "Which parts?", header: Parts, multiSelect: true, options: [{label: API, description: a}, {label: UI, description: u}]}]}}]
+      - text: ["{{ .LastToolResult }}"]
   - steps:
       - tools: [{name: Write, input: {file_path: "/workspace/{{ .UserText }}", content: "hello"}}]
       - text: ["{{ .LastToolResult }}"]
@@ -39,7 +45,7 @@ turns:
 session:
   scenario: `+scenario+`
   agents:
-    asker: {model: "scripted:asker", prompt: p, tools: [Write], profile: ask-writes}
+    asker: {model: "scripted:asker", prompt: p, tools: [Write, AskUserQuestion], profile: ask-writes}
 `)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan string, 1)
@@ -136,5 +142,38 @@ func TestAnswersFromTheCommandLine(t *testing.T) {
 	}
 	if out := a.command(t, 2, "approve", "x", "--rule", "Write"); !strings.Contains(out, "--session-scope") {
 		t.Errorf("a rule for one call: %s", out)
+	}
+}
+
+func TestAQuestionIsAnsweredFromTheCommandLine(t *testing.T) {
+	a := startAsker(t)
+	for _, c := range []struct {
+		answer []string
+		want   string
+	}{
+		{[]string{"2", "API, 2"}, "Which database? SQLite\n- Which parts? API, UI"},
+		{[]string{"postgres", "none of these"}, "Which database? Postgres\n- Which parts? none of these"},
+		{[]string{"--content", `{"answers":{"Which database?":"x","Which parts?":["UI"]}}`}, "Which database? x\n- Which parts? UI"},
+		{[]string{"--decline"}, "The user does not want to answer."},
+	} {
+		ended := make(chan string, 1)
+		go func() {
+			out, errs, _ := fairlead(t.Context(), "", nil, "run", "--agent", "asker", "--server", a.address, "ask")
+			ended <- out + errs
+		}()
+		p := a.waits(t, 1)[0]
+		if list := a.command(t, 0, "approvals"); !strings.Contains(list, "Which database?") {
+			t.Errorf("the list is\n%s", list)
+		}
+		if out := a.command(t, 1, "approve", p.CallID); !strings.Contains(out, "fairlead answer") {
+			t.Errorf("an approval of a question: %s", out)
+		}
+		if out := a.command(t, 2, "answer", p.CallID, "1"); !strings.Contains(out, "2 questions wait") {
+			t.Errorf("one answer of two: %s", out)
+		}
+		a.command(t, 0, append([]string{"answer", p.CallID}, c.answer...)...)
+		if out := <-ended; !strings.Contains(out, c.want) || !strings.Contains(out, "fairlead answer "+p.CallID) {
+			t.Errorf("%v: %q is missing in\n%s", c.answer, c.want, out)
+		}
 	}
 }

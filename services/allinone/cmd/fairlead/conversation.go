@@ -32,9 +32,9 @@ type conversation struct {
 	told       bool // that the model is a script
 	alone      bool // no other client can reach the server: it ends with this command
 
-	started   bool                           // the turn runs
-	asked     bool                           // it was asked to stop
-	approvals []*sessionv1.ApprovalRequested // which wait for an answer, the oldest first
+	started bool   // the turn runs
+	asked   bool   // it was asked to stop
+	pending []*ask // what waits for an answer, the oldest first
 }
 
 // errQuit is what a second request to stop a turn leads to.
@@ -47,7 +47,7 @@ func (c *conversation) turn(ctx context.Context, req *sessionv1.RunTurnRequest) 
 
 // follow shows a turn that open begins, to its end.
 func (c *conversation) follow(ctx context.Context, open func(client.Options) *client.Follower) (*sessionv1.TurnFinished, error) {
-	c.started, c.asked, c.approvals = false, false, nil
+	c.started, c.asked, c.pending = false, false, nil
 	lost := make(chan error, 1)
 	f := open(client.Options{Backoff: c.backoff, Lost: func(err error) {
 		select {
@@ -59,7 +59,7 @@ func (c *conversation) follow(ctx context.Context, open func(client.Options) *cl
 	interrupts := c.interrupts
 	for {
 		answers := c.answers
-		if len(c.approvals) == 0 {
+		if len(c.pending) == 0 {
 			answers = nil
 		}
 		select {
@@ -109,50 +109,15 @@ func (c *conversation) event(ctx context.Context, e *sessionv1.Event) error {
 			return c.interrupt(ctx)
 		}
 	case *sessionv1.Event_ApprovalRequested:
-		if c.approvals = append(c.approvals, b.ApprovalRequested); len(c.approvals) == 1 {
-			return c.ask(ctx)
-		}
+		return c.wait(ctx, &ask{call: b.ApprovalRequested.GetCallId(), approval: b.ApprovalRequested})
+	case *sessionv1.Event_QuestionRequested:
+		return c.wait(ctx, &ask{call: b.QuestionRequested.GetCallId(), question: b.QuestionRequested.GetQuestion()})
+	case *sessionv1.Event_QuestionResolved:
+		return c.resolved(ctx, b.QuestionResolved.GetCallId())
 	case *sessionv1.Event_ApprovalResolved:
 		return c.resolved(ctx, b.ApprovalResolved.GetCallId())
 	case *sessionv1.Event_ToolCallFinished:
 		return c.resolved(ctx, b.ToolCallFinished.GetCallId())
-	}
-	return nil
-}
-
-// ask asks about the oldest approval, or says how to answer it. If no person
-// can answer, it stops the turn, which would wait for ever.
-func (c *conversation) ask(ctx context.Context) error {
-	if len(c.approvals) == 0 {
-		return nil
-	}
-	a := c.approvals[0]
-	switch {
-	case c.answers == nil && c.alone:
-		c.notice("%s needs an approval, and there is no terminal to ask in: run this in a terminal, or use --server with a server that others can reach.", terminal.Line(a.GetTool(), 40))
-		return c.interrupt(ctx)
-	case c.answers == nil:
-		c.notice("the turn waits for an approval. Answer it with one of these, with the same --server:\n  fairlead approve %[1]s\n  fairlead deny %[1]s --comment 'what to do instead'", terminal.Line(a.GetCallId(), 0))
-		return nil
-	}
-	select {
-	case <-c.answers: // typed before the question: no answer to it
-	default:
-	}
-	c.prompt("%s", question(a))
-	return nil
-}
-
-// resolved takes an approval off the list, and asks about the next.
-func (c *conversation) resolved(ctx context.Context, call string) error {
-	for i, a := range c.approvals {
-		if a.GetCallId() == call {
-			c.approvals = append(c.approvals[:i:i], c.approvals[i+1:]...)
-			if i == 0 {
-				return c.ask(ctx)
-			}
-			return nil
-		}
 	}
 	return nil
 }

@@ -177,3 +177,54 @@ func TestALineIsAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestAPersonAnswersTheQuestionsOfATurn(t *testing.T) {
+	events := clienttest.Turn(sessionv1.TurnState_TURN_STATE_COMPLETE)
+	asked := &sessionv1.Event{Body: &sessionv1.Event_QuestionRequested{QuestionRequested: &sessionv1.QuestionRequested{
+		CallId: "t1.1.0", Tool: "AskUserQuestion", Question: &commonv1.Question{Id: "q1", Items: []*commonv1.QuestionItem{
+			{Question: "Which?", Header: "First", Options: []*commonv1.QuestionOption{{Label: "A"}, {Label: "B"}}},
+			{Question: "And?", Header: "Second", Multiple: true, Options: []*commonv1.QuestionOption{{Label: "C"}, {Label: "D"}}},
+		}},
+	}}}
+	for name, c := range map[string]struct {
+		lines []string
+		want  *sessionv1.AnswerQuestionRequest
+	}{
+		"numbers": {[]string{"2", "1, d"}, &sessionv1.AnswerQuestionRequest{Action: accepted, ContentJson: `{"answers":{"And?":["C","D"],"Which?":"B"}}`}},
+		"text":    {[]string{"", "something", "else"}, &sessionv1.AnswerQuestionRequest{Action: accepted, ContentJson: `{"answers":{"And?":["else"],"Which?":"something"}}`}},
+		"nothing": {[]string{"1", "/decline"}, &sessionv1.AnswerQuestionRequest{Action: declined}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&clienttest.Server{Events: append(events[:2:2], append([]*sessionv1.Event{asked}, events[2:]...)...), Hold: 4}).Start(t)
+			var out buffer
+			answers := make(chan string)
+			defer close(answers)
+			conv := talk(t, s, &out)
+			conv.answers = answers
+			done := make(chan error, 1)
+			go func() {
+				_, err := conv.turn(t.Context(), &sessionv1.RunTurnRequest{Parent: clienttest.Session, Text: "hi"})
+				done <- err
+			}()
+			for i, line := range c.lines {
+				for strings.Count(out.String(), "/decline) ") != i+1 {
+					select {
+					case err := <-done:
+						t.Fatalf("ended: %v", err)
+					case <-time.After(time.Millisecond):
+					}
+				}
+				answers <- line
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			requests := s.Requests()
+			got, _ := requests[len(requests)-1].(*sessionv1.AnswerQuestionRequest)
+			c.want.Parent, c.want.CallId, c.want.QuestionId, c.want.RequestId = clienttest.Session, "t1.1.0", "q1", got.GetRequestId()
+			if d := cmp.Diff(c.want, got, protocmp.Transform()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

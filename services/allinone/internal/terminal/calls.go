@@ -38,6 +38,10 @@ func (r *Renderer) call(e *sessionv1.Event) {
 		r.result(b.ToolCallFinished)
 	case *sessionv1.Event_ApprovalRequested:
 		r.approval(b.ApprovalRequested)
+	case *sessionv1.Event_QuestionRequested:
+		r.question(b.QuestionRequested)
+	case *sessionv1.Event_QuestionResolved:
+		r.lines(r.style(dim, "  "+Line(answered(b.QuestionResolved), wide)))
 	case *sessionv1.Event_ApprovalResolved:
 		r.lines(r.style(dim, "  "+Line(resolved(b.ApprovalResolved), wide)))
 	}
@@ -91,6 +95,40 @@ func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
 	for line := range strings.SplitSeq(Exact(a.GetArgumentsJson()), "\n") {
 		r.lines("    " + line)
 	}
+}
+
+// question shows what an agent, or the server of one of its tools, asks a person.
+func (r *Renderer) question(a *sessionv1.QuestionRequested) {
+	q := a.GetQuestion()
+	from := "The agent"
+	if q.GetServer() != "" {
+		from = "The server " + Line(q.GetServer(), 40)
+	}
+	r.lines(r.style(yellow, strings.TrimSpace("? "+from+" asks. "+Line(q.GetMessage(), wide))))
+	for _, item := range q.GetItems() {
+		r.lines("    " + Line(item.GetHeader(), 40) + ": " + Line(item.GetQuestion(), wide))
+		for i, o := range item.GetOptions() {
+			r.lines(fmt.Sprintf("    %d. %s: %s", i+1, Line(o.GetLabel(), 80), Line(o.GetDescription(), 200)))
+		}
+	}
+	if q.GetUrl() != "" {
+		r.lines("    Visit " + Line(q.GetUrl(), wide))
+	}
+	if q.GetSchemaJson() != "" {
+		r.lines("    The answer is a JSON object of the schema " + Exact(q.GetSchemaJson()))
+	}
+}
+
+// answered describes the answer to a question.
+func answered(a *sessionv1.QuestionResolved) string {
+	text := strings.ToLower(strings.TrimPrefix(a.GetAction().String(), "QUESTION_ACTION_"))
+	switch {
+	case a.GetExpired():
+		return "no answer came in time"
+	case a.GetUser() != "":
+		text += " by " + a.GetUser()
+	}
+	return strings.TrimSpace(text + " " + a.GetContentJson())
 }
 
 // resolved describes an answer.

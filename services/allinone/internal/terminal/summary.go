@@ -80,6 +80,14 @@ func callSummary(e *sessionv1.Event) string {
 		return fmt.Sprintf("%s %s, %d ms: %s", f.GetTool(), strings.TrimPrefix(f.GetOutcome().String(), "TOOL_OUTCOME_"), f.GetDurationMs(), plain(f.GetContent()))
 	case *sessionv1.Event_ApprovalRequested:
 		return b.ApprovalRequested.GetTool() + " " + Arguments(b.ApprovalRequested.GetArgumentsJson())
+	case *sessionv1.Event_QuestionRequested:
+		q := b.QuestionRequested.GetQuestion()
+		if items := q.GetItems(); len(items) > 0 {
+			return items[0].GetQuestion()
+		}
+		return q.GetMessage()
+	case *sessionv1.Event_QuestionResolved:
+		return answered(b.QuestionResolved)
 	case *sessionv1.Event_ApprovalResolved:
 		return resolved(b.ApprovalResolved)
 	default:

@@ -11,6 +11,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -78,6 +79,27 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 		return badInput("scope", "No rule is known that covers this call. Approve it without a scope, or name a rule.")
 	}
 	return s.checkArguments(ctx, p.Tool, r.UpdatedArgumentsJson)
+}
+
+// checkAnswer refuses an answer that does not fit the question. An answer to another question is the store's to
+// refuse.
+func (s *commands) checkAnswer(ctx context.Context, r *sessionv1.AnswerQuestionRequest) error {
+	if r.Action != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT {
+		return nil
+	}
+	p, err := s.Store.GetPending(ctx, key(ctx, r.Parent), r.CallId)
+	switch {
+	case errors.Is(err, store.ErrCallNotWaiting):
+		return checkObject("content_json", r.ContentJson)
+	case err != nil:
+		return storeError(err, subject{session: r.Parent})
+	case p.Question == nil || p.Question.Id != r.QuestionId:
+		return nil
+	}
+	if err := question.Check(p.Question, r.ContentJson); err != nil {
+		return badInput("content_json", fmt.Sprintf("The answer does not fit the question: %s.", strings.TrimSuffix(err.Error(), ".")))
+	}
+	return nil
 }
 
 // checkArguments refuses arguments that do not match the tool's schema. Tools checks them again, also those of

@@ -22,6 +22,7 @@ import (
 type submittedAnswer struct {
 	session, call, requestID string
 	approval                 *sessionv1.ResolveApprovalRequest
+	question                 *sessionv1.AnswerQuestionRequest
 	result                   *sessionv1.SubmitToolResultRequest
 }
 
@@ -31,6 +32,7 @@ type fate struct {
 	ended    bool // the turn has ended
 	digest   string
 	resolved *sessionv1.ApprovalResolved
+	answer   *sessionv1.QuestionResolved
 	finished *sessionv1.ToolCallFinished
 	user     string
 	time     *timestamppb.Timestamp
@@ -64,10 +66,12 @@ func (f fate) refuse(g submittedAnswer) error {
 			fmt.Sprintf("There is no call %s in %s. Take the call's id from the session's events.", g.call, g.session), apierr.Resource("fairlead.dev/Call", g.call, "not found"))
 	case f.same(g):
 		return nil
-	case f.resolved.GetExpired() || f.finished.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
+	case f.answer.GetExpired() || f.resolved.GetExpired() || f.finished.GetOutcome() == sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED:
 		return callEnded(g.call, "the time for an answer ran out")
 	case g.approval != nil && f.resolved != nil:
 		return f.decided(g.call)
+	case g.question != nil && f.answer != nil && f.answer.QuestionId == g.question.QuestionId:
+		return f.answeredBefore(g.call)
 	case f.finished != nil && byTool(f.finished.Outcome):
 		return answered(g.call, fmt.Sprintf("%s has had another result since %s.", g.call, at(f.time)), map[string]string{"user": f.user, "time": at(f.time)})
 	case f.finished != nil:
@@ -96,6 +100,15 @@ func (f fate) decided(call string) error {
 	return answered(call, fmt.Sprintf("%s was %s before, by %s at %s.", call, decided, f.user, at(f.time)), metadata)
 }
 
+// answeredBefore says what was answered before.
+func (f fate) answeredBefore(call string) error {
+	action := strings.TrimPrefix(f.answer.Action.String(), "QUESTION_ACTION_")
+	did := map[string]string{"ACCEPT": "answered", "DECLINE": "declined", "CANCEL": "closed"}[action]
+	return answered(call, fmt.Sprintf("%s asked a question that was %s before, by %s at %s.", call, did, f.user, at(f.time)), map[string]string{
+		"action": action, "user": f.user, "time": at(f.time),
+	})
+}
+
 // sameApproval reports whether a request says what was decided. A different comment makes
 // it another answer, because the model was not told of it; so do other arguments and
 // another scope.
@@ -112,6 +125,10 @@ func approvalScope(s commonv1.ApprovalScope) commonv1.ApprovalScope {
 func (f fate) same(g submittedAnswer) bool {
 	if g.approval != nil {
 		return f.resolved != nil && !f.resolved.Expired && f.digest == g.approval.Digest && sameApproval(f.resolved, g.approval)
+	}
+	if g.question != nil {
+		a := f.answer
+		return a != nil && !a.Expired && a.QuestionId == g.question.QuestionId && a.Action == g.question.Action && a.ContentJson == g.question.ContentJson
 	}
 	if f.finished == nil || len(f.finished.Content) != len(g.result.Content) || f.finished.Outcome != outcome(g.result.IsError) {
 		return false
@@ -158,6 +175,12 @@ func fateOfCommand(c store.Command) (fate, error) {
 		f.digest, f.resolved = r.Digest, &sessionv1.ApprovalResolved{
 			Approved: r.Approved, Comment: r.Comment, Scope: r.Scope, Rule: r.Rule, UpdatedArgumentsJson: r.UpdatedArgumentsJson,
 		}
+	case store.CommandAnswer:
+		r := &sessionv1.AnswerQuestionRequest{}
+		if err := proto.Unmarshal(c.Body, r); err != nil {
+			return f, fmt.Errorf("read the answer to call %s: %w", c.CallID, err)
+		}
+		f.answer = &sessionv1.QuestionResolved{QuestionId: r.QuestionId, Action: r.Action, ContentJson: r.ContentJson}
 	case store.CommandToolResult:
 		r := &sessionv1.SubmitToolResultRequest{}
 		if err := proto.Unmarshal(c.Body, r); err != nil {
@@ -216,10 +239,16 @@ func (f *fate) see(e *sessionv1.Event, call string) {
 		if r := b.ApprovalResolved; r.CallId == call {
 			f.resolved, f.user, f.time = r, r.User, e.Time
 		}
+	case *sessionv1.Event_QuestionRequested:
+		f.known = f.known || b.QuestionRequested.CallId == call
+	case *sessionv1.Event_QuestionResolved:
+		if r := b.QuestionResolved; r.CallId == call {
+			f.answer, f.user, f.time = r, r.User, e.Time
+		}
 	case *sessionv1.Event_ToolCallFinished:
 		if r := b.ToolCallFinished; r.CallId == call {
 			f.finished = r
-			if f.resolved == nil {
+			if f.resolved == nil && f.answer == nil {
 				f.time = e.Time
 			}
 		}

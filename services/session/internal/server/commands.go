@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -58,6 +60,25 @@ func (s *commands) ResolveApproval(ctx context.Context, r *sessionv1.ResolveAppr
 		return nil, err
 	}
 	return &sessionv1.ResolveApprovalResponse{}, nil
+}
+
+// AnswerQuestion puts a person's answer to a question into the inbox.
+func (s *commands) AnswerQuestion(ctx context.Context, r *sessionv1.AnswerQuestionRequest) (*sessionv1.AnswerQuestionResponse, error) {
+	if err := s.checkAnswer(ctx, r); err != nil {
+		return nil, err
+	}
+	_, err := s.submit(ctx, r.Parent, "AnswerQuestion", r.RequestId, r, store.Submit{
+		Command: store.Command{Kind: store.CommandAnswer, CallID: r.CallId}, Digest: r.QuestionId,
+	})
+	if errors.Is(err, store.ErrDigestMismatch) {
+		return nil, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_QUESTION_MISMATCH,
+			fmt.Sprintf("Call %s asks another question by now. Show the person the latest question.requested, and answer with its question's id.", r.CallId),
+			apierr.Precondition("CALL", r.CallId, "asks another question"))
+	}
+	if err := s.answerError(ctx, err, submittedAnswer{session: r.Parent, call: r.CallId, requestID: r.RequestId, question: r}); err != nil {
+		return nil, err
+	}
+	return &sessionv1.AnswerQuestionResponse{}, nil
 }
 
 // SubmitToolResult puts the result of a client's tool into the inbox.

@@ -159,6 +159,13 @@ func (s *conversations) input(ctx context.Context, session string, r *sessionv1.
 		}
 		_, err := s.commands.SubmitToolResult(ctx, in)
 		return in.RequestId, nil, err
+	case *sessionv1.ConverseRequest_AnswerQuestion:
+		in := k.AnswerQuestion
+		if err := sameSession(session, &in.Parent, &in.RequestId); err != nil {
+			return in.RequestId, nil, err
+		}
+		_, err := s.commands.AnswerQuestion(ctx, in)
+		return in.RequestId, nil, err
 	default:
 		return "", nil, badInput("kind", "open is the first input, and only the first.")
 	}

@@ -149,9 +149,10 @@ type TurnRow struct {
 // PendingCall is a call that waits for an answer from outside.
 type PendingCall struct {
 	CallID, TurnID string
-	// Answer is the kind of command that answers: CommandApproval or CommandToolResult.
+	// Answer is the kind of command that answers: CommandApproval, CommandAnswer or
+	// CommandToolResult.
 	Answer CommandKind
-	// Digest of the arguments, for an approval.
+	// Digest of the arguments, for an approval, or the id of a question.
 	Digest string
 	// User is the id of the user to whom the session belongs, and Shown what people see of
 	// the question; nil: the call waits for no person. They are written and not loaded, and

@@ -15,6 +15,7 @@ const (
 	CommandRollback   CommandKind = "rollback"    // stop and undo TurnID, if it is still active
 	CommandApproval   CommandKind = "approval"    // the answer to CallID's approval
 	CommandToolResult CommandKind = "tool_result" // the result of CallID, of a client's tool
+	CommandAnswer     CommandKind = "answer"      // the answer to CallID's question
 	CommandExpire     CommandKind = "expire"      // the time for an answer to CallID is up
 	CommandCompact    CommandKind = "compact"     // shorten the model's view
 	CommandRepository CommandKind = "repository"  // append the event in the body, which tells of a repository
@@ -28,7 +29,7 @@ const (
 // other ones.
 func (k CommandKind) Settles() bool {
 	switch k {
-	case CommandInterrupt, CommandApproval, CommandToolResult, CommandExpire, CommandOperation, CommandMove:
+	case CommandInterrupt, CommandApproval, CommandToolResult, CommandAnswer, CommandExpire, CommandOperation, CommandMove:
 		return true
 	case CommandTurn, CommandCall, CommandRollback, CommandCompact, CommandRepository, CommandCheckpoint, CommandRewind:
 	}
@@ -77,7 +78,7 @@ type Submit struct {
 	// interrupt that names none is the active turn or, without one, the oldest
 	// queued one: it becomes active when a holder takes the session.
 	CancelQueued bool
-	// Digest must match the digest of the waiting approval, for
-	// CommandApproval.
+	// Digest must match the digest of the waiting approval, for CommandApproval, or the
+	// id of the waiting question, for CommandAnswer.
 	Digest string
 }

@@ -27,6 +27,8 @@ func (w *Worker) take(sc state.Scope, c store.Command) error {
 		return w.takeRollback(sc, c)
 	case store.CommandApproval:
 		return inbox.TakeApproval(sc, c)
+	case store.CommandAnswer:
+		return inbox.TakeAnswer(sc, c)
 	case store.CommandToolResult:
 		return inbox.TakeToolResult(sc, c)
 	case store.CommandExpire:

@@ -1,7 +1,7 @@
 // Package builtin has the tools that are part of the service, one in each file.
 // Their names, parameters and answers are those of Claude Code. All but
-// TodoWrite, which the caller does itself, work through the sandbox service: no
-// command and no file operation happens here.
+// those that the caller does itself, such as TodoWrite, work through the sandbox
+// service: no command and no file operation happens here.
 package builtin
 
 import (
@@ -43,6 +43,7 @@ func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, 
 		{todoWriteSpec, nil},
 		{createAgentSpec, nil},
 		{editAgentSpec, nil},
+		{askUserQuestionSpec, nil},
 	}
 	tools := make([]*tool.Tool, 0, len(specs))
 	for _, t := range specs {

@@ -8,6 +8,7 @@ package sessionv1
 
 import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	v1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
@@ -35,7 +36,7 @@ type PendingApproval struct {
 	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The user to whom the session belongs, as `users/{user}`.
 	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
-	// What is asked.
+	// What is asked; not set where `question` is.
 	Kind ApprovalKind `protobuf:"varint,5,opt,name=kind,proto3,enum=fairlead.session.v1.ApprovalKind" json:"kind,omitempty"`
 	// The tool's name.
 	Tool string `protobuf:"bytes,6,opt,name=tool,proto3" json:"tool,omitempty"`
@@ -55,7 +56,9 @@ type PendingApproval struct {
 	// When it was asked.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the time for an answer runs out; not set: never.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// The question that AnswerQuestion answers; not set: ResolveApproval answers.
+	Question      *v1.Question `protobuf:"bytes,15,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -188,6 +191,144 @@ func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *PendingApproval) GetQuestion() *v1.Question {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+// AnswerQuestionRequest answers a question.
+type AnswerQuestionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as `sessions/{session}`.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The id of the call that asks.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The question's id. A call may ask one question after the other; an answer to another
+	// than the one that waits is FAILED_PRECONDITION with reason QUESTION_MISMATCH.
+	QuestionId string `protobuf:"bytes,3,opt,name=question_id,json=questionId,proto3" json:"question_id,omitempty"`
+	// What the person does: ACCEPT, DECLINE or CANCEL.
+	Action v1.QuestionAction `protobuf:"varint,4,opt,name=action,proto3,enum=fairlead.common.v1.QuestionAction" json:"action,omitempty"`
+	// The answer, the text of a JSON object. For a question with items it is
+	// `{"answers": {…}}` with the text of each item and the chosen label, a list of labels
+	// if several may be chosen, or any other text. For a form it fits the form's schema.
+	ContentJson string `protobuf:"bytes,5,opt,name=content_json,json=contentJson,proto3" json:"content_json,omitempty"`
+	// The request's idempotency key.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerQuestionRequest) Reset() {
+	*x = AnswerQuestionRequest{}
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerQuestionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerQuestionRequest) ProtoMessage() {}
+
+func (x *AnswerQuestionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerQuestionRequest.ProtoReflect.Descriptor instead.
+func (*AnswerQuestionRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AnswerQuestionRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *AnswerQuestionRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AnswerQuestionRequest) GetQuestionId() string {
+	if x != nil {
+		return x.QuestionId
+	}
+	return ""
+}
+
+func (x *AnswerQuestionRequest) GetAction() v1.QuestionAction {
+	if x != nil {
+		return x.Action
+	}
+	return v1.QuestionAction(0)
+}
+
+func (x *AnswerQuestionRequest) GetContentJson() string {
+	if x != nil {
+		return x.ContentJson
+	}
+	return ""
+}
+
+func (x *AnswerQuestionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// AnswerQuestionResponse says that the answer was accepted.
+type AnswerQuestionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerQuestionResponse) Reset() {
+	*x = AnswerQuestionResponse{}
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerQuestionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerQuestionResponse) ProtoMessage() {}
+
+func (x *AnswerQuestionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerQuestionResponse.ProtoReflect.Descriptor instead.
+func (*AnswerQuestionResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{2}
+}
+
 // ListApprovalsRequest selects what waits for people.
 type ListApprovalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -208,7 +349,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_fairlead_session_v1_approval_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -220,7 +361,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_approval_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -233,7 +374,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListApprovalsRequest) GetPageSize() int32 {
@@ -277,7 +418,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_fairlead_session_v1_approval_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -289,7 +430,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_approval_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_approval_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -302,7 +443,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_approval_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*PendingApproval {
@@ -323,7 +464,7 @@ var File_fairlead_session_v1_approval_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_approval_proto_rawDesc = "" +
 	"\n" +
-	"\"fairlead/session/v1/approval.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/session/v1/event.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe5\x03\n" +
+	"\"fairlead/session/v1/approval.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/common/v1/question.proto\x1a\x1ffairlead/session/v1/event.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\x04\n" +
 	"\x0fPendingApproval\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\tR\x04turn\x12\x17\n" +
@@ -341,7 +482,20 @@ const file_fairlead_session_v1_approval_proto_rawDesc = "" +
 	"\vcreate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xe0\x01\n" +
+	"expireTime\x128\n" +
+	"\bquestion\x18\x0f \x01(\v2\x1c.fairlead.common.v1.QuestionR\bquestion\"\xe5\x03\n" +
+	"\x15AnswerQuestionRequest\x12A\n" +
+	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
+	"\acall_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12)\n" +
+	"\vquestion_id\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\n" +
+	"questionId\x12F\n" +
+	"\x06action\x18\x04 \x01(\x0e2\".fairlead.common.v1.QuestionActionB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06action\x12,\n" +
+	"\fcontent_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\vcontentJson\x124\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId:n\xbaHk\x1ai\n" +
+	"\x13content_json.accept\x12%only an accepted question has content\x1a+this.action == 1 || this.content_json == ''\"\x18\n" +
+	"\x16AnswerQuestionResponse\"\xe0\x01\n" +
 	"\x14ListApprovalsRequest\x12$\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
@@ -364,24 +518,30 @@ func file_fairlead_session_v1_approval_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_approval_proto_rawDescData
 }
 
-var file_fairlead_session_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_fairlead_session_v1_approval_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_fairlead_session_v1_approval_proto_goTypes = []any{
-	(*PendingApproval)(nil),       // 0: fairlead.session.v1.PendingApproval
-	(*ListApprovalsRequest)(nil),  // 1: fairlead.session.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil), // 2: fairlead.session.v1.ListApprovalsResponse
-	(ApprovalKind)(0),             // 3: fairlead.session.v1.ApprovalKind
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*PendingApproval)(nil),        // 0: fairlead.session.v1.PendingApproval
+	(*AnswerQuestionRequest)(nil),  // 1: fairlead.session.v1.AnswerQuestionRequest
+	(*AnswerQuestionResponse)(nil), // 2: fairlead.session.v1.AnswerQuestionResponse
+	(*ListApprovalsRequest)(nil),   // 3: fairlead.session.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),  // 4: fairlead.session.v1.ListApprovalsResponse
+	(ApprovalKind)(0),              // 5: fairlead.session.v1.ApprovalKind
+	(*timestamppb.Timestamp)(nil),  // 6: google.protobuf.Timestamp
+	(*v1.Question)(nil),            // 7: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),         // 8: fairlead.common.v1.QuestionAction
 }
 var file_fairlead_session_v1_approval_proto_depIdxs = []int32{
-	3, // 0: fairlead.session.v1.PendingApproval.kind:type_name -> fairlead.session.v1.ApprovalKind
-	4, // 1: fairlead.session.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	4, // 2: fairlead.session.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	0, // 3: fairlead.session.v1.ListApprovalsResponse.approvals:type_name -> fairlead.session.v1.PendingApproval
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 0: fairlead.session.v1.PendingApproval.kind:type_name -> fairlead.session.v1.ApprovalKind
+	6, // 1: fairlead.session.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	6, // 2: fairlead.session.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	7, // 3: fairlead.session.v1.PendingApproval.question:type_name -> fairlead.common.v1.Question
+	8, // 4: fairlead.session.v1.AnswerQuestionRequest.action:type_name -> fairlead.common.v1.QuestionAction
+	0, // 5: fairlead.session.v1.ListApprovalsResponse.approvals:type_name -> fairlead.session.v1.PendingApproval
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_approval_proto_init() }
@@ -396,7 +556,7 @@ func file_fairlead_session_v1_approval_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_approval_proto_rawDesc), len(file_fairlead_session_v1_approval_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -237,6 +237,8 @@ type Event struct {
 	//	*Event_ToolCallFinished
 	//	*Event_ApprovalRequested
 	//	*Event_ApprovalResolved
+	//	*Event_QuestionRequested
+	//	*Event_QuestionResolved
 	//	*Event_TodoUpdated
 	//	*Event_CheckpointCreated
 	//	*Event_OperationStarted
@@ -572,6 +574,24 @@ func (x *Event) GetApprovalResolved() *ApprovalResolved {
 	return nil
 }
 
+func (x *Event) GetQuestionRequested() *QuestionRequested {
+	if x != nil {
+		if x, ok := x.Body.(*Event_QuestionRequested); ok {
+			return x.QuestionRequested
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQuestionResolved() *QuestionResolved {
+	if x != nil {
+		if x, ok := x.Body.(*Event_QuestionResolved); ok {
+			return x.QuestionResolved
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetTodoUpdated() *TodoUpdated {
 	if x != nil {
 		if x, ok := x.Body.(*Event_TodoUpdated); ok {
@@ -846,6 +866,16 @@ type Event_ApprovalResolved struct {
 	ApprovalResolved *ApprovalResolved `protobuf:"bytes,71,opt,name=approval_resolved,json=approvalResolved,proto3,oneof"`
 }
 
+type Event_QuestionRequested struct {
+	// The agent, or the server of one of its tools, asks a person.
+	QuestionRequested *QuestionRequested `protobuf:"bytes,72,opt,name=question_requested,json=questionRequested,proto3,oneof"`
+}
+
+type Event_QuestionResolved struct {
+	// A person answered a question, or the time for an answer ran out.
+	QuestionResolved *QuestionResolved `protobuf:"bytes,73,opt,name=question_resolved,json=questionResolved,proto3,oneof"`
+}
+
 type Event_TodoUpdated struct {
 	// The agent changed its list of things to do.
 	TodoUpdated *TodoUpdated `protobuf:"bytes,80,opt,name=todo_updated,json=todoUpdated,proto3,oneof"`
@@ -974,6 +1004,10 @@ func (*Event_ToolCallFinished) isEvent_Body() {}
 func (*Event_ApprovalRequested) isEvent_Body() {}
 
 func (*Event_ApprovalResolved) isEvent_Body() {}
+
+func (*Event_QuestionRequested) isEvent_Body() {}
+
+func (*Event_QuestionResolved) isEvent_Body() {}
 
 func (*Event_TodoUpdated) isEvent_Body() {}
 
@@ -3118,6 +3152,170 @@ func (x *ApprovalResolved) GetUpdatedArgumentsJson() string {
 	return ""
 }
 
+// QuestionRequested asks a person. AnswerQuestion answers.
+type QuestionRequested struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the call that asks.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The tool's name.
+	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The question; an answer names its id.
+	Question *v1.Question `protobuf:"bytes,3,opt,name=question,proto3" json:"question,omitempty"`
+	// When the time for an answer runs out; not set: never.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuestionRequested) Reset() {
+	*x = QuestionRequested{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuestionRequested) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuestionRequested) ProtoMessage() {}
+
+func (x *QuestionRequested) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuestionRequested.ProtoReflect.Descriptor instead.
+func (*QuestionRequested) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *QuestionRequested) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *QuestionRequested) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *QuestionRequested) GetQuestion() *v1.Question {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+func (x *QuestionRequested) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+// QuestionResolved says what a person answered.
+type QuestionResolved struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the call that asked.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The question's id.
+	QuestionId string `protobuf:"bytes,2,opt,name=question_id,json=questionId,proto3" json:"question_id,omitempty"`
+	// What the person did.
+	Action v1.QuestionAction `protobuf:"varint,3,opt,name=action,proto3,enum=fairlead.common.v1.QuestionAction" json:"action,omitempty"`
+	// The answer, the text of a JSON object; empty unless the action is ACCEPT.
+	ContentJson string `protobuf:"bytes,4,opt,name=content_json,json=contentJson,proto3" json:"content_json,omitempty"`
+	// Who answered.
+	User string `protobuf:"bytes,5,opt,name=user,proto3" json:"user,omitempty"`
+	// The time for an answer ran out; the action is CANCEL.
+	Expired       bool `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuestionResolved) Reset() {
+	*x = QuestionResolved{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuestionResolved) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuestionResolved) ProtoMessage() {}
+
+func (x *QuestionResolved) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuestionResolved.ProtoReflect.Descriptor instead.
+func (*QuestionResolved) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *QuestionResolved) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *QuestionResolved) GetQuestionId() string {
+	if x != nil {
+		return x.QuestionId
+	}
+	return ""
+}
+
+func (x *QuestionResolved) GetAction() v1.QuestionAction {
+	if x != nil {
+		return x.Action
+	}
+	return v1.QuestionAction(0)
+}
+
+func (x *QuestionResolved) GetContentJson() string {
+	if x != nil {
+		return x.ContentJson
+	}
+	return ""
+}
+
+func (x *QuestionResolved) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *QuestionResolved) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
 // TodoUpdated contains the agent's whole list of things to do.
 type TodoUpdated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3129,7 +3327,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3339,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3352,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -3179,7 +3377,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3389,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3204,7 +3402,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Todo) GetContent() string {
@@ -3251,7 +3449,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3461,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3474,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -3337,7 +3535,7 @@ type CheckpointFailed struct {
 
 func (x *CheckpointFailed) Reset() {
 	*x = CheckpointFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +3547,7 @@ func (x *CheckpointFailed) String() string {
 func (*CheckpointFailed) ProtoMessage() {}
 
 func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +3560,7 @@ func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFailed.ProtoReflect.Descriptor instead.
 func (*CheckpointFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CheckpointFailed) GetCheckpoint() string {
@@ -3401,7 +3599,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3413,7 +3611,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3426,7 +3624,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -3463,7 +3661,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3673,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3686,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -3520,7 +3718,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3532,7 +3730,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3545,7 +3743,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -3589,7 +3787,7 @@ type RepositoryPushed struct {
 
 func (x *RepositoryPushed) Reset() {
 	*x = RepositoryPushed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3799,7 @@ func (x *RepositoryPushed) String() string {
 func (*RepositoryPushed) ProtoMessage() {}
 
 func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3812,7 @@ func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RepositoryPushed) GetDirectory() string {
@@ -3672,7 +3870,7 @@ type RepositoryPushFailed struct {
 
 func (x *RepositoryPushFailed) Reset() {
 	*x = RepositoryPushFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3882,7 @@ func (x *RepositoryPushFailed) String() string {
 func (*RepositoryPushFailed) ProtoMessage() {}
 
 func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3895,7 @@ func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RepositoryPushFailed) GetDirectory() string {
@@ -3766,7 +3964,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3976,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3989,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -3870,7 +4068,7 @@ type ArtifactsChanged struct {
 
 func (x *ArtifactsChanged) Reset() {
 	*x = ArtifactsChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +4080,7 @@ func (x *ArtifactsChanged) String() string {
 func (*ArtifactsChanged) ProtoMessage() {}
 
 func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +4093,7 @@ func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
 func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
@@ -3926,7 +4124,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4136,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4149,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4009,7 +4207,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4219,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4232,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Warning) GetReason() string {
@@ -4064,7 +4262,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4274,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4287,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4130,7 +4328,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\"\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf$\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4167,7 +4365,9 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x16tool_call_output_delta\x18A \x01(\v2(.fairlead.session.v1.ToolCallOutputDeltaB\x1a\xf2\xd4\x18\x16tool_call.output_deltaH\x00R\x13toolCallOutputDelta\x12m\n" +
 	"\x12tool_call_finished\x18B \x01(\v2%.fairlead.session.v1.ToolCallFinishedB\x16\xf2\xd4\x18\x12tool_call.finishedH\x00R\x10toolCallFinished\x12o\n" +
 	"\x12approval_requested\x18F \x01(\v2&.fairlead.session.v1.ApprovalRequestedB\x16\xf2\xd4\x18\x12approval.requestedH\x00R\x11approvalRequested\x12k\n" +
-	"\x11approval_resolved\x18G \x01(\v2%.fairlead.session.v1.ApprovalResolvedB\x15\xf2\xd4\x18\x11approval.resolvedH\x00R\x10approvalResolved\x12W\n" +
+	"\x11approval_resolved\x18G \x01(\v2%.fairlead.session.v1.ApprovalResolvedB\x15\xf2\xd4\x18\x11approval.resolvedH\x00R\x10approvalResolved\x12o\n" +
+	"\x12question_requested\x18H \x01(\v2&.fairlead.session.v1.QuestionRequestedB\x16\xf2\xd4\x18\x12question.requestedH\x00R\x11questionRequested\x12k\n" +
+	"\x11question_resolved\x18I \x01(\v2%.fairlead.session.v1.QuestionResolvedB\x15\xf2\xd4\x18\x11question.resolvedH\x00R\x10questionResolved\x12W\n" +
 	"\ftodo_updated\x18P \x01(\v2 .fairlead.session.v1.TodoUpdatedB\x10\xf2\xd4\x18\ftodo.updatedH\x00R\vtodoUpdated\x12o\n" +
 	"\x12checkpoint_created\x18Z \x01(\v2&.fairlead.session.v1.CheckpointCreatedB\x16\xf2\xd4\x18\x12checkpoint.createdH\x00R\x11checkpointCreated\x12k\n" +
 	"\x11operation_started\x18n \x01(\v2%.fairlead.session.v1.OperationStartedB\x15\xf2\xd4\x18\x11operation.startedH\x00R\x10operationStarted\x12o\n" +
@@ -4343,7 +4543,21 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\aexpired\x18\x05 \x01(\bR\aexpired\x127\n" +
 	"\x05scope\x18\x06 \x01(\x0e2!.fairlead.common.v1.ApprovalScopeR\x05scope\x12\x12\n" +
 	"\x04rule\x18\a \x01(\tR\x04rule\x124\n" +
-	"\x16updated_arguments_json\x18\b \x01(\tR\x14updatedArgumentsJson\">\n" +
+	"\x16updated_arguments_json\x18\b \x01(\tR\x14updatedArgumentsJson\"\xb7\x01\n" +
+	"\x11QuestionRequested\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x128\n" +
+	"\bquestion\x18\x03 \x01(\v2\x1c.fairlead.common.v1.QuestionR\bquestion\x12;\n" +
+	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"\xd9\x01\n" +
+	"\x10QuestionResolved\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1f\n" +
+	"\vquestion_id\x18\x02 \x01(\tR\n" +
+	"questionId\x12:\n" +
+	"\x06action\x18\x03 \x01(\x0e2\".fairlead.common.v1.QuestionActionR\x06action\x12!\n" +
+	"\fcontent_json\x18\x04 \x01(\tR\vcontentJson\x12\x12\n" +
+	"\x04user\x18\x05 \x01(\tR\x04user\x12\x18\n" +
+	"\aexpired\x18\x06 \x01(\bR\aexpired\">\n" +
 	"\vTodoUpdated\x12/\n" +
 	"\x05todos\x18\x01 \x03(\v2\x19.fairlead.session.v1.TodoR\x05todos\"Y\n" +
 	"\x04Todo\x12\x18\n" +
@@ -4449,7 +4663,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -4485,36 +4699,40 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*ToolCallFinished)(nil),          // 31: fairlead.session.v1.ToolCallFinished
 	(*ApprovalRequested)(nil),         // 32: fairlead.session.v1.ApprovalRequested
 	(*ApprovalResolved)(nil),          // 33: fairlead.session.v1.ApprovalResolved
-	(*TodoUpdated)(nil),               // 34: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 35: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 36: fairlead.session.v1.CheckpointCreated
-	(*CheckpointFailed)(nil),          // 37: fairlead.session.v1.CheckpointFailed
-	(*OperationStarted)(nil),          // 38: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 39: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 40: fairlead.session.v1.OperationFinished
-	(*RepositoryPushed)(nil),          // 41: fairlead.session.v1.RepositoryPushed
-	(*RepositoryPushFailed)(nil),      // 42: fairlead.session.v1.RepositoryPushFailed
-	(*WorkspaceMoved)(nil),            // 43: fairlead.session.v1.WorkspaceMoved
-	(*ArtifactsChanged)(nil),          // 44: fairlead.session.v1.ArtifactsChanged
-	(*Artifact)(nil),                  // 45: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 46: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 47: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 48: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 49: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 50: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 51: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 52: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 53: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 54: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 55: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 56: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 57: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 58: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 59: fairlead.common.v1.ApprovalScope
-	(*descriptorpb.FieldOptions)(nil), // 60: google.protobuf.FieldOptions
+	(*QuestionRequested)(nil),         // 34: fairlead.session.v1.QuestionRequested
+	(*QuestionResolved)(nil),          // 35: fairlead.session.v1.QuestionResolved
+	(*TodoUpdated)(nil),               // 36: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 37: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 38: fairlead.session.v1.CheckpointCreated
+	(*CheckpointFailed)(nil),          // 39: fairlead.session.v1.CheckpointFailed
+	(*OperationStarted)(nil),          // 40: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 41: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 42: fairlead.session.v1.OperationFinished
+	(*RepositoryPushed)(nil),          // 43: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 44: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 45: fairlead.session.v1.WorkspaceMoved
+	(*ArtifactsChanged)(nil),          // 46: fairlead.session.v1.ArtifactsChanged
+	(*Artifact)(nil),                  // 47: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 48: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 49: fairlead.session.v1.ErrorOccurred
+	(*timestamppb.Timestamp)(nil),     // 50: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 51: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 52: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 53: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 54: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 55: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 56: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 57: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 58: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 59: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 60: fairlead.session.v1.ToolOutcome
+	(v1.ApprovalScope)(0),             // 61: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 62: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 63: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 64: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	48, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	50, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -4542,49 +4760,54 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	31, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
 	32, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
 	33, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	34, // 28: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	36, // 29: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	38, // 30: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	39, // 31: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	40, // 32: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	30, // 33: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	43, // 34: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	41, // 35: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
-	42, // 36: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	44, // 37: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
-	4,  // 38: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	7,  // 39: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	37, // 40: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	46, // 41: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	47, // 42: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	49, // 43: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	50, // 44: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	51, // 45: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	52, // 46: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	53, // 47: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	54, // 48: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	55, // 49: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	56, // 50: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	57, // 51: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	56, // 52: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 53: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	48, // 54: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	58, // 55: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	50, // 56: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 57: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	48, // 58: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	59, // 59: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	35, // 60: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 61: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	48, // 62: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	45, // 63: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	48, // 64: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	60, // 65: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	65, // [65:66] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	34, // 28: fairlead.session.v1.Event.question_requested:type_name -> fairlead.session.v1.QuestionRequested
+	35, // 29: fairlead.session.v1.Event.question_resolved:type_name -> fairlead.session.v1.QuestionResolved
+	36, // 30: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	38, // 31: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	40, // 32: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	41, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	42, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	30, // 35: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	45, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	43, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	44, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	46, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
+	7,  // 41: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	39, // 42: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	48, // 43: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	49, // 44: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	51, // 45: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	52, // 46: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	53, // 47: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	54, // 48: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	55, // 49: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	56, // 50: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	57, // 51: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	58, // 52: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	59, // 53: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	58, // 54: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 55: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	50, // 56: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	60, // 57: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	52, // 58: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 59: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	50, // 60: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	61, // 61: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	62, // 62: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	50, // 63: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	63, // 64: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	37, // 65: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 66: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	50, // 67: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	47, // 68: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	50, // 69: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	64, // 70: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	70, // [70:71] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -4623,6 +4846,8 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_ToolCallFinished)(nil),
 		(*Event_ApprovalRequested)(nil),
 		(*Event_ApprovalResolved)(nil),
+		(*Event_QuestionRequested)(nil),
+		(*Event_QuestionResolved)(nil),
 		(*Event_TodoUpdated)(nil),
 		(*Event_CheckpointCreated)(nil),
 		(*Event_OperationStarted)(nil),
@@ -4645,7 +4870,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

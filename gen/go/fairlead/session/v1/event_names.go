@@ -31,6 +31,8 @@ var EventNames = []string{
 	"tool_call.finished",
 	"approval.requested",
 	"approval.resolved",
+	"question.requested",
+	"question.resolved",
 	"todo.updated",
 	"checkpoint.created",
 	"operation.started",
@@ -106,6 +108,10 @@ func EventName(e *Event) string {
 		return "approval.requested"
 	case *Event_ApprovalResolved:
 		return "approval.resolved"
+	case *Event_QuestionRequested:
+		return "question.requested"
+	case *Event_QuestionResolved:
+		return "question.resolved"
 	case *Event_TodoUpdated:
 		return "todo.updated"
 	case *Event_CheckpointCreated:

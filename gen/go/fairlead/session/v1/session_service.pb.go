@@ -3164,6 +3164,7 @@ type ConverseRequest struct {
 	//	*ConverseRequest_Interrupt
 	//	*ConverseRequest_ResolveApproval
 	//	*ConverseRequest_SubmitToolResult
+	//	*ConverseRequest_AnswerQuestion
 	Kind          isConverseRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3251,6 +3252,15 @@ func (x *ConverseRequest) GetSubmitToolResult() *SubmitToolResultRequest {
 	return nil
 }
 
+func (x *ConverseRequest) GetAnswerQuestion() *AnswerQuestionRequest {
+	if x != nil {
+		if x, ok := x.Kind.(*ConverseRequest_AnswerQuestion); ok {
+			return x.AnswerQuestion
+		}
+	}
+	return nil
+}
+
 type isConverseRequest_Kind interface {
 	isConverseRequest_Kind()
 }
@@ -3280,6 +3290,11 @@ type ConverseRequest_SubmitToolResult struct {
 	SubmitToolResult *SubmitToolResultRequest `protobuf:"bytes,5,opt,name=submit_tool_result,json=submitToolResult,proto3,oneof"`
 }
 
+type ConverseRequest_AnswerQuestion struct {
+	// As AnswerQuestion.
+	AnswerQuestion *AnswerQuestionRequest `protobuf:"bytes,6,opt,name=answer_question,json=answerQuestion,proto3,oneof"`
+}
+
 func (*ConverseRequest_Open) isConverseRequest_Kind() {}
 
 func (*ConverseRequest_CreateTurn) isConverseRequest_Kind() {}
@@ -3289,6 +3304,8 @@ func (*ConverseRequest_Interrupt) isConverseRequest_Kind() {}
 func (*ConverseRequest_ResolveApproval) isConverseRequest_Kind() {}
 
 func (*ConverseRequest_SubmitToolResult) isConverseRequest_Kind() {}
+
+func (*ConverseRequest_AnswerQuestion) isConverseRequest_Kind() {}
 
 // ConverseOpen joins a session.
 type ConverseOpen struct {
@@ -3797,14 +3814,15 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x04role\x18\x03 \x01(\x0e2\x19.fairlead.session.v1.RoleR\x04role\x12;\n" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x18\n" +
-	"\asnippet\x18\x05 \x01(\tR\asnippet\"\xaa\x03\n" +
+	"\asnippet\x18\x05 \x01(\tR\asnippet\"\x81\x04\n" +
 	"\x0fConverseRequest\x127\n" +
 	"\x04open\x18\x01 \x01(\v2!.fairlead.session.v1.ConverseOpenH\x00R\x04open\x12I\n" +
 	"\vcreate_turn\x18\x02 \x01(\v2&.fairlead.session.v1.CreateTurnRequestH\x00R\n" +
 	"createTurn\x12L\n" +
 	"\tinterrupt\x18\x03 \x01(\v2,.fairlead.session.v1.InterruptSessionRequestH\x00R\tinterrupt\x12X\n" +
 	"\x10resolve_approval\x18\x04 \x01(\v2+.fairlead.session.v1.ResolveApprovalRequestH\x00R\x0fresolveApproval\x12\\\n" +
-	"\x12submit_tool_result\x18\x05 \x01(\v2,.fairlead.session.v1.SubmitToolResultRequestH\x00R\x10submitToolResultB\r\n" +
+	"\x12submit_tool_result\x18\x05 \x01(\v2,.fairlead.session.v1.SubmitToolResultRequestH\x00R\x10submitToolResult\x12U\n" +
+	"\x0fanswer_question\x18\x06 \x01(\v2*.fairlead.session.v1.AnswerQuestionRequestH\x00R\x0eanswerQuestionB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"y\n" +
 	"\fConverseOpen\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12$\n" +
@@ -3833,7 +3851,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fExportFormat\x12\x1d\n" +
 	"\x19EXPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13EXPORT_FORMAT_JSONL\x10\x01\x12\x19\n" +
-	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xb1\x1e\n" +
+	"\x15EXPORT_FORMAT_ARCHIVE\x10\x022\xf0\x1f\n" +
 	"\x0eSessionService\x12\xa4\x01\n" +
 	"\rCreateSession\x12).fairlead.session.v1.CreateSessionRequest\x1a*.fairlead.session.v1.CreateSessionResponse\"<\xc2\xd5\x18\x12\b\x02\x12\x0esessions.write\x82\xd3\xe4\x93\x02 :\asessionb\asession\"\f/v1/sessions\x12\xa0\x01\n" +
 	"\n" +
@@ -3853,7 +3871,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\fListMessages\x12(.fairlead.session.v1.ListMessagesRequest\x1a).fairlead.session.v1.ListMessagesResponse\"E\xc2\xd5\x18\x19\b\x01\x12\rsessions.read\x1a\x06parent\x82\xd3\xe4\x93\x02\"\x12 /v1/{parent=sessions/*}/messages\x12\xb7\x01\n" +
 	"\x10InterruptSession\x12,.fairlead.session.v1.InterruptSessionRequest\x1a-.fairlead.session.v1.InterruptSessionResponse\"F\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/{name=sessions/*}:interrupt\x12\xc0\x01\n" +
 	"\x0fResolveApproval\x12+.fairlead.session.v1.ResolveApprovalRequest\x1a,.fairlead.session.v1.ResolveApprovalResponse\"R\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02.:\x01*\")/v1/{parent=sessions/*}/approvals:resolve\x12\x98\x01\n" +
-	"\rListApprovals\x12).fairlead.session.v1.ListApprovalsRequest\x1a*.fairlead.session.v1.ListApprovalsResponse\"0\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/approvals\x12\xbd\x01\n" +
+	"\rListApprovals\x12).fairlead.session.v1.ListApprovalsRequest\x1a*.fairlead.session.v1.ListApprovalsResponse\"0\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\"\x04user\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/approvals\x12\xbc\x01\n" +
+	"\x0eAnswerQuestion\x12*.fairlead.session.v1.AnswerQuestionRequest\x1a+.fairlead.session.v1.AnswerQuestionResponse\"Q\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/{parent=sessions/*}/questions:answer\x12\xbd\x01\n" +
 	"\x10SubmitToolResult\x12,.fairlead.session.v1.SubmitToolResultRequest\x1a-.fairlead.session.v1.SubmitToolResultResponse\"L\xc2\xd5\x18\x1a\b\x02\x12\x0esessions.write\x1a\x06parent\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/{parent=sessions/*}/toolResults\x12\xac\x01\n" +
 	"\vForkSession\x12'.fairlead.session.v1.ForkSessionRequest\x1a(.fairlead.session.v1.ForkSessionResponse\"J\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02(:\x01*b\asession\"\x1a/v1/{name=sessions/*}:fork\x12\xaf\x01\n" +
 	"\x0eCompactSession\x12*.fairlead.session.v1.CompactSessionRequest\x1a+.fairlead.session.v1.CompactSessionResponse\"D\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/{name=sessions/*}:compact\x12\x85\x01\n" +
@@ -3942,9 +3961,11 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(v1.ApprovalScope)(0),            // 62: fairlead.common.v1.ApprovalScope
 	(Role)(0),                        // 63: fairlead.session.v1.Role
 	(*timestamppb.Timestamp)(nil),    // 64: google.protobuf.Timestamp
-	(*status.Status)(nil),            // 65: google.rpc.Status
-	(*ListApprovalsRequest)(nil),     // 66: fairlead.session.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),    // 67: fairlead.session.v1.ListApprovalsResponse
+	(*AnswerQuestionRequest)(nil),    // 65: fairlead.session.v1.AnswerQuestionRequest
+	(*status.Status)(nil),            // 66: google.rpc.Status
+	(*ListApprovalsRequest)(nil),     // 67: fairlead.session.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),    // 68: fairlead.session.v1.ListApprovalsResponse
+	(*AnswerQuestionResponse)(nil),   // 69: fairlead.session.v1.AnswerQuestionResponse
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
@@ -3989,63 +4010,66 @@ var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	30, // 39: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
 	32, // 40: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
 	34, // 41: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	60, // 42: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 43: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	51, // 44: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	52, // 45: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	59, // 46: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	65, // 47: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 48: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 49: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 50: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 51: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 52: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 53: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 54: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 55: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 56: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 57: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 58: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 59: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 60: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 61: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 62: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	66, // 63: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
-	34, // 64: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	36, // 65: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	38, // 66: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	40, // 67: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	42, // 68: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	45, // 69: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	48, // 70: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 71: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 72: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 73: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 74: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 75: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 76: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 77: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 78: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 79: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 80: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 81: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 82: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 83: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 84: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 85: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	67, // 86: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
-	35, // 87: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	37, // 88: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	39, // 89: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	41, // 90: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	44, // 91: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	46, // 92: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	50, // 93: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	71, // [71:94] is the sub-list for method output_type
-	48, // [48:71] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	65, // 42: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
+	60, // 43: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 44: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	51, // 45: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	52, // 46: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	59, // 47: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	66, // 48: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 49: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 50: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 51: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 52: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 53: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 54: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 55: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 56: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 57: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 58: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 59: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 60: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 61: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 62: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 63: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	67, // 64: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
+	65, // 65: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
+	34, // 66: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	36, // 67: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	38, // 68: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	40, // 69: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	42, // 70: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	45, // 71: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	48, // 72: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 73: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 74: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 75: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 76: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 77: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 78: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 79: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 80: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 81: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 82: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 83: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 84: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 85: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 86: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 87: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	68, // 88: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
+	69, // 89: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
+	35, // 90: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	37, // 91: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	39, // 92: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	41, // 93: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	44, // 94: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	46, // 95: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	50, // 96: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	73, // [73:97] is the sub-list for method output_type
+	49, // [49:73] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }
@@ -4077,6 +4101,7 @@ func file_fairlead_session_v1_session_service_proto_init() {
 		(*ConverseRequest_Interrupt)(nil),
 		(*ConverseRequest_ResolveApproval)(nil),
 		(*ConverseRequest_SubmitToolResult)(nil),
+		(*ConverseRequest_AnswerQuestion)(nil),
 	}
 	file_fairlead_session_v1_session_service_proto_msgTypes[48].OneofWrappers = []any{
 		(*ConverseResponse_Event)(nil),

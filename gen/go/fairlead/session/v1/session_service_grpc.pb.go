@@ -35,6 +35,7 @@ const (
 	SessionService_InterruptSession_FullMethodName = "/fairlead.session.v1.SessionService/InterruptSession"
 	SessionService_ResolveApproval_FullMethodName  = "/fairlead.session.v1.SessionService/ResolveApproval"
 	SessionService_ListApprovals_FullMethodName    = "/fairlead.session.v1.SessionService/ListApprovals"
+	SessionService_AnswerQuestion_FullMethodName   = "/fairlead.session.v1.SessionService/AnswerQuestion"
 	SessionService_SubmitToolResult_FullMethodName = "/fairlead.session.v1.SessionService/SubmitToolResult"
 	SessionService_ForkSession_FullMethodName      = "/fairlead.session.v1.SessionService/ForkSession"
 	SessionService_CompactSession_FullMethodName   = "/fairlead.session.v1.SessionService/CompactSession"
@@ -106,6 +107,9 @@ type SessionServiceClient interface {
 	// ListApprovals lists what waits for a person's answer in all of the caller's sessions, the newest first. A
 	// question leaves the list with its first answer.
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
+	// AnswerQuestion answers a question of the agent, or of the server of one of its tools. One answer counts, as for
+	// ResolveApproval. The agent learns of a declined question, and goes on.
+	AnswerQuestion(ctx context.Context, in *AnswerQuestionRequest, opts ...grpc.CallOption) (*AnswerQuestionResponse, error)
 	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
@@ -324,6 +328,16 @@ func (c *sessionServiceClient) ListApprovals(ctx context.Context, in *ListApprov
 	return out, nil
 }
 
+func (c *sessionServiceClient) AnswerQuestion(ctx context.Context, in *AnswerQuestionRequest, opts ...grpc.CallOption) (*AnswerQuestionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnswerQuestionResponse)
+	err := c.cc.Invoke(ctx, SessionService_AnswerQuestion_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *sessionServiceClient) SubmitToolResult(ctx context.Context, in *SubmitToolResultRequest, opts ...grpc.CallOption) (*SubmitToolResultResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SubmitToolResultResponse)
@@ -471,6 +485,9 @@ type SessionServiceServer interface {
 	// ListApprovals lists what waits for a person's answer in all of the caller's sessions, the newest first. A
 	// question leaves the list with its first answer.
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
+	// AnswerQuestion answers a question of the agent, or of the server of one of its tools. One answer counts, as for
+	// ResolveApproval. The agent learns of a declined question, and goes on.
+	AnswerQuestion(context.Context, *AnswerQuestionRequest) (*AnswerQuestionResponse, error)
 	// SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
 	SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error)
 	// ForkSession makes a new session that continues a conversation from the end
@@ -558,6 +575,9 @@ func (UnimplementedSessionServiceServer) ResolveApproval(context.Context, *Resol
 }
 func (UnimplementedSessionServiceServer) ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListApprovals not implemented")
+}
+func (UnimplementedSessionServiceServer) AnswerQuestion(context.Context, *AnswerQuestionRequest) (*AnswerQuestionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AnswerQuestion not implemented")
 }
 func (UnimplementedSessionServiceServer) SubmitToolResult(context.Context, *SubmitToolResultRequest) (*SubmitToolResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SubmitToolResult not implemented")
@@ -875,6 +895,24 @@ func _SessionService_ListApprovals_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_AnswerQuestion_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerQuestionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).AnswerQuestion(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_AnswerQuestion_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).AnswerQuestion(ctx, req.(*AnswerQuestionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SessionService_SubmitToolResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SubmitToolResultRequest)
 	if err := dec(in); err != nil {
@@ -1034,6 +1072,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListApprovals",
 			Handler:    _SessionService_ListApprovals_Handler,
+		},
+		{
+			MethodName: "AnswerQuestion",
+			Handler:    _SessionService_AnswerQuestion_Handler,
 		},
 		{
 			MethodName: "SubmitToolResult",

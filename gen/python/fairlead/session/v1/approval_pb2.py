@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import question_pb2 as fairlead_dot_common_dot_v1_dot_question__pb2
 from fairlead.session.v1 import event_pb2 as fairlead_dot_session_dot_v1_dot_event__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fairlead/session/v1/approval.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/session/v1/event.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\x02\n\x0fPendingApproval\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12/\n\x04kind\x18\x05 \x01(\x0e\x32!.fairlead.session.v1.ApprovalKind\x12\x0c\n\x04tool\x18\x06 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x07 \x01(\t\x12\x11\n\tshortened\x18\x08 \x01(\x08\x12\x0e\n\x06\x64igest\x18\t \x01(\t\x12\x0c\n\x04rule\x18\n \x01(\t\x12\x17\n\x0fsuggested_rules\x18\x0b \x03(\t\x12\x0f\n\x07message\x18\x0c \x01(\t\x12/\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbc\x01\n\x14ListApprovalsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12+\n\x04user\x18\x03 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12=\n\x07session\x18\x04 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"i\n\x15ListApprovalsResponse\x12\x37\n\tapprovals\x18\x01 \x03(\x0b\x32$.fairlead.session.v1.PendingApproval\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"fairlead/session/v1/approval.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a!fairlead/common/v1/question.proto\x1a\x1f\x66\x61irlead/session/v1/event.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x03\n\x0fPendingApproval\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04turn\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04user\x18\x04 \x01(\t\x12/\n\x04kind\x18\x05 \x01(\x0e\x32!.fairlead.session.v1.ApprovalKind\x12\x0c\n\x04tool\x18\x06 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x07 \x01(\t\x12\x11\n\tshortened\x18\x08 \x01(\x08\x12\x0e\n\x06\x64igest\x18\t \x01(\t\x12\x0c\n\x04rule\x18\n \x01(\t\x12\x17\n\x0fsuggested_rules\x18\x0b \x03(\t\x12\x0f\n\x07message\x18\x0c \x01(\t\x12/\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x08question\x18\x0f \x01(\x0b\x32\x1c.fairlead.common.v1.Question\"\xa9\x03\n\x15\x41nswerQuestionRequest\x12\x39\n\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12:\n\x07\x63\x61ll_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12\x1d\n\x0bquestion_id\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12>\n\x06\x61\x63tion\x18\x04 \x01(\x0e\x32\".fairlead.common.v1.QuestionActionB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x1f\n\x0c\x63ontent_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12)\n\nrequest_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$:n\xbaHk\x1ai\n\x13\x63ontent_json.accept\x12%only an accepted question has content\x1a+this.action == 1 || this.content_json == \'\'\"\x18\n\x16\x41nswerQuestionResponse\"\xbc\x01\n\x14ListApprovalsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12+\n\x04user\x18\x03 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^$|^users/[^/]{1,256}$\x12=\n\x07session\x18\x04 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$\"i\n\x15ListApprovalsResponse\x12\x37\n\tapprovals\x18\x01 \x03(\x0b\x32$.fairlead.session.v1.PendingApproval\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +36,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairlead.session.v1.approva
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['parent']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['parent']._serialized_options = b'\272H&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['call_id']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['call_id']._serialized_options = b'\272H&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['question_id']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['question_id']._serialized_options = b'\272H\005r\003(\200\001'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['action']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['action']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['content_json']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['content_json']._serialized_options = b'\272H\006r\004(\200\200@'
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
+  _globals['_ANSWERQUESTIONREQUEST']._loaded_options = None
+  _globals['_ANSWERQUESTIONREQUEST']._serialized_options = b'\272Hk\032i\n\023content_json.accept\022%only an accepted question has content\032+this.action == 1 || this.content_json == \'\''
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['page_size']._loaded_options = None
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['page_token']._loaded_options = None
@@ -43,10 +58,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['user']._serialized_options = b'\272H\032r\0302\026^$|^users/[^/]{1,256}$'
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['session']._loaded_options = None
   _globals['_LISTAPPROVALSREQUEST'].fields_by_name['session']._serialized_options = b'\272H)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$'
-  _globals['_PENDINGAPPROVAL']._serialized_start=155
-  _globals['_PENDINGAPPROVAL']._serialized_end=510
-  _globals['_LISTAPPROVALSREQUEST']._serialized_start=513
-  _globals['_LISTAPPROVALSREQUEST']._serialized_end=701
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=703
-  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=808
+  _globals['_PENDINGAPPROVAL']._serialized_start=190
+  _globals['_PENDINGAPPROVAL']._serialized_end=593
+  _globals['_ANSWERQUESTIONREQUEST']._serialized_start=596
+  _globals['_ANSWERQUESTIONREQUEST']._serialized_end=1021
+  _globals['_ANSWERQUESTIONRESPONSE']._serialized_start=1023
+  _globals['_ANSWERQUESTIONRESPONSE']._serialized_end=1047
+  _globals['_LISTAPPROVALSREQUEST']._serialized_start=1050
+  _globals['_LISTAPPROVALSREQUEST']._serialized_end=1238
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_start=1240
+  _globals['_LISTAPPROVALSRESPONSE']._serialized_end=1345
 # @@protoc_insertion_point(module_scope)

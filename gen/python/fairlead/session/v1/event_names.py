@@ -29,6 +29,8 @@ EVENT_NAMES = {
     "tool_call_finished": "tool_call.finished",
     "approval_requested": "approval.requested",
     "approval_resolved": "approval.resolved",
+    "question_requested": "question.requested",
+    "question_resolved": "question.resolved",
     "todo_updated": "todo.updated",
     "checkpoint_created": "checkpoint.created",
     "operation_started": "operation.started",

@@ -3,6 +3,7 @@ import datetime
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
 from fairlead.common.v1 import permission_pb2 as _permission_pb2
+from fairlead.common.v1 import question_pb2 as _question_pb2
 from fairlead.session.v1 import message_pb2 as _message_pb2
 from fairlead.session.v1 import session_pb2 as _session_pb2
 from fairlead.session.v1 import turn_pb2 as _turn_pb2
@@ -49,7 +50,7 @@ EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "session_rewind_failed", "checkpoint_failed", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "question_requested", "question_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "session_rewind_failed", "checkpoint_failed", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +83,8 @@ class Event(_message.Message):
     TOOL_CALL_FINISHED_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_RESOLVED_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_RESOLVED_FIELD_NUMBER: _ClassVar[int]
     TODO_UPDATED_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_CREATED_FIELD_NUMBER: _ClassVar[int]
     OPERATION_STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +132,8 @@ class Event(_message.Message):
     tool_call_finished: ToolCallFinished
     approval_requested: ApprovalRequested
     approval_resolved: ApprovalResolved
+    question_requested: QuestionRequested
+    question_resolved: QuestionResolved
     todo_updated: TodoUpdated
     checkpoint_created: CheckpointCreated
     operation_started: OperationStarted
@@ -144,7 +149,7 @@ class Event(_message.Message):
     checkpoint_failed: CheckpointFailed
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., question_requested: _Optional[_Union[QuestionRequested, _Mapping]] = ..., question_resolved: _Optional[_Union[QuestionResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class McpServerChanged(_message.Message):
     __slots__ = ("server", "state", "message", "tools")
@@ -483,6 +488,34 @@ class ApprovalResolved(_message.Message):
     rule: str
     updated_arguments_json: str
     def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ...) -> None: ...
+
+class QuestionRequested(_message.Message):
+    __slots__ = ("call_id", "tool", "question", "expire_time")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    tool: str
+    question: _question_pb2.Question
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., question: _Optional[_Union[_question_pb2.Question, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class QuestionResolved(_message.Message):
+    __slots__ = ("call_id", "question_id", "action", "content_json", "user", "expired")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_JSON_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    question_id: str
+    action: _question_pb2.QuestionAction
+    content_json: str
+    user: str
+    expired: bool
+    def __init__(self, call_id: _Optional[str] = ..., question_id: _Optional[str] = ..., action: _Optional[_Union[_question_pb2.QuestionAction, str]] = ..., content_json: _Optional[str] = ..., user: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
 
 class TodoUpdated(_message.Message):
     __slots__ = ("todos",)

@@ -497,18 +497,20 @@ class FoundMessage(_message.Message):
     def __init__(self, message: _Optional[str] = ..., turn: _Optional[str] = ..., role: _Optional[_Union[_message_pb2.Role, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., snippet: _Optional[str] = ...) -> None: ...
 
 class ConverseRequest(_message.Message):
-    __slots__ = ("open", "create_turn", "interrupt", "resolve_approval", "submit_tool_result")
+    __slots__ = ("open", "create_turn", "interrupt", "resolve_approval", "submit_tool_result", "answer_question")
     OPEN_FIELD_NUMBER: _ClassVar[int]
     CREATE_TURN_FIELD_NUMBER: _ClassVar[int]
     INTERRUPT_FIELD_NUMBER: _ClassVar[int]
     RESOLVE_APPROVAL_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_QUESTION_FIELD_NUMBER: _ClassVar[int]
     open: ConverseOpen
     create_turn: CreateTurnRequest
     interrupt: InterruptSessionRequest
     resolve_approval: ResolveApprovalRequest
     submit_tool_result: SubmitToolResultRequest
-    def __init__(self, open: _Optional[_Union[ConverseOpen, _Mapping]] = ..., create_turn: _Optional[_Union[CreateTurnRequest, _Mapping]] = ..., interrupt: _Optional[_Union[InterruptSessionRequest, _Mapping]] = ..., resolve_approval: _Optional[_Union[ResolveApprovalRequest, _Mapping]] = ..., submit_tool_result: _Optional[_Union[SubmitToolResultRequest, _Mapping]] = ...) -> None: ...
+    answer_question: _approval_pb2.AnswerQuestionRequest
+    def __init__(self, open: _Optional[_Union[ConverseOpen, _Mapping]] = ..., create_turn: _Optional[_Union[CreateTurnRequest, _Mapping]] = ..., interrupt: _Optional[_Union[InterruptSessionRequest, _Mapping]] = ..., resolve_approval: _Optional[_Union[ResolveApprovalRequest, _Mapping]] = ..., submit_tool_result: _Optional[_Union[SubmitToolResultRequest, _Mapping]] = ..., answer_question: _Optional[_Union[_approval_pb2.AnswerQuestionRequest, _Mapping]] = ...) -> None: ...
 
 class ConverseOpen(_message.Message):
     __slots__ = ("session", "after_seq")

@@ -125,6 +125,11 @@ class SessionServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.FromString,
                 _registered_method=True)
+        self.AnswerQuestion = channel.unary_unary(
+                '/fairlead.session.v1.SessionService/AnswerQuestion',
+                request_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionResponse.FromString,
+                _registered_method=True)
         self.SubmitToolResult = channel.unary_unary(
                 '/fairlead.session.v1.SessionService/SubmitToolResult',
                 request_serializer=fairlead_dot_session_dot_v1_dot_session__service__pb2.SubmitToolResultRequest.SerializeToString,
@@ -302,6 +307,14 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AnswerQuestion(self, request, context):
+        """AnswerQuestion answers a question of the agent, or of the server of one of its tools. One answer counts, as for
+        ResolveApproval. The agent learns of a declined question, and goes on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SubmitToolResult(self, request, context):
         """SubmitToolResult records the result of a tool that the client runs. One result counts, as for ResolveApproval.
         """
@@ -449,6 +462,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListApprovals,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.SerializeToString,
+            ),
+            'AnswerQuestion': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnswerQuestion,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionResponse.SerializeToString,
             ),
             'SubmitToolResult': grpc.unary_unary_rpc_method_handler(
                     servicer.SubmitToolResult,
@@ -928,6 +946,33 @@ class SessionService:
             '/fairlead.session.v1.SessionService/ListApprovals',
             fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_approval__pb2.ListApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnswerQuestion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.SessionService/AnswerQuestion',
+            fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_approval__pb2.AnswerQuestionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,8 @@
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
+import type { Question, QuestionAction } from "../../common/v1/question_pb.js";
+import { file_fairlead_common_v1_question } from "../../common/v1/question_pb.js";
 import type { ApprovalKind } from "./event_pb.js";
 import { file_fairlead_session_v1_event } from "./event_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/approval.proto.
  */
 export const file_fairlead_session_v1_approval: GenFile = /*@__PURE__*/
-  fileDesc("CiJmYWlybGVhZC9zZXNzaW9uL3YxL2FwcHJvdmFsLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIuMCCg9QZW5kaW5nQXBwcm92YWwSDwoHc2Vzc2lvbhgBIAEoCRIMCgR0dXJuGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdXNlchgEIAEoCRIvCgRraW5kGAUgASgOMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbEtpbmQSDAoEdG9vbBgGIAEoCRIWCg5hcmd1bWVudHNfanNvbhgHIAEoCRIRCglzaG9ydGVuZWQYCCABKAgSDgoGZGlnZXN0GAkgASgJEgwKBHJ1bGUYCiABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAsgAygJEg8KB21lc3NhZ2UYDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCK8AQoUTGlzdEFwcHJvdmFsc1JlcXVlc3QSGgoJcGFnZV9zaXplGAEgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEisKBHVzZXIYAyABKAlCHbpIGnIYMhZeJHxedXNlcnMvW14vXXsxLDI1Nn0kEj0KB3Nlc3Npb24YBCABKAlCLLpIKXInMiVeJHxec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kImkKFUxpc3RBcHByb3ZhbHNSZXNwb25zZRI3CglhcHByb3ZhbHMYASADKAsyJC5mYWlybGVhZC5zZXNzaW9uLnYxLlBlbmRpbmdBcHByb3ZhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_session_v1_event, file_google_protobuf_timestamp]);
+  fileDesc("CiJmYWlybGVhZC9zZXNzaW9uL3YxL2FwcHJvdmFsLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIpMDCg9QZW5kaW5nQXBwcm92YWwSDwoHc2Vzc2lvbhgBIAEoCRIMCgR0dXJuGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdXNlchgEIAEoCRIvCgRraW5kGAUgASgOMiEuZmFpcmxlYWQuc2Vzc2lvbi52MS5BcHByb3ZhbEtpbmQSDAoEdG9vbBgGIAEoCRIWCg5hcmd1bWVudHNfanNvbhgHIAEoCRIRCglzaG9ydGVuZWQYCCABKAgSDgoGZGlnZXN0GAkgASgJEgwKBHJ1bGUYCiABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAsgAygJEg8KB21lc3NhZ2UYDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCghxdWVzdGlvbhgPIAEoCzIcLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbiKpAwoVQW5zd2VyUXVlc3Rpb25SZXF1ZXN0EjkKBnBhcmVudBgBIAEoCUIpukgmciQyIl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSQSOgoHY2FsbF9pZBgCIAEoCUIpukgmciQyIl5bQS1aYS16MC05XVtBLVphLXowLTkuXy1dezAsMTI3fSQSHQoLcXVlc3Rpb25faWQYAyABKAlCCLpIBXIDKIABEj4KBmFjdGlvbhgEIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFjdGlvbkIKukgHggEEEAEgABIfCgxjb250ZW50X2pzb24YBSABKAlCCbpIBnIEKICAQBIpCgpyZXF1ZXN0X2lkGAYgASgJQhW6SBJyEDIOXlshLX5dezAsMTI4fSQ6brpIaxppChNjb250ZW50X2pzb24uYWNjZXB0EiVvbmx5IGFuIGFjY2VwdGVkIHF1ZXN0aW9uIGhhcyBjb250ZW50Git0aGlzLmFjdGlvbiA9PSAxIHx8IHRoaXMuY29udGVudF9qc29uID09ICcnIhgKFkFuc3dlclF1ZXN0aW9uUmVzcG9uc2UivAEKFExpc3RBcHByb3ZhbHNSZXF1ZXN0EhoKCXBhZ2Vfc2l6ZRgBIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIrCgR1c2VyGAMgASgJQh26SBpyGDIWXiR8XnVzZXJzL1teL117MSwyNTZ9JBI9CgdzZXNzaW9uGAQgASgJQiy6SClyJzIlXiR8XnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JCJpChVMaXN0QXBwcm92YWxzUmVzcG9uc2USNwoJYXBwcm92YWxzGAEgAygLMiQuZmFpcmxlYWQuc2Vzc2lvbi52MS5QZW5kaW5nQXBwcm92YWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_question, file_fairlead_session_v1_event, file_google_protobuf_timestamp]);
 
 /**
  * PendingApproval is a question that waits for a person's answer.
@@ -53,7 +55,7 @@ export type PendingApproval = Message<"fairlead.session.v1.PendingApproval"> & {
   user: string;
 
   /**
-   * What is asked.
+   * What is asked; not set where `question` is.
    *
    * @generated from field: fairlead.session.v1.ApprovalKind kind = 5;
    */
@@ -122,6 +124,13 @@ export type PendingApproval = Message<"fairlead.session.v1.PendingApproval"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 14;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * The question that AnswerQuestion answers; not set: ResolveApproval answers.
+   *
+   * @generated from field: fairlead.common.v1.Question question = 15;
+   */
+  question?: Question | undefined;
 };
 
 /**
@@ -130,6 +139,80 @@ export type PendingApproval = Message<"fairlead.session.v1.PendingApproval"> & {
  */
 export const PendingApprovalSchema: GenMessage<PendingApproval> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_approval, 0);
+
+/**
+ * AnswerQuestionRequest answers a question.
+ *
+ * @generated from message fairlead.session.v1.AnswerQuestionRequest
+ */
+export type AnswerQuestionRequest = Message<"fairlead.session.v1.AnswerQuestionRequest"> & {
+  /**
+   * The session, as `sessions/{session}`.
+   *
+   * @generated from field: string parent = 1;
+   */
+  parent: string;
+
+  /**
+   * The id of the call that asks.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * The question's id. A call may ask one question after the other; an answer to another
+   * than the one that waits is FAILED_PRECONDITION with reason QUESTION_MISMATCH.
+   *
+   * @generated from field: string question_id = 3;
+   */
+  questionId: string;
+
+  /**
+   * What the person does: ACCEPT, DECLINE or CANCEL.
+   *
+   * @generated from field: fairlead.common.v1.QuestionAction action = 4;
+   */
+  action: QuestionAction;
+
+  /**
+   * The answer, the text of a JSON object. For a question with items it is
+   * `{"answers": {…}}` with the text of each item and the chosen label, a list of labels
+   * if several may be chosen, or any other text. For a form it fits the form's schema.
+   *
+   * @generated from field: string content_json = 5;
+   */
+  contentJson: string;
+
+  /**
+   * The request's idempotency key.
+   *
+   * @generated from field: string request_id = 6;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.AnswerQuestionRequest.
+ * Use `create(AnswerQuestionRequestSchema)` to create a new message.
+ */
+export const AnswerQuestionRequestSchema: GenMessage<AnswerQuestionRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_approval, 1);
+
+/**
+ * AnswerQuestionResponse says that the answer was accepted.
+ *
+ * @generated from message fairlead.session.v1.AnswerQuestionResponse
+ */
+export type AnswerQuestionResponse = Message<"fairlead.session.v1.AnswerQuestionResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.session.v1.AnswerQuestionResponse.
+ * Use `create(AnswerQuestionResponseSchema)` to create a new message.
+ */
+export const AnswerQuestionResponseSchema: GenMessage<AnswerQuestionResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_approval, 2);
 
 /**
  * ListApprovalsRequest selects what waits for people.
@@ -174,7 +257,7 @@ export type ListApprovalsRequest = Message<"fairlead.session.v1.ListApprovalsReq
  * Use `create(ListApprovalsRequestSchema)` to create a new message.
  */
 export const ListApprovalsRequestSchema: GenMessage<ListApprovalsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_approval, 1);
+  messageDesc(file_fairlead_session_v1_approval, 3);
 
 /**
  * ListApprovalsResponse is a page of questions.
@@ -202,5 +285,5 @@ export type ListApprovalsResponse = Message<"fairlead.session.v1.ListApprovalsRe
  * Use `create(ListApprovalsResponseSchema)` to create a new message.
  */
 export const ListApprovalsResponseSchema: GenMessage<ListApprovalsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_approval, 2);
+  messageDesc(file_fairlead_session_v1_approval, 4);
 

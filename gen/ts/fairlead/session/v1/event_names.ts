@@ -29,6 +29,8 @@ export const eventNames = {
   toolCallFinished: "tool_call.finished",
   approvalRequested: "approval.requested",
   approvalResolved: "approval.resolved",
+  questionRequested: "question.requested",
+  questionResolved: "question.resolved",
   todoUpdated: "todo.updated",
   checkpointCreated: "checkpoint.created",
   operationStarted: "operation.started",

@@ -206,6 +206,13 @@ func (s *Server) ResolveApproval(_ context.Context, req *sessionv1.ResolveApprov
 	return &sessionv1.ResolveApprovalResponse{}, nil
 }
 
+// AnswerQuestion lets a held stream go on.
+func (s *Server) AnswerQuestion(_ context.Context, req *sessionv1.AnswerQuestionRequest) (*sessionv1.AnswerQuestionResponse, error) {
+	s.note(req)
+	s.Release()
+	return &sessionv1.AnswerQuestionResponse{}, nil
+}
+
 // Turn returns a short turn that ends in state.
 func Turn(state sessionv1.TurnState) []*sessionv1.Event {
 	end := &sessionv1.TurnFinished{State: state, Steps: 1, FinalText: "Hello.", Usage: &sessionv1.Usage{InputTokens: 10, OutputTokens: 3, CostNanoUsd: 1_500_000}}

@@ -270,7 +270,7 @@ func (p *planner) checkMessages(w store.Write) ([]Message, error) {
 func (p *planner) checkWaiting(w store.Write) ([]PendingCall, error) {
 	var rows []PendingCall
 	for _, c := range w.Wait {
-		if c.CallID == "" || c.Answer != store.CommandApproval && c.Answer != store.CommandToolResult {
+		if c.CallID == "" || !answers(c.Answer) {
 			return nil, errors.New("a waiting call has no id, or no kind of answer that it waits for")
 		}
 		row := PendingCall{Key: w.Key, PendingCall: c, Time: p.facts.Now}

@@ -51,7 +51,7 @@ func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 		return planTurn(s, st)
 	case store.CommandInterrupt:
 		return planInterrupt(s, st), nil
-	case store.CommandApproval, store.CommandToolResult:
+	case store.CommandApproval, store.CommandToolResult, store.CommandAnswer:
 		return planAnswer(s, st)
 	case store.CommandExpire:
 		return planExpiry(s, st), nil
@@ -169,7 +169,7 @@ func planAnswer(s store.Submit, st InboxState) (*Submission, error) {
 	case st.Answered:
 		return nil, &store.AnsweredError{Command: st.answer(p.CallID)}
 	}
-	if s.Command.Kind == store.CommandApproval && p.Digest != s.Digest {
+	if s.Command.Kind != store.CommandToolResult && p.Digest != s.Digest {
 		return nil, store.ErrDigestMismatch
 	}
 	out := &Submission{}
@@ -196,11 +196,16 @@ func (s *Submission) answer(st InboxState, c store.Command) {
 // answer returns the answer to a call in the inbox.
 func (st InboxState) answer(call string) store.Command {
 	for _, c := range st.Commands {
-		if c.CallID == call && (c.Kind == store.CommandApproval || c.Kind == store.CommandToolResult || c.Kind == store.CommandExpire) {
+		if c.CallID == call && (answers(c.Kind) || c.Kind == store.CommandExpire) {
 			return c
 		}
 	}
 	return store.Command{}
+}
+
+// answers reports whether commands of a kind answer a waiting call.
+func answers(k store.CommandKind) bool {
+	return k == store.CommandApproval || k == store.CommandToolResult || k == store.CommandAnswer
 }
 
 func (s *Submission) put(st InboxState, c store.Command) {

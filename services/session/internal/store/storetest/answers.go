@@ -20,10 +20,11 @@ func answerTo(k store.Key, kind store.CommandKind, call, digest string) store.Su
 func testAnswers(t *testing.T, open func(t *testing.T) store.Store) {
 	approval := store.PendingCall{CallID: "c1", TurnID: "t1", Answer: store.CommandApproval, Digest: "d1"}
 	result := store.PendingCall{CallID: "c2", TurnID: "t1", Answer: store.CommandToolResult}
+	question := store.PendingCall{CallID: "c4", TurnID: "t1", Answer: store.CommandAnswer, Digest: "q1"}
 	waiting := func(t *testing.T) (*fixture, store.Lease) {
 		f := newFixture(t, open)
 		l := f.active("s1")
-		f.commit(wait(l, "t1", result, approval))
+		f.commit(wait(l, "t1", result, approval, question))
 		return f, l
 	}
 
@@ -31,7 +32,7 @@ func testAnswers(t *testing.T, open func(t *testing.T) store.Store) {
 		f, l := waiting(t)
 		snap, err := f.Load(f.ctx(), l)
 		f.must(err)
-		if d := cmp.Diff([]store.PendingCall{approval, result}, snap.Pending); d != "" {
+		if d := cmp.Diff([]store.PendingCall{approval, result, question}, snap.Pending); d != "" {
 			t.Error(d)
 		}
 	})
@@ -48,6 +49,9 @@ func testAnswers(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an approval of other arguments", store.CommandApproval, "c1", "d2", store.ErrDigestMismatch},
 		{"an approval for a call that waits for a result", store.CommandApproval, "c2", "", store.ErrCallNotWaiting},
 		{"a result for a call that waits for an approval", store.CommandToolResult, "c1", "", store.ErrCallNotWaiting},
+		{"an answer to a question", store.CommandAnswer, "c4", "q1", nil},
+		{"an answer to an earlier question", store.CommandAnswer, "c4", "q0", store.ErrDigestMismatch},
+		{"an approval for a call that asks something else", store.CommandApproval, "c4", "q1", store.ErrCallNotWaiting},
 		{"an answer to no call", store.CommandApproval, "c3", "d1", store.ErrCallNotWaiting},
 		{"an answer without a call", store.CommandToolResult, "", "", store.ErrCallNotWaiting},
 	} {

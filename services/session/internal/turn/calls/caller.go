@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
@@ -78,6 +79,8 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			return c.record(u, end, begun)
 		case err == nil && end.ask != nil:
 			return c.ask(u, end.ask)
+		case err == nil && end.question != nil:
+			return c.askQuestion(u, end.question)
 		case errors.Is(err, remote.ErrStaleEpoch):
 			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
 		case state.MayRepeat(err):
@@ -116,6 +119,7 @@ type ended struct {
 	result   *sessionv1.ToolResult
 	reported *toolsv1.CallResult // the result from tools, if it came from there
 	ask      *toolsv1.CallAsk
+	question *commonv1.Question
 }
 
 // once makes the RPC and turns its pieces into events.
@@ -143,8 +147,9 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 		case *toolsv1.CallToolResponse_Ask:
 			return ended{ask: k.Ask}, nil
 		case *toolsv1.CallToolResponse_Delegated:
-			result, err := c.delegated(sc, u, k.Delegated)
-			return ended{result: result}, err
+			return c.delegated(sc, u, k.Delegated)
+		case *toolsv1.CallToolResponse_Question:
+			return ended{question: k.Question}, nil
 		case *toolsv1.CallToolResponse_Decision: // only for a call that begins
 			c.begin(u.CallId)
 			if err := appendEvent(sc, decided(u.CallId, k.Decision)); err != nil {
@@ -181,7 +186,10 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallT
 			Scope: a.Scope, Rule: a.Rule, UpdatedArgumentsJson: a.Arguments,
 		}
 	}
-	return r, nil
+	if u.Tool != state.QuestionTool { // tools has delegated that one
+		r.Answer, err = sc.Active.Answer(u.CallId)
+	}
+	return r, err
 }
 
 // appendEvent appends an event of a running call.
@@ -210,6 +218,16 @@ func (c *caller) ask(u *sessionv1.ToolUse, a *toolsv1.CallAsk) error {
 
 // maxNote bounds how much of a person's arguments the model is told, in bytes.
 const maxNote = 4 << 10
+
+// askQuestion records that a person must answer a question of the call.
+func (c *caller) askQuestion(u *sessionv1.ToolUse, q *commonv1.Question) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var write store.Write
+	c.sc.AskQuestion(&write, u, q)
+	write.Turns = []*store.TurnRow{c.sc.Active.Row()}
+	return c.sc.Append(write)
+}
 
 // noteEdit tells the model that its call ran with a person's arguments.
 func (c *caller) noteEdit(u *sessionv1.ToolUse, r *sessionv1.ToolResult) {

@@ -7,6 +7,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/question"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -15,9 +16,24 @@ import (
 // it. The events of the call are written with the result (todoEvents): after the
 // report, a worker that takes over gets the result from tools and does not call
 // delegated.
-func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (*sessionv1.ToolResult, error) {
+func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (ended, error) {
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
 	switch d.Tool {
+	case state.QuestionTool:
+		q, err := question.Parse(d.ArgumentsJson)
+		if err != nil {
+			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
+			result.Content = []*commonv1.Content{state.Text(err.Error())}
+			break
+		}
+		answer, err := c.answer(u)
+		if err != nil || answer == nil {
+			return ended{question: q}, err
+		}
+		if answer.Action != commonv1.QuestionAction_QUESTION_ACTION_ACCEPT {
+			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_REFUSED
+		}
+		result.Content = []*commonv1.Content{state.Text(question.Told(q, answer))}
 	case state.TodoTool:
 		if _, err := parseTodos(d.ArgumentsJson); err != nil {
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
@@ -28,7 +44,7 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 	case state.CreateAgentTool, state.EditAgentTool:
 		made, err := c.makeAgent(sc, u, d)
 		if err != nil {
-			return nil, err
+			return ended{}, err
 		}
 		result = made
 	default:
@@ -36,9 +52,16 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}
 	}
 	if err := c.calls.Client.ReportResult(sc, sc.CallRef(u.CallId), result); err != nil {
-		return nil, err
+		return ended{}, err
 	}
-	return toolResult(u.CallId, result), nil
+	return ended{result: toolResult(u.CallId, result)}, nil
+}
+
+// answer returns a person's answer to the question of a call; nil: none yet.
+func (c *caller) answer(u *sessionv1.ToolUse) (*commonv1.QuestionAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sc.Active.Answer(u.CallId)
 }
 
 // todoEvents returns the event of a changed list of things to do.

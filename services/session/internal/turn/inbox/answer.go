@@ -83,6 +83,9 @@ func TakeExpiry(sc state.Scope, c store.Command) error {
 		return sc.Append(write)
 	}
 	why := fmt.Sprintf("No answer came within %v.", sc.AnswerTTL)
+	if t.AsksQuestion(c.CallID) {
+		return expireQuestion(sc, write, c.CallID, tool, why)
+	}
 	if asked {
 		delete(t.Run.Asked, c.CallID)
 		write.Events = append(write.Events, sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
@@ -93,8 +96,13 @@ func TakeExpiry(sc state.Scope, c store.Command) error {
 		t.Run.Approvals[c.CallID] = state.Answer{Digest: q.Digest, Comment: why, Expired: true}
 		return resume(sc, write)
 	}
-	r := state.TextResult(c.CallID, sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED, expiredText(asked, why))
-	if err := t.SetResult(c.CallID, r); err != nil {
+	return expire(sc, write, c.CallID, tool, expiredText(asked, why))
+}
+
+// expire gives a call the result that no answer came in time.
+func expire(sc state.Scope, write store.Write, call, tool, text string) error {
+	r := state.TextResult(call, sessionv1.ToolOutcome_TOOL_OUTCOME_EXPIRED, text)
+	if err := sc.Active.SetResult(call, r); err != nil {
 		return err
 	}
 	write.Events = append(write.Events, sc.FinishedCall(tool, r, 0))

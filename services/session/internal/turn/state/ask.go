@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -20,6 +21,21 @@ func (s *Session) Ask(write *store.Write, a *sessionv1.ApprovalRequested) {
 	delete(s.Active.Run.Approvals, a.CallId)
 	write.Events = append(write.Events, s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalRequested{ApprovalRequested: a}}))
 	s.AwaitAnswer(write, store.PendingCall{CallID: a.CallId, Answer: store.CommandApproval, Digest: a.Digest, Shown: shownApproval(a)})
+}
+
+// AskQuestion adds a question of a call to a write. The answer to an earlier question of the call
+// has reached the call.
+func (s *Session) AskQuestion(write *store.Write, u *sessionv1.ToolUse, q *commonv1.Question) {
+	end := s.answerDeadline()
+	s.Active.Run.Asked[u.CallId] = Question{Digest: q.Id, Asks: true}
+	delete(s.Active.Run.Answers, u.CallId)
+	write.Events = append(write.Events, s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_QuestionRequested{QuestionRequested: &sessionv1.QuestionRequested{
+		CallId: u.CallId, Tool: u.Tool, Question: q, ExpireTime: end,
+	}}}))
+	s.AwaitAnswer(write, store.PendingCall{
+		CallID: u.CallId, Answer: store.CommandAnswer, Digest: q.Id,
+		Shown: &sessionv1.PendingApproval{Tool: u.Tool, Message: q.Message, Question: q, ExpireTime: end},
+	})
 }
 
 // shownApproval returns what the list of what waits shows of a question.

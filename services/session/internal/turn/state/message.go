@@ -11,8 +11,11 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// TodoTool is the session's own list of things to do.
-const TodoTool = "TodoWrite"
+// The tools that the session runs itself.
+const (
+	TodoTool     = "TodoWrite"       // the session's own list of things to do
+	QuestionTool = "AskUserQuestion" // asks a person
+)
 
 // CreateAgentTool and EditAgentTool make agents and change them, which the session does.
 const (

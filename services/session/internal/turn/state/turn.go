@@ -54,8 +54,9 @@ type Run struct {
 // CallState is the part of a turn's state about the calls of the current step.
 type CallState struct {
 	Results   map[string][]byte   `json:"results,omitempty"`   // ToolResult by call id
-	Asked     map[string]Question `json:"asked,omitempty"`     // calls that a person must allow
+	Asked     map[string]Question `json:"asked,omitempty"`     // calls that wait for a person
 	Approvals map[string]Answer   `json:"approvals,omitempty"` // by call id
+	Answers   map[string][]byte   `json:"answers,omitempty"`   // QuestionAnswer by call id
 	Finished  []byte              `json:"finished,omitempty"`  // StepFinished of the step whose calls run
 }
 
@@ -72,6 +73,7 @@ type Question struct {
 	Digest    string   `json:"digest"`
 	Rule      string   `json:"rule"`
 	Suggested []string `json:"suggested,omitempty"` // rules that cover the call, the narrowest first
+	Asks      bool     `json:"asks,omitempty"`      // a question of the call, not whether it may run
 	unknown   unknown
 }
 
@@ -165,6 +167,9 @@ func NewTurn(id string, t *sessionv1.Turn, state []byte) (*Turn, error) {
 	}
 	if a.Run.Asked == nil {
 		a.Run.Asked = map[string]Question{}
+	}
+	if a.Run.Answers == nil {
+		a.Run.Answers = map[string][]byte{}
 	}
 	if a.Run.Approvals == nil {
 		a.Run.Approvals = map[string]Answer{}
@@ -263,6 +268,7 @@ func (t *Turn) ClearStep() {
 	clear(t.Run.Results)
 	clear(t.Run.Asked)
 	clear(t.Run.Approvals)
+	clear(t.Run.Answers)
 }
 
 // SetResult stores a call's result.
@@ -281,10 +287,38 @@ func (t *Turn) HasResult(callID string) bool {
 	return ok
 }
 
-// IsAsked reports whether a call waits for a person's approval.
+// IsAsked reports whether a call waits for a person's approval or answer.
 func (t *Turn) IsAsked(callID string) bool {
 	_, ok := t.Run.Asked[callID]
 	return ok
+}
+
+// AsksQuestion reports whether a call waits for the answer to a question. Unlike a call that waits
+// for an approval it has begun.
+func (t *Turn) AsksQuestion(callID string) bool { return t.Run.Asked[callID].Asks }
+
+// Answer returns the answer to a call's last question; nil: it has none.
+func (t *Turn) Answer(callID string) (*commonv1.QuestionAnswer, error) {
+	b, ok := t.Run.Answers[callID]
+	if !ok {
+		return nil, nil //nolint:nilnil // most calls ask nothing
+	}
+	a := &commonv1.QuestionAnswer{}
+	if err := proto.Unmarshal(b, a); err != nil {
+		return nil, fmt.Errorf("read the answer to call %s: %w", callID, err)
+	}
+	return a, nil
+}
+
+// SetAnswer stores the answer to a call's question, which does not wait any more.
+func (t *Turn) SetAnswer(callID string, a *commonv1.QuestionAnswer) error {
+	b, err := proto.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("marshal the answer to call %s: %w", callID, err)
+	}
+	t.Run.Answers[callID] = b
+	delete(t.Run.Asked, callID)
+	return nil
 }
 
 // Result returns a call's result, if there is one.
