@@ -105,7 +105,7 @@ func (a *attempt) proceed(ctx context.Context, decider *permission.Policy) error
 		return err
 	}
 	r.own(a.rec.Claim + 1)
-	r.call.Answer, r.taken = &tool.Answer{QuestionAnswer: a.Answer, State: q.State}, a.Answer.GetId()
+	r.call.Answer, r.asks.taken = &tool.Answer{QuestionAnswer: a.Answer, State: q.State}, a.Answer.GetId()
 	a.launch(ctx, r)
 	return r.follow(ctx, a.send)
 }
@@ -121,7 +121,7 @@ func (a *attempt) answerAgain(r *run) error {
 		err = fits(q.Question, a.Answer)
 	}
 	if err == nil {
-		r.call.Answer, r.taken = &tool.Answer{QuestionAnswer: a.Answer, State: q.State}, a.Answer.GetId()
+		r.call.Answer, r.asks.taken = &tool.Answer{QuestionAnswer: a.Answer, State: q.State}, a.Answer.GetId()
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (e *Engine) park(ctx context.Context, r *run, q *tool.Asking) error {
 	err = e.Store.Move(writing, r.ref, store.Change{From: store.Started, To: store.Asked, Claim: r.claim.Load(), Question: bytes, At: e.Now()})
 	if err == nil {
 		r.mu.Lock()
-		r.question = q.Question
+		r.asks.question = q.Question
 		r.mu.Unlock()
 	}
 	return err
@@ -149,12 +149,12 @@ var errSecondQuestion = errors.New("the call waits for the answer to another que
 // Ask implements tool.Sink.
 func (r *run) Ask(ctx context.Context, q *commonv1.Question) (*commonv1.QuestionAnswer, error) {
 	r.mu.Lock()
-	if r.question != nil {
+	if r.asks.question != nil {
 		r.mu.Unlock()
 		return nil, errSecondQuestion
 	}
 	answer := make(chan *commonv1.QuestionAnswer, 1)
-	r.question, r.answer = q, answer
+	r.asks.question, r.asks.answer = q, answer
 	r.wake()
 	r.mu.Unlock()
 	select {
@@ -163,8 +163,8 @@ func (r *run) Ask(ctx context.Context, q *commonv1.Question) (*commonv1.Question
 	case <-ctx.Done():
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.answer == answer {
-			r.question, r.answer = nil, nil
+		if r.asks.answer == answer {
+			r.asks.question, r.asks.answer = nil, nil
 			r.wake()
 		}
 		return nil, context.Cause(ctx)
@@ -178,16 +178,16 @@ func (r *run) take(a *commonv1.QuestionAnswer) error {
 	switch {
 	case r.done:
 		return store.ErrConflict // the journal has what follows
-	case r.question == nil && r.taken == a.GetId():
+	case r.asks.question == nil && r.asks.taken == a.GetId():
 		return nil
-	case r.question == nil || r.answer == nil:
+	case r.asks.question == nil || r.asks.answer == nil:
 		return ErrQuestionMismatch
 	}
-	if err := fits(r.question, a); err != nil {
+	if err := fits(r.asks.question, a); err != nil {
 		return err
 	}
-	r.answer <- a
-	r.question, r.answer, r.taken = nil, nil, a.GetId()
+	r.asks.answer <- a
+	r.asks.question, r.asks.answer, r.asks.taken = nil, nil, a.GetId()
 	r.wake()
 	return nil
 }

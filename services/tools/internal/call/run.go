@@ -38,11 +38,14 @@ type run struct {
 	done     bool
 	result   *tool.Result
 	err      error
-	// question is open; answer takes its answer if the run waits for it. taken is the
-	// id of the question that was answered last.
-	question *commonv1.Question
-	answer   chan<- *commonv1.QuestionAnswer
-	taken    string
+	asks     asks
+}
+
+// asks is what a run asks a person.
+type asks struct {
+	question *commonv1.Question              // the open one
+	answer   chan<- *commonv1.QuestionAnswer // takes its answer if the run waits for it
+	taken    string                          // the id of the question that was answered last
 }
 
 // newRun returns a run whose context has the values of ctx and outlives it.
@@ -126,7 +129,7 @@ func (r *run) after(i int) (pieces []*toolsv1.CallToolResponse, changed <-chan s
 func (r *run) open() *commonv1.Question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.question
+	return r.asks.question
 }
 
 // follow sends the run's pieces from the first on, and its result. A slow
