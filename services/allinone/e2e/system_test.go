@@ -74,6 +74,7 @@ type options struct {
 	env      []string // more of it
 	agents   string   // further agents, as YAML
 	sandbox  string   // configuration of the sandbox service, as YAML
+	tools    string   // configuration of the tools service, as YAML
 	files    string   // the store of users' files
 	addrs    map[string]string
 }
@@ -153,6 +154,9 @@ func (s *system) startOne(t *testing.T) {
 	if o.sandbox != "" {
 		text += "sandbox:\n" + indent(o.sandbox)
 	}
+	if o.tools != "" {
+		text += "tools:\n" + indent(o.tools)
+	}
 	config := writeConfig(t, text)
 	s.spawn(t, "fairlead", []string{"serve", "--config", config, "--http", o.addrs["http"], "--grpc", o.addrs["session"], "--data", o.data})
 }
@@ -162,7 +166,7 @@ func (s *system) startFour(t *testing.T) {
 	data := func(service string) string { return filepath.Join(s.options.data, service) }
 	s.spawn(t, "sandbox", []string{"--peer", a["sandbox-peer"], "--ops", a["sandbox-ops"], "--data", data("sandbox"), "--config", writeConfig(t, s.options.sandbox)})
 	s.spawn(t, "tools", []string{"--public", a["tools"], "--peer", a["tools-peer"], "--ops", a["tools-ops"], "--data", data("tools"), "--sandbox", a["sandbox-peer"],
-		"--session", a["session-peer"]})
+		"--session", a["session-peer"], "--config", writeConfig(t, s.options.tools)})
 	s.spawn(t, "session", []string{"--public", a["session"], "--peer", a["session-peer"], "--ops", a["session-ops"], "--data", data("session"),
 		"--sandbox", a["sandbox-peer"], "--tools", a["tools-peer"], "--config", writeConfig(t, s.sessionConfig())})
 	s.spawn(t, "gateway", []string{"--public=", "--http", a["http"], "--session", a["session-peer"], "--tools", a["tools-peer"]})
