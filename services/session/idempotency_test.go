@@ -19,6 +19,9 @@ import (
 
 // withoutKey are the mutations that need no request_id, with the reason.
 var withoutKey = map[string]string{
+	"McpService.LoginMcpServer":  "each one begins a login of its own, which is nothing until it ends",
+	"McpService.LogoutMcpServer": "repeating it changes nothing",
+	"McpService.FinishMcpLogin":  "a login ends once",
 	"FileService.AppendFile":     "it adds bytes at an offset, which is another one afterwards",
 	"TriggerService.FireTrigger": "a delivery has a name of its own",
 }

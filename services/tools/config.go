@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
@@ -38,6 +39,9 @@ type Config struct {
 	MCPConnections  int                   `key:"mcp-connections" help:"the most connections to MCP servers; an unused one makes room for another"`
 	MCPIdle         time.Duration         `key:"mcp-idle" help:"how long an unused connection to an MCP server is kept"`
 	MCPAllowPrivate []string              `key:"mcp-allow-private" help:"addresses and CIDRs, such as 10.20.0.0/16, at which users' MCP servers may be besides public addresses; servers in a sandbox do not need it"`
+
+	MCPLoginKey      config.Secret `key:"mcp-login-key" env:"FAIRLEAD_MCP_LOGIN_KEY" help:"a secret of at least 32 characters that encrypts users' logins to MCP servers in the database; the same for all replicas; empty: users cannot log in"`
+	MCPLoginCallback string        `key:"mcp-login-callback" help:"the public URL of the gateway's /v1/mcp/callback, to which browsers come back from a login to an MCP server, such as https://fairlead.example.com/v1/mcp/callback; empty: users cannot log in"`
 
 	MaxCallOutput config.Size `key:"max-call-output" help:"how much output of a running call is kept for its followers"`
 }
@@ -78,6 +82,13 @@ func (c Config) Validate() error {
 	}
 	fault(c.MCPConnections < 1 || c.MCPConnections > 100_000, "mcp-connections: %d is not between 1 and 100000", c.MCPConnections)
 	fault(c.MCPIdle < time.Second, "mcp-idle: %v is less than 1s", c.MCPIdle)
+	key := len(c.MCPLoginKey.Reveal())
+	fault(key > 0 && key < 32, "mcp-login-key: it has less than 32 characters")
+	if c.MCPLoginCallback != "" {
+		u, err := url.Parse(c.MCPLoginCallback)
+		fault(err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "",
+			"mcp-login-callback: %q is not a URL such as https://fairlead.example.com/v1/mcp/callback", c.MCPLoginCallback)
+	}
 	for _, text := range c.MCPAllowPrivate {
 		_, err := prefix(text)
 		fault(err != nil, "mcp-allow-private: %q is neither an address nor a CIDR such as 10.20.0.0/16", text)

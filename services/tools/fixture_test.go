@@ -35,6 +35,7 @@ type fixture struct {
 	calls   toolsv1.CallServiceClient
 	tools   toolsv1.ToolServiceClient
 	ops     toolsv1.OperationServiceClient
+	logins  toolsv1.LoginServiceClient
 	quit    func() // ends the service's loops
 }
 
@@ -64,6 +65,7 @@ func (f *fixture) start() {
 	})
 	sandboxtest.Connected(f.t, served)
 	f.calls, f.tools, f.ops = toolsv1.NewCallServiceClient(served), toolsv1.NewToolServiceClient(served), toolsv1.NewOperationServiceClient(served)
+	f.logins = toolsv1.NewLoginServiceClient(served)
 	f.quit = run(f.t, s)
 }
 

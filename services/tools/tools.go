@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/tools/internal/builtin"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/login"
 	"github.com/fairlead/fairlead/services/tools/internal/mcp"
 	"github.com/fairlead/fairlead/services/tools/internal/operation"
 	"github.com/fairlead/fairlead/services/tools/internal/peer"
@@ -58,6 +59,7 @@ type Service struct {
 	watch      *operation.Manager
 	tools      *server.Tools
 	calls      *server.Calls
+	logins     *server.Logins
 	operations *server.Operations
 	profiles   *server.Profiles
 	grants     *server.Grants
@@ -118,6 +120,11 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	servers := mcp.NewPool(mcp.Config{
 		Log: d.Log, Execs: sandboxv1.NewExecServiceClient(d.Sandbox), Version: d.Version, Connections: c.MCPConnections, Idle: c.MCPIdle, Private: c.private(), Operator: mcp.Servers(c.MCPServers),
 	})
+	users, err := login.New(login.Config{Store: journal, Client: servers.HTTPClient(), Key: c.MCPLoginKey.Reveal(), Callback: c.MCPLoginCallback})
+	if err != nil {
+		return nil, err
+	}
+	servers.Tokens = users
 	known := server.Known{Tools: all.Names(), Servers: slices.Sorted(maps.Keys(c.MCPServers))}
 	engine, err := call.New(call.Config{
 		Store: journal, Tools: all, Servers: servers, Policies: policies, Log: d.Log, Now: time.Now,
@@ -129,7 +136,7 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	}
 	return &Service{
 		store: journal, engine: engine, servers: servers, watch: watch, tools: server.NewTools(all),
-		calls: server.NewCalls(engine, watch, known), operations: server.NewOperations(journal, watch),
+		calls: server.NewCalls(engine, watch, known), logins: server.NewLogins(users, servers), operations: server.NewOperations(journal, watch),
 		profiles: server.NewProfiles(journal, policies, all), grants: server.NewGrants(journal),
 	}, nil
 }
@@ -172,6 +179,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 // RegisterPeer registers the services for the session service.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterCallServiceServer(r, s.calls)
+	toolsv1.RegisterLoginServiceServer(r, s.logins)
 }
 
 // Run renews the service's leases and watches operations until ctx ends.

@@ -21,6 +21,8 @@ type mcpCommand struct {
 	List   listMCPCommand   `cmd:"" help:"List your MCP servers."`
 	Remove removeMCPCommand `cmd:"" help:"Remove one of your MCP servers."`
 	Status mcpStatusCommand `cmd:"" help:"Show what works of the MCP servers of a session."`
+	Login  loginMCPCommand  `cmd:"" help:"Print the page on which you log in to an MCP server of a session."`
+	Logout logoutMCPCommand `cmd:"" help:"Forget your login to an MCP server of a session."`
 	Import importMCPCommand `cmd:"" help:"Add the MCP servers of a file such as .mcp.json."`
 }
 
@@ -147,6 +149,47 @@ func (c mcpStatusCommand) Run(ctx context.Context, s stdio) error {
 			rows = append(rows, []string{x.GetName(), state, strconv.Itoa(len(x.GetTools())), x.GetMessage()})
 		}
 		return columns(s.out, rows)
+	})
+}
+
+// mcpOf names a server of a session.
+type mcpOf struct {
+	Session string `arg:"" help:"The session."`
+	Name    string `arg:"" help:"The server's name."`
+}
+
+func (m mcpOf) resource() string { return sessionName(m.Session) + "/mcp/" + m.Name }
+
+// loginMCPCommand begins a login.
+type loginMCPCommand struct {
+	mcpOf
+	target
+}
+
+// Run begins the login.
+func (c loginMCPCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		resp, err := b.mcp.LoginMcpServer(ctx, &sessionv1.LoginMcpServerRequest{Name: c.resource()})
+		if err != nil {
+			return client.Explained(err)
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", resp.GetAuthorizationUrl())
+		_, _ = fmt.Fprintf(s.err, "Open this page in a browser before %s.\n", stamp(resp.GetExpireTime()))
+		return err
+	})
+}
+
+// logoutMCPCommand forgets a login.
+type logoutMCPCommand struct {
+	mcpOf
+	target
+}
+
+// Run forgets the login.
+func (c logoutMCPCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		_, err := b.mcp.LogoutMcpServer(ctx, &sessionv1.LogoutMcpServerRequest{Name: c.resource()})
+		return client.Explained(err)
 	})
 }
 

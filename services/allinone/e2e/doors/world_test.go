@@ -142,6 +142,7 @@ func (w *world) furnish(t *testing.T) {
 	w.names["users/*/storage"] = "users/ann/storage"
 	w.names["users/*/variables/*"] = field(t, as("PUT", "/v1/users/ann/variables/"+strings.ToUpper(word()), `{"value":"`+w.word(&w.secrets)+`"}`), "name")
 	w.names["users/*/mcpServers/*"] = field(t, as("PUT", "/v1/users/ann/mcpServers/hers", `{"server":{"name":"hers","http":{"url":"https://`+word()+`.example.com/mcp","headers":{"X-Key":"`+w.word(&w.secrets)+`"}}}}`), "name")
+	w.names["sessions/*/mcp"], w.names["sessions/*/mcp/*"] = w.names["sessions/*"]+"/mcp", w.names["sessions/*"]+"/mcp/hers"
 	w.names["keys/*"] = field(t, as("POST", "/v1/keys", `{"title":"`+word()+`"}`), "key.name")
 	w.names["sessions/*/checkpoints/*"] = field(t, as("POST", session+"/checkpoints", `{"description":"`+word()+`"}`), "name")
 	w.names["sessions/*/repositories/*"] = field(t, as("POST", session+"/repositories", `{"repositoryId":"code"}`), "repository.name")

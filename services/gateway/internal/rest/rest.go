@@ -203,6 +203,7 @@ const (
 	streamEvents protoreflect.FullName = "fairlead.session.v1.SessionService.StreamEvents"
 	runTurn      protoreflect.FullName = "fairlead.session.v1.SessionService.RunTurn"
 	converse     protoreflect.FullName = "fairlead.session.v1.SessionService.Converse"
+	finishLogin  protoreflect.FullName = "fairlead.session.v1.McpService.FinishMcpLogin"
 	callTool     protoreflect.FullName = "fairlead.session.v1.SessionToolService.CallTool"
 )
 

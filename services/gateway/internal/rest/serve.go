@@ -231,7 +231,20 @@ func checkQuery(u *url.URL, rt *route.Route) error {
 		f := rt.Input.Fields().ByName("after_seq")
 		fields["after_seq"], fields[f.JSONName()] = f, f
 	}
+	if rt.RPC == finishLogin { // an authorization server may add parameters, which its clients ignore (RFC 6749, 4.1.2)
+		u.RawQuery = known(u.Query(), fields)
+	}
 	return codec.CheckQuery(u.RawQuery, fields)
+}
+
+// known returns the part of a query that has fields.
+func known(q url.Values, fields map[string]protoreflect.FieldDescriptor) string {
+	for name := range q {
+		if fields[name] == nil {
+			q.Del(name)
+		}
+	}
+	return q.Encode()
 }
 
 // smallBody bounds a body without content, in bytes.

@@ -16,12 +16,13 @@ type Tools struct {
 	calls      toolsv1.CallServiceClient
 	tools      toolsv1.ToolServiceClient
 	operations toolsv1.OperationServiceClient
+	logins     toolsv1.LoginServiceClient
 }
 
 // NewTools returns the tools service behind a connection.
 func NewTools(to grpc.ClientConnInterface) *Tools {
 	c := conn{rpc.AsService(to)}
-	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c)}
+	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c), logins: toolsv1.NewLoginServiceClient(c)}
 }
 
 // CallTool makes a call, or attaches to it. next returns its pieces, until its io.EOF or the
@@ -91,6 +92,23 @@ func (t *Tools) ListSessionTools(ctx context.Context, r *toolsv1.ListSessionTool
 			return all, servers, nil
 		}
 	}
+}
+
+// BeginLogin begins a login of the acting user to an MCP server.
+func (t *Tools) BeginLogin(ctx context.Context, s *commonv1.McpServer) (*toolsv1.BeginLoginResponse, error) {
+	return t.logins.BeginLogin(ctx, &toolsv1.BeginLoginRequest{Server: s})
+}
+
+// FinishLogin ends a login, and returns the server's name.
+func (t *Tools) FinishLogin(ctx context.Context, r *toolsv1.FinishLoginRequest) (server string, err error) {
+	resp, err := t.logins.FinishLogin(ctx, r)
+	return resp.GetServer(), err
+}
+
+// ForgetLogin deletes the acting user's tokens for an MCP server.
+func (t *Tools) ForgetLogin(ctx context.Context, s *commonv1.McpServer) error {
+	_, err := t.logins.ForgetLogin(ctx, &toolsv1.ForgetLoginRequest{Server: s})
+	return err
 }
 
 // GetOperation returns an operation.

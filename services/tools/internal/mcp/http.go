@@ -84,7 +84,7 @@ func (l *link) transport() (mcp.Transport, error) {
 	if l.server.operator {
 		base = l.pool.web.open
 	}
-	client := &http.Client{Transport: &carrier{base: base, endpoint: endpoint, headers: h.GetHeaders()}, CheckRedirect: redirect}
+	client := &http.Client{Transport: &carrier{base: base, endpoint: endpoint, headers: h.GetHeaders(), bearer: l.bearerOf()}, CheckRedirect: redirect}
 	if h.GetSse() {
 		return &mcp.SSEClientTransport{Endpoint: h.GetUrl(), HTTPClient: client}, nil
 	}
@@ -107,6 +107,7 @@ type carrier struct {
 	base     http.RoundTripper
 	endpoint *url.URL
 	headers  map[string]string
+	bearer   *bearer // nil: no token
 }
 
 // RoundTrip implements http.RoundTripper. The server's headers, and the id of the session
@@ -125,7 +126,11 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 			q.Header.Del(name)
 		}
 	}
-	resp, err := t.base.RoundTrip(q)
+	send := t.base.RoundTrip
+	if t.bearer != nil && q.URL.Scheme == t.endpoint.Scheme && q.URL.Host == t.endpoint.Host {
+		send = func(q *http.Request) (*http.Response, error) { return t.bearer.send(t.base, q) }
+	}
+	resp, err := send(q)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +202,7 @@ func plain(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, own := range []error{errLogin, errPrivate} {
+	for _, own := range []error{errLogin, errScope, errPrivate} {
 		if errors.Is(err, own) {
 			return own.Error()
 		}

@@ -43,6 +43,8 @@ type Config struct {
 	Operator []*commonv1.McpServer
 	// Private lists the addresses, besides public ones, at which users' servers may be.
 	Private []netip.Prefix
+	// Tokens has the tokens of users; nil: there are none.
+	Tokens Tokens
 }
 
 // Caller is the session for which servers are used, and its acting user.

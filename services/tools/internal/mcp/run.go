@@ -71,6 +71,9 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 			l.lost(v.session)
 			continue
 		}
+		if e, ok := errors.AsType[*callError](err); ok && e.status == http.StatusUnauthorized {
+			l.lost(v.session) // a new connection asks for the login
+		}
 		if err != nil {
 			return r.failed(ctx, l, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/node"
 	"github.com/fairlead/fairlead/services/internal/kit/page"
 	"github.com/fairlead/fairlead/services/tools/internal/call"
+	"github.com/fairlead/fairlead/services/tools/internal/login"
 	"github.com/fairlead/fairlead/services/tools/internal/policy"
 	"github.com/fairlead/fairlead/services/tools/internal/store"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
@@ -50,6 +51,9 @@ var failures = []failure{
 	{policy.ErrBypass, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED, "the mode bypass is not allowed; use another mode, or set allow-bypass in the configuration of tools", precondition("MODE")},
 	{policy.ErrRules, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE, "a permission rule is not valid; docs/permissions.md has their syntax", field("filters", "is not a valid rule")},
 	{call.ErrGrant, codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_GRANT, "the rule of the approval does not cover the call; name one that does", field("approval.rule", "does not cover the call")},
+	{login.ErrNotConfigured, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_LOGIN_NOT_CONFIGURED, "users cannot log in to MCP servers; set mcp-login-key and mcp-login-callback in the configuration of tools", precondition("LOGIN")},
+	{login.ErrRefused, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_LOGIN_REFUSED, "the login is unknown, used or too old, or the authorization server refused it; begin it again", precondition("LOGIN")},
+	{login.ErrImpossible, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_LOGIN_NOT_POSSIBLE, "the user cannot log in to the MCP server", precondition("LOGIN")},
 	{call.ErrIDReused, codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the call id was used for another call; make a new id for each call", resource("fairlead.dev/Call")},
 	{call.ErrCallCancelled, codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_CALL_CANCELLED, "the call was cancelled and cannot go on", precondition("CALL")},
 	{call.ErrNotFound, codes.NotFound, toolsv1.ErrorReason_ERROR_REASON_CALL_NOT_FOUND, "there is no such call", resource("fairlead.dev/Call")},
@@ -95,6 +99,9 @@ func outward(err error, subject string) error {
 	}
 	if errors.Is(err, tool.ErrClosing) {
 		return apierr.New(codes.Unavailable, apierr.Domain, apierr.ReasonDraining, "the tools service is stopping; repeat the call", apierr.RetryAfter(retryAfter))
+	}
+	if no, ok := errors.AsType[*login.ImpossibleError](err); ok {
+		return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_LOGIN_NOT_POSSIBLE, "the user cannot log in to the MCP server: "+no.Why, apierr.Precondition("LOGIN", subject, no.Why))
 	}
 	if grant, ok := errors.AsType[*call.GrantError](err); ok {
 		return apierr.Of(codes.InvalidArgument, toolsv1.ErrorReason_ERROR_REASON_INVALID_GRANT, grant.Why, apierr.Field("approval.rule", grant.Why))

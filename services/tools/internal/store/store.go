@@ -184,6 +184,8 @@ type Store interface {
 
 	Permissions
 
+	Logins
+
 	// Ping checks that the database takes writes.
 	Ping(ctx context.Context) error
 

@@ -173,6 +173,319 @@ func (x *McpStatus) GetServers() []*v1.McpServerStatus {
 	return nil
 }
 
+// LoginMcpServerRequest names the server.
+type LoginMcpServerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server, as `sessions/{session}/mcp/{server}`.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginMcpServerRequest) Reset() {
+	*x = LoginMcpServerRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginMcpServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginMcpServerRequest) ProtoMessage() {}
+
+func (x *LoginMcpServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginMcpServerRequest.ProtoReflect.Descriptor instead.
+func (*LoginMcpServerRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LoginMcpServerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// LoginMcpServerResponse says where the caller logs in.
+type LoginMcpServerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The page of the server's authorization server.
+	AuthorizationUrl string `protobuf:"bytes,1,opt,name=authorization_url,json=authorizationUrl,proto3" json:"authorization_url,omitempty"`
+	// When the login is no longer accepted.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoginMcpServerResponse) Reset() {
+	*x = LoginMcpServerResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoginMcpServerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoginMcpServerResponse) ProtoMessage() {}
+
+func (x *LoginMcpServerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoginMcpServerResponse.ProtoReflect.Descriptor instead.
+func (*LoginMcpServerResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LoginMcpServerResponse) GetAuthorizationUrl() string {
+	if x != nil {
+		return x.AuthorizationUrl
+	}
+	return ""
+}
+
+func (x *LoginMcpServerResponse) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+// LogoutMcpServerRequest names the server.
+type LogoutMcpServerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server, as `sessions/{session}/mcp/{server}`.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogoutMcpServerRequest) Reset() {
+	*x = LogoutMcpServerRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogoutMcpServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogoutMcpServerRequest) ProtoMessage() {}
+
+func (x *LogoutMcpServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogoutMcpServerRequest.ProtoReflect.Descriptor instead.
+func (*LogoutMcpServerRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LogoutMcpServerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// LogoutMcpServerResponse says that the tokens are deleted.
+type LogoutMcpServerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogoutMcpServerResponse) Reset() {
+	*x = LogoutMcpServerResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogoutMcpServerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogoutMcpServerResponse) ProtoMessage() {}
+
+func (x *LogoutMcpServerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogoutMcpServerResponse.ProtoReflect.Descriptor instead.
+func (*LogoutMcpServerResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
+}
+
+// FinishMcpLoginRequest is what an authorization server sends. It may send more, which is
+// ignored.
+type FinishMcpLoginRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The secret of the login.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// The code for which tokens are exchanged.
+	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	// The issuer that it names (RFC 9207).
+	Iss string `protobuf:"bytes,3,opt,name=iss,proto3" json:"iss,omitempty"`
+	// Why it refuses, if it does.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishMcpLoginRequest) Reset() {
+	*x = FinishMcpLoginRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishMcpLoginRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishMcpLoginRequest) ProtoMessage() {}
+
+func (x *FinishMcpLoginRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishMcpLoginRequest.ProtoReflect.Descriptor instead.
+func (*FinishMcpLoginRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FinishMcpLoginRequest) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FinishMcpLoginRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *FinishMcpLoginRequest) GetIss() string {
+	if x != nil {
+		return x.Iss
+	}
+	return ""
+}
+
+func (x *FinishMcpLoginRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// FinishMcpLoginResponse says that the user is logged in.
+type FinishMcpLoginResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's name.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// For people.
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishMcpLoginResponse) Reset() {
+	*x = FinishMcpLoginResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishMcpLoginResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishMcpLoginResponse) ProtoMessage() {}
+
+func (x *FinishMcpLoginResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishMcpLoginResponse.ProtoReflect.Descriptor instead.
+func (*FinishMcpLoginResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *FinishMcpLoginResponse) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *FinishMcpLoginResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // UserMcpServer is an MCP server of a user.
 type UserMcpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -189,7 +502,7 @@ type UserMcpServer struct {
 
 func (x *UserMcpServer) Reset() {
 	*x = UserMcpServer{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -201,7 +514,7 @@ func (x *UserMcpServer) String() string {
 func (*UserMcpServer) ProtoMessage() {}
 
 func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -214,7 +527,7 @@ func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMcpServer.ProtoReflect.Descriptor instead.
 func (*UserMcpServer) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UserMcpServer) GetName() string {
@@ -254,7 +567,7 @@ type SetUserMcpServerRequest struct {
 
 func (x *SetUserMcpServerRequest) Reset() {
 	*x = SetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -266,7 +579,7 @@ func (x *SetUserMcpServerRequest) String() string {
 func (*SetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -279,7 +592,7 @@ func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetUserMcpServerRequest) GetName() string {
@@ -314,7 +627,7 @@ type SetUserMcpServerResponse struct {
 
 func (x *SetUserMcpServerResponse) Reset() {
 	*x = SetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +639,7 @@ func (x *SetUserMcpServerResponse) String() string {
 func (*SetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +652,7 @@ func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -361,7 +674,7 @@ type GetUserMcpServerRequest struct {
 
 func (x *GetUserMcpServerRequest) Reset() {
 	*x = GetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -373,7 +686,7 @@ func (x *GetUserMcpServerRequest) String() string {
 func (*GetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -386,7 +699,7 @@ func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetUserMcpServerRequest) GetName() string {
@@ -407,7 +720,7 @@ type GetUserMcpServerResponse struct {
 
 func (x *GetUserMcpServerResponse) Reset() {
 	*x = GetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -419,7 +732,7 @@ func (x *GetUserMcpServerResponse) String() string {
 func (*GetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -432,7 +745,7 @@ func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -458,7 +771,7 @@ type ListUserMcpServersRequest struct {
 
 func (x *ListUserMcpServersRequest) Reset() {
 	*x = ListUserMcpServersRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +783,7 @@ func (x *ListUserMcpServersRequest) String() string {
 func (*ListUserMcpServersRequest) ProtoMessage() {}
 
 func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +796,7 @@ func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersRequest.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListUserMcpServersRequest) GetParent() string {
@@ -520,7 +833,7 @@ type ListUserMcpServersResponse struct {
 
 func (x *ListUserMcpServersResponse) Reset() {
 	*x = ListUserMcpServersResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +845,7 @@ func (x *ListUserMcpServersResponse) String() string {
 func (*ListUserMcpServersResponse) ProtoMessage() {}
 
 func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +858,7 @@ func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersResponse.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListUserMcpServersResponse) GetMcpServers() []*UserMcpServer {
@@ -576,7 +889,7 @@ type DeleteUserMcpServerRequest struct {
 
 func (x *DeleteUserMcpServerRequest) Reset() {
 	*x = DeleteUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +901,7 @@ func (x *DeleteUserMcpServerRequest) String() string {
 func (*DeleteUserMcpServerRequest) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +914,7 @@ func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteUserMcpServerRequest) GetName() string {
@@ -627,7 +940,7 @@ type DeleteUserMcpServerResponse struct {
 
 func (x *DeleteUserMcpServerResponse) Reset() {
 	*x = DeleteUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +952,7 @@ func (x *DeleteUserMcpServerResponse) String() string {
 func (*DeleteUserMcpServerResponse) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +965,7 @@ func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{17}
 }
 
 var File_fairlead_session_v1_mcp_service_proto protoreflect.FileDescriptor
@@ -666,7 +979,24 @@ const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2\x1e.fairlead.session.v1.McpStatusR\x06status\"^\n" +
 	"\tMcpStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12=\n" +
-	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\"\x97\x01\n" +
+	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\"y\n" +
+	"\x15LoginMcpServerRequest\x12`\n" +
+	"\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\"\x82\x01\n" +
+	"\x16LoginMcpServerResponse\x12+\n" +
+	"\x11authorization_url\x18\x01 \x01(\tR\x10authorizationUrl\x12;\n" +
+	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"z\n" +
+	"\x16LogoutMcpServerRequest\x12`\n" +
+	"\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\"\x19\n" +
+	"\x17LogoutMcpServerResponse\"\x97\x01\n" +
+	"\x15FinishMcpLoginRequest\x12!\n" +
+	"\x05state\x18\x01 \x01(\tB\v\xbaH\x05r\x03(\x80\b\x80\x01\x01R\x05state\x12\x1f\n" +
+	"\x04code\x18\x02 \x01(\tB\v\xbaH\x05r\x03(\x80@\x80\x01\x01R\x04code\x12\x1a\n" +
+	"\x03iss\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80 R\x03iss\x12\x1e\n" +
+	"\x05error\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x05error\"J\n" +
+	"\x16FinishMcpLoginResponse\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x97\x01\n" +
 	"\rUserMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x125\n" +
 	"\x06server\x18\x02 \x01(\v2\x1d.fairlead.common.v1.McpServerR\x06server\x12;\n" +
@@ -698,10 +1028,13 @@ const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1d\n" +
-	"\x1bDeleteUserMcpServerResponse2\xb2\a\n" +
+	"\x1bDeleteUserMcpServerResponse2\xa8\v\n" +
 	"\n" +
 	"McpService\x12\xa9\x01\n" +
-	"\fGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#b\x06status\x12\x19/v1/{name=sessions/*/mcp}\x12\xc0\x01\n" +
+	"\fGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#b\x06status\x12\x19/v1/{name=sessions/*/mcp}\x12\xb0\x01\n" +
+	"\x0eLoginMcpServer\x12*.fairlead.session.v1.LoginMcpServerRequest\x1a+.fairlead.session.v1.LoginMcpServerResponse\"E\xc2\xd5\x18\x15\b\x02\x12\vusers.write\x1a\x04name\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/{name=sessions/*/mcp/*}:login\x12\xb4\x01\n" +
+	"\x0fLogoutMcpServer\x12+.fairlead.session.v1.LogoutMcpServerRequest\x1a,.fairlead.session.v1.LogoutMcpServerResponse\"F\xc2\xd5\x18\x15\b\x02\x12\vusers.write\x1a\x04name\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/{name=sessions/*/mcp/*}:logout\x12\x89\x01\n" +
+	"\x0eFinishMcpLogin\x12*.fairlead.session.v1.FinishMcpLoginRequest\x1a+.fairlead.session.v1.FinishMcpLoginResponse\"\x1e\xc2\xd5\x18\x02(\x01\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/mcp/callback\x12\xc0\x01\n" +
 	"\x10SetUserMcpServer\x12,.fairlead.session.v1.SetUserMcpServerRequest\x1a-.fairlead.session.v1.SetUserMcpServerResponse\"O\xc2\xd5\x18\x15\b\x02\x12\vusers.write\"\x04name\x82\xd3\xe4\x93\x020:\x01*b\n" +
 	"mcp_server\x1a\x1f/v1/{name=users/*/mcpServers/*}\x12\xbc\x01\n" +
 	"\x10GetUserMcpServer\x12,.fairlead.session.v1.GetUserMcpServerRequest\x1a-.fairlead.session.v1.GetUserMcpServerResponse\"K\xc2\xd5\x18\x14\b\x01\x12\n" +
@@ -723,48 +1056,61 @@ func file_fairlead_session_v1_mcp_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_mcp_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fairlead_session_v1_mcp_service_proto_goTypes = []any{
 	(*GetMcpStatusRequest)(nil),         // 0: fairlead.session.v1.GetMcpStatusRequest
 	(*GetMcpStatusResponse)(nil),        // 1: fairlead.session.v1.GetMcpStatusResponse
 	(*McpStatus)(nil),                   // 2: fairlead.session.v1.McpStatus
-	(*UserMcpServer)(nil),               // 3: fairlead.session.v1.UserMcpServer
-	(*SetUserMcpServerRequest)(nil),     // 4: fairlead.session.v1.SetUserMcpServerRequest
-	(*SetUserMcpServerResponse)(nil),    // 5: fairlead.session.v1.SetUserMcpServerResponse
-	(*GetUserMcpServerRequest)(nil),     // 6: fairlead.session.v1.GetUserMcpServerRequest
-	(*GetUserMcpServerResponse)(nil),    // 7: fairlead.session.v1.GetUserMcpServerResponse
-	(*ListUserMcpServersRequest)(nil),   // 8: fairlead.session.v1.ListUserMcpServersRequest
-	(*ListUserMcpServersResponse)(nil),  // 9: fairlead.session.v1.ListUserMcpServersResponse
-	(*DeleteUserMcpServerRequest)(nil),  // 10: fairlead.session.v1.DeleteUserMcpServerRequest
-	(*DeleteUserMcpServerResponse)(nil), // 11: fairlead.session.v1.DeleteUserMcpServerResponse
-	(*v1.McpServerStatus)(nil),          // 12: fairlead.common.v1.McpServerStatus
-	(*v1.McpServer)(nil),                // 13: fairlead.common.v1.McpServer
-	(*timestamppb.Timestamp)(nil),       // 14: google.protobuf.Timestamp
+	(*LoginMcpServerRequest)(nil),       // 3: fairlead.session.v1.LoginMcpServerRequest
+	(*LoginMcpServerResponse)(nil),      // 4: fairlead.session.v1.LoginMcpServerResponse
+	(*LogoutMcpServerRequest)(nil),      // 5: fairlead.session.v1.LogoutMcpServerRequest
+	(*LogoutMcpServerResponse)(nil),     // 6: fairlead.session.v1.LogoutMcpServerResponse
+	(*FinishMcpLoginRequest)(nil),       // 7: fairlead.session.v1.FinishMcpLoginRequest
+	(*FinishMcpLoginResponse)(nil),      // 8: fairlead.session.v1.FinishMcpLoginResponse
+	(*UserMcpServer)(nil),               // 9: fairlead.session.v1.UserMcpServer
+	(*SetUserMcpServerRequest)(nil),     // 10: fairlead.session.v1.SetUserMcpServerRequest
+	(*SetUserMcpServerResponse)(nil),    // 11: fairlead.session.v1.SetUserMcpServerResponse
+	(*GetUserMcpServerRequest)(nil),     // 12: fairlead.session.v1.GetUserMcpServerRequest
+	(*GetUserMcpServerResponse)(nil),    // 13: fairlead.session.v1.GetUserMcpServerResponse
+	(*ListUserMcpServersRequest)(nil),   // 14: fairlead.session.v1.ListUserMcpServersRequest
+	(*ListUserMcpServersResponse)(nil),  // 15: fairlead.session.v1.ListUserMcpServersResponse
+	(*DeleteUserMcpServerRequest)(nil),  // 16: fairlead.session.v1.DeleteUserMcpServerRequest
+	(*DeleteUserMcpServerResponse)(nil), // 17: fairlead.session.v1.DeleteUserMcpServerResponse
+	(*v1.McpServerStatus)(nil),          // 18: fairlead.common.v1.McpServerStatus
+	(*timestamppb.Timestamp)(nil),       // 19: google.protobuf.Timestamp
+	(*v1.McpServer)(nil),                // 20: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_mcp_service_proto_depIdxs = []int32{
 	2,  // 0: fairlead.session.v1.GetMcpStatusResponse.status:type_name -> fairlead.session.v1.McpStatus
-	12, // 1: fairlead.session.v1.McpStatus.servers:type_name -> fairlead.common.v1.McpServerStatus
-	13, // 2: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
-	14, // 3: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
-	13, // 4: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
-	3,  // 5: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	3,  // 6: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	3,  // 7: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
-	0,  // 8: fairlead.session.v1.McpService.GetMcpStatus:input_type -> fairlead.session.v1.GetMcpStatusRequest
-	4,  // 9: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
-	6,  // 10: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
-	8,  // 11: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
-	10, // 12: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
-	1,  // 13: fairlead.session.v1.McpService.GetMcpStatus:output_type -> fairlead.session.v1.GetMcpStatusResponse
-	5,  // 14: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
-	7,  // 15: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
-	9,  // 16: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
-	11, // 17: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	18, // 1: fairlead.session.v1.McpStatus.servers:type_name -> fairlead.common.v1.McpServerStatus
+	19, // 2: fairlead.session.v1.LoginMcpServerResponse.expire_time:type_name -> google.protobuf.Timestamp
+	20, // 3: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
+	19, // 4: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
+	20, // 5: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
+	9,  // 6: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	9,  // 7: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	9,  // 8: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
+	0,  // 9: fairlead.session.v1.McpService.GetMcpStatus:input_type -> fairlead.session.v1.GetMcpStatusRequest
+	3,  // 10: fairlead.session.v1.McpService.LoginMcpServer:input_type -> fairlead.session.v1.LoginMcpServerRequest
+	5,  // 11: fairlead.session.v1.McpService.LogoutMcpServer:input_type -> fairlead.session.v1.LogoutMcpServerRequest
+	7,  // 12: fairlead.session.v1.McpService.FinishMcpLogin:input_type -> fairlead.session.v1.FinishMcpLoginRequest
+	10, // 13: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
+	12, // 14: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
+	14, // 15: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
+	16, // 16: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
+	1,  // 17: fairlead.session.v1.McpService.GetMcpStatus:output_type -> fairlead.session.v1.GetMcpStatusResponse
+	4,  // 18: fairlead.session.v1.McpService.LoginMcpServer:output_type -> fairlead.session.v1.LoginMcpServerResponse
+	6,  // 19: fairlead.session.v1.McpService.LogoutMcpServer:output_type -> fairlead.session.v1.LogoutMcpServerResponse
+	8,  // 20: fairlead.session.v1.McpService.FinishMcpLogin:output_type -> fairlead.session.v1.FinishMcpLoginResponse
+	11, // 21: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
+	13, // 22: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
+	15, // 23: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
+	17, // 24: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
+	17, // [17:25] is the sub-list for method output_type
+	9,  // [9:17] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_mcp_service_proto_init() }
@@ -778,7 +1124,7 @@ func file_fairlead_session_v1_mcp_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_mcp_service_proto_rawDesc), len(file_fairlead_session_v1_mcp_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,9 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	McpService_GetMcpStatus_FullMethodName        = "/fairlead.session.v1.McpService/GetMcpStatus"
+	McpService_LoginMcpServer_FullMethodName      = "/fairlead.session.v1.McpService/LoginMcpServer"
+	McpService_LogoutMcpServer_FullMethodName     = "/fairlead.session.v1.McpService/LogoutMcpServer"
+	McpService_FinishMcpLogin_FullMethodName      = "/fairlead.session.v1.McpService/FinishMcpLogin"
 	McpService_SetUserMcpServer_FullMethodName    = "/fairlead.session.v1.McpService/SetUserMcpServer"
 	McpService_GetUserMcpServer_FullMethodName    = "/fairlead.session.v1.McpService/GetUserMcpServer"
 	McpService_ListUserMcpServers_FullMethodName  = "/fairlead.session.v1.McpService/ListUserMcpServers"
@@ -42,6 +45,20 @@ type McpServiceClient interface {
 	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
 	// which the first turn makes.
 	GetMcpStatus(ctx context.Context, in *GetMcpStatusRequest, opts ...grpc.CallOption) (*GetMcpStatusResponse, error)
+	// LoginMcpServer begins a login of the caller to a server of the session, and returns the
+	// page on which the caller logs in with a browser. The login holds for the caller alone,
+	// in all sessions with a server at this address. Without a configuration for logins it is
+	// FAILED_PRECONDITION with reason LOGIN_NOT_CONFIGURED; a server that wants no login, or
+	// whose authorization server cannot be used, is FAILED_PRECONDITION with reason
+	// LOGIN_NOT_POSSIBLE.
+	LoginMcpServer(ctx context.Context, in *LoginMcpServerRequest, opts ...grpc.CallOption) (*LoginMcpServerResponse, error)
+	// LogoutMcpServer deletes the caller's tokens for a server of the session. Without tokens
+	// it changes nothing.
+	LogoutMcpServer(ctx context.Context, in *LogoutMcpServerRequest, opts ...grpc.CallOption) (*LogoutMcpServerResponse, error)
+	// FinishMcpLogin is where an authorization server sends the user's browser after a login.
+	// The state is the login's secret; one that is unknown, used or too old is
+	// FAILED_PRECONDITION with reason LOGIN_REFUSED.
+	FinishMcpLogin(ctx context.Context, in *FinishMcpLoginRequest, opts ...grpc.CallOption) (*FinishMcpLoginResponse, error)
 	// SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
 	// caller's next turn on, in all sessions. A server of the session or of its agent that
 	// has the same name comes first there. A name of an operator's server is
@@ -70,6 +87,36 @@ func (c *mcpServiceClient) GetMcpStatus(ctx context.Context, in *GetMcpStatusReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetMcpStatusResponse)
 	err := c.cc.Invoke(ctx, McpService_GetMcpStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mcpServiceClient) LoginMcpServer(ctx context.Context, in *LoginMcpServerRequest, opts ...grpc.CallOption) (*LoginMcpServerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LoginMcpServerResponse)
+	err := c.cc.Invoke(ctx, McpService_LoginMcpServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mcpServiceClient) LogoutMcpServer(ctx context.Context, in *LogoutMcpServerRequest, opts ...grpc.CallOption) (*LogoutMcpServerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LogoutMcpServerResponse)
+	err := c.cc.Invoke(ctx, McpService_LogoutMcpServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mcpServiceClient) FinishMcpLogin(ctx context.Context, in *FinishMcpLoginRequest, opts ...grpc.CallOption) (*FinishMcpLoginResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FinishMcpLoginResponse)
+	err := c.cc.Invoke(ctx, McpService_FinishMcpLogin_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +179,20 @@ type McpServiceServer interface {
 	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
 	// which the first turn makes.
 	GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error)
+	// LoginMcpServer begins a login of the caller to a server of the session, and returns the
+	// page on which the caller logs in with a browser. The login holds for the caller alone,
+	// in all sessions with a server at this address. Without a configuration for logins it is
+	// FAILED_PRECONDITION with reason LOGIN_NOT_CONFIGURED; a server that wants no login, or
+	// whose authorization server cannot be used, is FAILED_PRECONDITION with reason
+	// LOGIN_NOT_POSSIBLE.
+	LoginMcpServer(context.Context, *LoginMcpServerRequest) (*LoginMcpServerResponse, error)
+	// LogoutMcpServer deletes the caller's tokens for a server of the session. Without tokens
+	// it changes nothing.
+	LogoutMcpServer(context.Context, *LogoutMcpServerRequest) (*LogoutMcpServerResponse, error)
+	// FinishMcpLogin is where an authorization server sends the user's browser after a login.
+	// The state is the login's secret; one that is unknown, used or too old is
+	// FAILED_PRECONDITION with reason LOGIN_REFUSED.
+	FinishMcpLogin(context.Context, *FinishMcpLoginRequest) (*FinishMcpLoginResponse, error)
 	// SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the
 	// caller's next turn on, in all sessions. A server of the session or of its agent that
 	// has the same name comes first there. A name of an operator's server is
@@ -158,6 +219,15 @@ type UnimplementedMcpServiceServer struct{}
 
 func (UnimplementedMcpServiceServer) GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetMcpStatus not implemented")
+}
+func (UnimplementedMcpServiceServer) LoginMcpServer(context.Context, *LoginMcpServerRequest) (*LoginMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LoginMcpServer not implemented")
+}
+func (UnimplementedMcpServiceServer) LogoutMcpServer(context.Context, *LogoutMcpServerRequest) (*LogoutMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LogoutMcpServer not implemented")
+}
+func (UnimplementedMcpServiceServer) FinishMcpLogin(context.Context, *FinishMcpLoginRequest) (*FinishMcpLoginResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FinishMcpLogin not implemented")
 }
 func (UnimplementedMcpServiceServer) SetUserMcpServer(context.Context, *SetUserMcpServerRequest) (*SetUserMcpServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetUserMcpServer not implemented")
@@ -206,6 +276,60 @@ func _McpService_GetMcpStatus_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(McpServiceServer).GetMcpStatus(ctx, req.(*GetMcpStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _McpService_LoginMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LoginMcpServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(McpServiceServer).LoginMcpServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: McpService_LoginMcpServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(McpServiceServer).LoginMcpServer(ctx, req.(*LoginMcpServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _McpService_LogoutMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LogoutMcpServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(McpServiceServer).LogoutMcpServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: McpService_LogoutMcpServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(McpServiceServer).LogoutMcpServer(ctx, req.(*LogoutMcpServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _McpService_FinishMcpLogin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FinishMcpLoginRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(McpServiceServer).FinishMcpLogin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: McpService_FinishMcpLogin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(McpServiceServer).FinishMcpLogin(ctx, req.(*FinishMcpLoginRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -292,6 +416,18 @@ var McpService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetMcpStatus",
 			Handler:    _McpService_GetMcpStatus_Handler,
+		},
+		{
+			MethodName: "LoginMcpServer",
+			Handler:    _McpService_LoginMcpServer_Handler,
+		},
+		{
+			MethodName: "LogoutMcpServer",
+			Handler:    _McpService_LogoutMcpServer_Handler,
+		},
+		{
+			MethodName: "FinishMcpLogin",
+			Handler:    _McpService_FinishMcpLogin_Handler,
 		},
 		{
 			MethodName: "SetUserMcpServer",

@@ -33,6 +33,50 @@ class McpStatus(_message.Message):
     servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServerStatus]
     def __init__(self, name: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServerStatus, _Mapping]]] = ...) -> None: ...
 
+class LoginMcpServerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class LoginMcpServerResponse(_message.Message):
+    __slots__ = ("authorization_url", "expire_time")
+    AUTHORIZATION_URL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    authorization_url: str
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, authorization_url: _Optional[str] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class LogoutMcpServerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class LogoutMcpServerResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FinishMcpLoginRequest(_message.Message):
+    __slots__ = ("state", "code", "iss", "error")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    ISS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    code: str
+    iss: str
+    error: str
+    def __init__(self, state: _Optional[str] = ..., code: _Optional[str] = ..., iss: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+
+class FinishMcpLoginResponse(_message.Message):
+    __slots__ = ("server", "message")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    message: str
+    def __init__(self, server: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
 class UserMcpServer(_message.Message):
     __slots__ = ("name", "server", "update_time")
     NAME_FIELD_NUMBER: _ClassVar[int]

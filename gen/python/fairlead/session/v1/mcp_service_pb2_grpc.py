@@ -45,6 +45,21 @@ class McpServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
                 _registered_method=True)
+        self.LoginMcpServer = channel.unary_unary(
+                '/fairlead.session.v1.McpService/LoginMcpServer',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerResponse.FromString,
+                _registered_method=True)
+        self.LogoutMcpServer = channel.unary_unary(
+                '/fairlead.session.v1.McpService/LogoutMcpServer',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerResponse.FromString,
+                _registered_method=True)
+        self.FinishMcpLogin = channel.unary_unary(
+                '/fairlead.session.v1.McpService/FinishMcpLogin',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginResponse.FromString,
+                _registered_method=True)
         self.SetUserMcpServer = channel.unary_unary(
                 '/fairlead.session.v1.McpService/SetUserMcpServer',
                 request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.SetUserMcpServerRequest.SerializeToString,
@@ -81,6 +96,35 @@ class McpServiceServicer:
         acting user, and what is wrong. It connects to servers that have no connection, and
         waits a few seconds for them. A server in the sandbox needs the session's workspace,
         which the first turn makes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LoginMcpServer(self, request, context):
+        """LoginMcpServer begins a login of the caller to a server of the session, and returns the
+        page on which the caller logs in with a browser. The login holds for the caller alone,
+        in all sessions with a server at this address. Without a configuration for logins it is
+        FAILED_PRECONDITION with reason LOGIN_NOT_CONFIGURED; a server that wants no login, or
+        whose authorization server cannot be used, is FAILED_PRECONDITION with reason
+        LOGIN_NOT_POSSIBLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LogoutMcpServer(self, request, context):
+        """LogoutMcpServer deletes the caller's tokens for a server of the session. Without tokens
+        it changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishMcpLogin(self, request, context):
+        """FinishMcpLogin is where an authorization server sends the user's browser after a login.
+        The state is the login's secret; one that is unknown, used or too old is
+        FAILED_PRECONDITION with reason LOGIN_REFUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,6 +171,21 @@ def add_McpServiceServicer_to_server(servicer, server):
                     servicer.GetMcpStatus,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.SerializeToString,
+            ),
+            'LoginMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.LoginMcpServer,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerResponse.SerializeToString,
+            ),
+            'LogoutMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.LogoutMcpServer,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerResponse.SerializeToString,
+            ),
+            'FinishMcpLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishMcpLogin,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginResponse.SerializeToString,
             ),
             'SetUserMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.SetUserMcpServer,
@@ -182,6 +241,87 @@ class McpService:
             '/fairlead.session.v1.McpService/GetMcpStatus',
             fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LoginMcpServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/LoginMcpServer',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LogoutMcpServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/LogoutMcpServer',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LogoutMcpServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishMcpLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/FinishMcpLogin',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.FinishMcpLoginResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/mcp_service.proto.
  */
 export const file_fairlead_session_v1_mcp_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlIKE0dldE1jcFN0YXR1c1JlcXVlc3QSOwoEbmFtZRgBIAEoCUItukgqcigyJl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AkIkYKFEdldE1jcFN0YXR1c1Jlc3BvbnNlEi4KBnN0YXR1cxgBIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuTWNwU3RhdHVzIk8KCU1jcFN0YXR1cxIMCgRuYW1lGAEgASgJEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzIn0KDVVzZXJNY3BTZXJ2ZXISDAoEbmFtZRgBIAEoCRItCgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyEi8KC3VwZGF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLPAQoXU2V0VXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSNQoGc2VydmVyGAIgASgLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIGukgDyAEBEikKCnJlcXVlc3RfaWQYAyABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCJSChhTZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciJtChdHZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCJSChhHZXRVc2VyTWNwU2VydmVyUmVzcG9uc2USNgoKbWNwX3NlcnZlchgBIAEoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlciKBAQoZTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBIqCgZwYXJlbnQYASABKAlCGrpIF3IVMhNedXNlcnMvW14vXXsxLDI1Nn0kEhoKCXBhZ2Vfc2l6ZRgCIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiACCJuChpMaXN0VXNlck1jcFNlcnZlcnNSZXNwb25zZRI3CgttY3Bfc2VydmVycxgBIAMoCzIiLmZhaXJsZWFkLnNlc3Npb24udjEuVXNlck1jcFNlcnZlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkimwEKGkRlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kEikKCnJlcXVlc3RfaWQYAiABKAlCFbpIEnIQMg5eWyEtfl17MCwxMjh9JCIdChtEZWxldGVVc2VyTWNwU2VydmVyUmVzcG9uc2UysgcKCk1jcFNlcnZpY2USqQEKDEdldE1jcFN0YXR1cxIoLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0TWNwU3RhdHVzUmVxdWVzdBopLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0TWNwU3RhdHVzUmVzcG9uc2UiRMLVGBcIARINc2Vzc2lvbnMucmVhZBoEbmFtZYLT5JMCI2IGc3RhdHVzEhkvdjEve25hbWU9c2Vzc2lvbnMvKi9tY3B9EsABChBTZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIk/C1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIwOgEqYgptY3Bfc2VydmVyGh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9ErwBChBHZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIkvC1RgUCAESCnVzZXJzLnJlYWQiBG5hbWWC0+STAi1iCm1jcF9zZXJ2ZXISHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn0SuAEKEkxpc3RVc2VyTWNwU2VydmVycxIuLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVzcG9uc2UiQcLVGBYIARIKdXNlcnMucmVhZCIGcGFyZW50gtPkkwIhEh8vdjEve3BhcmVudD11c2Vycy8qfS9tY3BTZXJ2ZXJzEroBChNEZWxldGVVc2VyTWNwU2VydmVyEi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyTWNwU2VydmVyUmVxdWVzdBowLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlck1jcFNlcnZlclJlc3BvbnNlIkDC1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIhKh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlIKE0dldE1jcFN0YXR1c1JlcXVlc3QSOwoEbmFtZRgBIAEoCUItukgqcigyJl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AkIkYKFEdldE1jcFN0YXR1c1Jlc3BvbnNlEi4KBnN0YXR1cxgBIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuTWNwU3RhdHVzIk8KCU1jcFN0YXR1cxIMCgRuYW1lGAEgASgJEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzInMKFUxvZ2luTWNwU2VydmVyUmVxdWVzdBJaCgRuYW1lGAEgASgJQky6SElyRzJFXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9L21jcC9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kImQKFkxvZ2luTWNwU2VydmVyUmVzcG9uc2USGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInQKFkxvZ291dE1jcFNlcnZlclJlcXVlc3QSWgoEbmFtZRgBIAEoCUJMukhJckcyRV5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCIZChdMb2dvdXRNY3BTZXJ2ZXJSZXNwb25zZSJ+ChVGaW5pc2hNY3BMb2dpblJlcXVlc3QSGgoFc3RhdGUYASABKAlCC4ABAbpIBXIDKIAIEhkKBGNvZGUYAiABKAlCC4ABAbpIBXIDKIBAEhUKA2lzcxgDIAEoCUIIukgFcgMogCASFwoFZXJyb3IYBCABKAlCCLpIBXIDKIAIIjkKFkZpbmlzaE1jcExvZ2luUmVzcG9uc2USDgoGc2VydmVyGAEgASgJEg8KB21lc3NhZ2UYAiABKAkifQoNVXNlck1jcFNlcnZlchIMCgRuYW1lGAEgASgJEi0KBnNlcnZlchgCIAEoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXISLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIs8BChdTZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JBI1CgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyQga6SAPIAQESKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIlIKGFNldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIm0KF0dldFVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kIlIKGEdldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIoEBChlMaXN0VXNlck1jcFNlcnZlcnNSZXF1ZXN0EioKBnBhcmVudBgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIIm4KGkxpc3RVc2VyTWNwU2VydmVyc1Jlc3BvbnNlEjcKC21jcF9zZXJ2ZXJzGAEgAygLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKbAQoaRGVsZXRlVXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSKQoKcmVxdWVzdF9pZBgCIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIh0KG0RlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXNwb25zZTKoCwoKTWNwU2VydmljZRKpAQoMR2V0TWNwU3RhdHVzEiguZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXNwb25zZSJEwtUYFwgBEg1zZXNzaW9ucy5yZWFkGgRuYW1lgtPkkwIjYgZzdGF0dXMSGS92MS97bmFtZT1zZXNzaW9ucy8qL21jcH0SsAEKDkxvZ2luTWNwU2VydmVyEiouZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dpbk1jcFNlcnZlclJlcXVlc3QaKy5mYWlybGVhZC5zZXNzaW9uLnYxLkxvZ2luTWNwU2VydmVyUmVzcG9uc2UiRcLVGBUIAhILdXNlcnMud3JpdGUaBG5hbWWC0+STAiY6ASoiIS92MS97bmFtZT1zZXNzaW9ucy8qL21jcC8qfTpsb2dpbhK0AQoPTG9nb3V0TWNwU2VydmVyEisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dvdXRNY3BTZXJ2ZXJSZXF1ZXN0GiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dvdXRNY3BTZXJ2ZXJSZXNwb25zZSJGwtUYFQgCEgt1c2Vycy53cml0ZRoEbmFtZYLT5JMCJzoBKiIiL3YxL3tuYW1lPXNlc3Npb25zLyovbWNwLyp9OmxvZ291dBKJAQoORmluaXNoTWNwTG9naW4SKi5mYWlybGVhZC5zZXNzaW9uLnYxLkZpbmlzaE1jcExvZ2luUmVxdWVzdBorLmZhaXJsZWFkLnNlc3Npb24udjEuRmluaXNoTWNwTG9naW5SZXNwb25zZSIewtUYAigBgtPkkwISEhAvdjEvbWNwL2NhbGxiYWNrEsABChBTZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIk/C1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIwOgEqYgptY3Bfc2VydmVyGh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9ErwBChBHZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIkvC1RgUCAESCnVzZXJzLnJlYWQiBG5hbWWC0+STAi1iCm1jcF9zZXJ2ZXISHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn0SuAEKEkxpc3RVc2VyTWNwU2VydmVycxIuLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVzcG9uc2UiQcLVGBYIARIKdXNlcnMucmVhZCIGcGFyZW50gtPkkwIhEh8vdjEve3BhcmVudD11c2Vycy8qfS9tY3BTZXJ2ZXJzEroBChNEZWxldGVVc2VyTWNwU2VydmVyEi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyTWNwU2VydmVyUmVxdWVzdBowLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlck1jcFNlcnZlclJlc3BvbnNlIkDC1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIhKh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * GetMcpStatusRequest names a session's MCP servers.
@@ -91,6 +91,162 @@ export const McpStatusSchema: GenMessage<McpStatus> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_mcp_service, 2);
 
 /**
+ * LoginMcpServerRequest names the server.
+ *
+ * @generated from message fairlead.session.v1.LoginMcpServerRequest
+ */
+export type LoginMcpServerRequest = Message<"fairlead.session.v1.LoginMcpServerRequest"> & {
+  /**
+   * The server, as `sessions/{session}/mcp/{server}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.LoginMcpServerRequest.
+ * Use `create(LoginMcpServerRequestSchema)` to create a new message.
+ */
+export const LoginMcpServerRequestSchema: GenMessage<LoginMcpServerRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 3);
+
+/**
+ * LoginMcpServerResponse says where the caller logs in.
+ *
+ * @generated from message fairlead.session.v1.LoginMcpServerResponse
+ */
+export type LoginMcpServerResponse = Message<"fairlead.session.v1.LoginMcpServerResponse"> & {
+  /**
+   * The page of the server's authorization server.
+   *
+   * @generated from field: string authorization_url = 1;
+   */
+  authorizationUrl: string;
+
+  /**
+   * When the login is no longer accepted.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 2;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.LoginMcpServerResponse.
+ * Use `create(LoginMcpServerResponseSchema)` to create a new message.
+ */
+export const LoginMcpServerResponseSchema: GenMessage<LoginMcpServerResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 4);
+
+/**
+ * LogoutMcpServerRequest names the server.
+ *
+ * @generated from message fairlead.session.v1.LogoutMcpServerRequest
+ */
+export type LogoutMcpServerRequest = Message<"fairlead.session.v1.LogoutMcpServerRequest"> & {
+  /**
+   * The server, as `sessions/{session}/mcp/{server}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.LogoutMcpServerRequest.
+ * Use `create(LogoutMcpServerRequestSchema)` to create a new message.
+ */
+export const LogoutMcpServerRequestSchema: GenMessage<LogoutMcpServerRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 5);
+
+/**
+ * LogoutMcpServerResponse says that the tokens are deleted.
+ *
+ * @generated from message fairlead.session.v1.LogoutMcpServerResponse
+ */
+export type LogoutMcpServerResponse = Message<"fairlead.session.v1.LogoutMcpServerResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.session.v1.LogoutMcpServerResponse.
+ * Use `create(LogoutMcpServerResponseSchema)` to create a new message.
+ */
+export const LogoutMcpServerResponseSchema: GenMessage<LogoutMcpServerResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 6);
+
+/**
+ * FinishMcpLoginRequest is what an authorization server sends. It may send more, which is
+ * ignored.
+ *
+ * @generated from message fairlead.session.v1.FinishMcpLoginRequest
+ */
+export type FinishMcpLoginRequest = Message<"fairlead.session.v1.FinishMcpLoginRequest"> & {
+  /**
+   * The secret of the login.
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * The code for which tokens are exchanged.
+   *
+   * @generated from field: string code = 2;
+   */
+  code: string;
+
+  /**
+   * The issuer that it names (RFC 9207).
+   *
+   * @generated from field: string iss = 3;
+   */
+  iss: string;
+
+  /**
+   * Why it refuses, if it does.
+   *
+   * @generated from field: string error = 4;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.FinishMcpLoginRequest.
+ * Use `create(FinishMcpLoginRequestSchema)` to create a new message.
+ */
+export const FinishMcpLoginRequestSchema: GenMessage<FinishMcpLoginRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 7);
+
+/**
+ * FinishMcpLoginResponse says that the user is logged in.
+ *
+ * @generated from message fairlead.session.v1.FinishMcpLoginResponse
+ */
+export type FinishMcpLoginResponse = Message<"fairlead.session.v1.FinishMcpLoginResponse"> & {
+  /**
+   * The server's name.
+   *
+   * @generated from field: string server = 1;
+   */
+  server: string;
+
+  /**
+   * For people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.FinishMcpLoginResponse.
+ * Use `create(FinishMcpLoginResponseSchema)` to create a new message.
+ */
+export const FinishMcpLoginResponseSchema: GenMessage<FinishMcpLoginResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 8);
+
+/**
  * UserMcpServer is an MCP server of a user.
  *
  * @generated from message fairlead.session.v1.UserMcpServer
@@ -124,7 +280,7 @@ export type UserMcpServer = Message<"fairlead.session.v1.UserMcpServer"> & {
  * Use `create(UserMcpServerSchema)` to create a new message.
  */
 export const UserMcpServerSchema: GenMessage<UserMcpServer> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 3);
+  messageDesc(file_fairlead_session_v1_mcp_service, 9);
 
 /**
  * SetUserMcpServerRequest sets a server.
@@ -160,7 +316,7 @@ export type SetUserMcpServerRequest = Message<"fairlead.session.v1.SetUserMcpSer
  * Use `create(SetUserMcpServerRequestSchema)` to create a new message.
  */
 export const SetUserMcpServerRequestSchema: GenMessage<SetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 4);
+  messageDesc(file_fairlead_session_v1_mcp_service, 10);
 
 /**
  * SetUserMcpServerResponse contains the server.
@@ -181,7 +337,7 @@ export type SetUserMcpServerResponse = Message<"fairlead.session.v1.SetUserMcpSe
  * Use `create(SetUserMcpServerResponseSchema)` to create a new message.
  */
 export const SetUserMcpServerResponseSchema: GenMessage<SetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 5);
+  messageDesc(file_fairlead_session_v1_mcp_service, 11);
 
 /**
  * GetUserMcpServerRequest names a server.
@@ -203,7 +359,7 @@ export type GetUserMcpServerRequest = Message<"fairlead.session.v1.GetUserMcpSer
  * Use `create(GetUserMcpServerRequestSchema)` to create a new message.
  */
 export const GetUserMcpServerRequestSchema: GenMessage<GetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 6);
+  messageDesc(file_fairlead_session_v1_mcp_service, 12);
 
 /**
  * GetUserMcpServerResponse contains the server.
@@ -224,7 +380,7 @@ export type GetUserMcpServerResponse = Message<"fairlead.session.v1.GetUserMcpSe
  * Use `create(GetUserMcpServerResponseSchema)` to create a new message.
  */
 export const GetUserMcpServerResponseSchema: GenMessage<GetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 7);
+  messageDesc(file_fairlead_session_v1_mcp_service, 13);
 
 /**
  * ListUserMcpServersRequest asks for a page of servers.
@@ -260,7 +416,7 @@ export type ListUserMcpServersRequest = Message<"fairlead.session.v1.ListUserMcp
  * Use `create(ListUserMcpServersRequestSchema)` to create a new message.
  */
 export const ListUserMcpServersRequestSchema: GenMessage<ListUserMcpServersRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 8);
+  messageDesc(file_fairlead_session_v1_mcp_service, 14);
 
 /**
  * ListUserMcpServersResponse is a page of servers.
@@ -288,7 +444,7 @@ export type ListUserMcpServersResponse = Message<"fairlead.session.v1.ListUserMc
  * Use `create(ListUserMcpServersResponseSchema)` to create a new message.
  */
 export const ListUserMcpServersResponseSchema: GenMessage<ListUserMcpServersResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 9);
+  messageDesc(file_fairlead_session_v1_mcp_service, 15);
 
 /**
  * DeleteUserMcpServerRequest names the server to delete.
@@ -317,7 +473,7 @@ export type DeleteUserMcpServerRequest = Message<"fairlead.session.v1.DeleteUser
  * Use `create(DeleteUserMcpServerRequestSchema)` to create a new message.
  */
 export const DeleteUserMcpServerRequestSchema: GenMessage<DeleteUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 10);
+  messageDesc(file_fairlead_session_v1_mcp_service, 16);
 
 /**
  * DeleteUserMcpServerResponse says that the server is deleted.
@@ -332,7 +488,7 @@ export type DeleteUserMcpServerResponse = Message<"fairlead.session.v1.DeleteUse
  * Use `create(DeleteUserMcpServerResponseSchema)` to create a new message.
  */
 export const DeleteUserMcpServerResponseSchema: GenMessage<DeleteUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 11);
+  messageDesc(file_fairlead_session_v1_mcp_service, 17);
 
 /**
  * McpService shows what works of the MCP servers of a session, and manages those that users
@@ -357,6 +513,44 @@ export const McpService: GenService<{
     methodKind: "unary";
     input: typeof GetMcpStatusRequestSchema;
     output: typeof GetMcpStatusResponseSchema;
+  },
+  /**
+   * LoginMcpServer begins a login of the caller to a server of the session, and returns the
+   * page on which the caller logs in with a browser. The login holds for the caller alone,
+   * in all sessions with a server at this address. Without a configuration for logins it is
+   * FAILED_PRECONDITION with reason LOGIN_NOT_CONFIGURED; a server that wants no login, or
+   * whose authorization server cannot be used, is FAILED_PRECONDITION with reason
+   * LOGIN_NOT_POSSIBLE.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.LoginMcpServer
+   */
+  loginMcpServer: {
+    methodKind: "unary";
+    input: typeof LoginMcpServerRequestSchema;
+    output: typeof LoginMcpServerResponseSchema;
+  },
+  /**
+   * LogoutMcpServer deletes the caller's tokens for a server of the session. Without tokens
+   * it changes nothing.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.LogoutMcpServer
+   */
+  logoutMcpServer: {
+    methodKind: "unary";
+    input: typeof LogoutMcpServerRequestSchema;
+    output: typeof LogoutMcpServerResponseSchema;
+  },
+  /**
+   * FinishMcpLogin is where an authorization server sends the user's browser after a login.
+   * The state is the login's secret; one that is unknown, used or too old is
+   * FAILED_PRECONDITION with reason LOGIN_REFUSED.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.FinishMcpLogin
+   */
+  finishMcpLogin: {
+    methodKind: "unary";
+    input: typeof FinishMcpLoginRequestSchema;
+    output: typeof FinishMcpLoginResponseSchema;
   },
   /**
    * SetUserMcpServer sets a server of the caller's, or replaces it. It holds from the

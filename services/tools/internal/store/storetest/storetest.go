@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a cancelled context is told as such", cancelled},
 		{"it can be reached", func(t *testing.T, s store.Store) { must(t, s.Ping(t.Context())) }},
 	}
-	for _, c := range slices.Concat(cases, leases, races, operations, permissions) {
+	for _, c := range slices.Concat(cases, leases, races, operations, permissions, logins) {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 	}
 }

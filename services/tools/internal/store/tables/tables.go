@@ -22,12 +22,13 @@ type DB interface {
 // Tables are the methods of a store.Store that both databases share.
 type Tables struct {
 	calls
+	logins
 	operations
 	permissions
 }
 
 // New returns the tables of a database.
-func New(db DB) Tables { return Tables{calls{db}, operations{db}, permissions{db}} }
+func New(db DB) Tables { return Tables{calls{db}, logins{db}, operations{db}, permissions{db}} }
 
 // Failed names the operation that failed. It is the only place that converts errors of the database.
 func Failed(db DB, err error, format string, args ...any) error {
