@@ -176,7 +176,7 @@ fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
 
 ## --- measurements -------------------------------------------------------------
 
-BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(addprefix $(PREFIX)/services/sandbox/internal/,snapshot/snapbench sandboxbench)
+BENCH = $(PREFIX)/services/allinone/bench $(PREFIX)/services/session/internal/store/storebench $(PREFIX)/services/tools/internal/permission/decisionbench $(addprefix $(PREFIX)/services/sandbox/internal/,snapshot/snapbench sandboxbench)
 .PHONY: bench
 bench: build need-bubblewrap need-postgres ## Measure speed, each figure beside its baseline; ONLY=first-token for one part
 	go build -o bin/ $(BENCH)

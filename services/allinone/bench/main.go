@@ -36,6 +36,7 @@ var parts = []part{
 	{"sandbox", "commands in warm sandboxes against plain ones; the making of sandboxes", measureSandbox},
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
 	{"auth", "a unary call with an API key against one of an open server", measureAuth},
+	{"tools", "decisions on a shell command of five parts", measureTools},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }
 

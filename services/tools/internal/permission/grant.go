@@ -39,46 +39,70 @@ func (p *Policy) Covers(g Grant, q Request) bool {
 
 // granted returns the grants that answer the question about a call.
 func (p *Policy) granted(s *subject) (string, bool) {
-	var used string
-	rules := make([]rule, 0, len(p.Grants))
+	if s.Tool != bash || s.parsed == nil {
+		return p.grantedWhole(s)
+	}
+	whole := strings.TrimSpace(s.Command)
+	for i := range p.Grants {
+		if g := &p.Grants[i]; g.rule.tool == bash {
+			if g.rule.command == nil {
+				return g.said + ": " + g.rule.text, true
+			}
+			if text, ok := g.rule.command.exact(); ok && text == whole {
+				return g.said + ": " + g.rule.text, true
+			}
+		}
+	}
+	if s.parsed.complex != "" {
+		return "", false
+	}
+	var used *Grant
+	for i := range s.parsed.commands {
+		c := &s.parsed.commands[i]
+		g := p.grantFor(c)
+		if g == nil && !p.free(c, s) {
+			return "", false
+		}
+		if used == nil {
+			used = g
+		}
+	}
+	if used == nil {
+		return "", false
+	}
+	return used.said + ": " + used.rule.text, true
+}
+
+// grantedWhole is granted for a call that is not taken apart.
+func (p *Policy) grantedWhole(s *subject) (string, bool) {
+	var rules []rule
 	for _, g := range p.Grants {
 		if g.rule.covers(s.Tool) {
 			rules = append(rules, g.rule)
 		}
 	}
-	if len(rules) == 0 {
-		return "", false
-	}
-	if text, ok := s.allowedWhole(rules); ok {
-		return p.saying(text), true
-	}
-	if s.parsed == nil || s.parsed.complex != "" {
-		return "", false
-	}
-	for _, c := range s.parsed.commands {
-		text, ok := c.allowedBy(rules)
-		if !ok && !p.free(c, s) {
-			return "", false
-		}
-		if ok && used == "" {
-			used = text
-		}
-	}
-	return p.saying(used), used != ""
-}
-
-// saying names a grant in a decision.
-func (p *Policy) saying(text string) string {
+	text, ok := s.allowedWhole(rules)
 	for _, g := range p.Grants {
 		if g.rule.text == text {
-			return g.said + ": " + text
+			text = g.said + ": " + text
+			break
 		}
 	}
-	return text
+	return text, ok
+}
+
+// grantFor returns the grant that allows one command of a script; nil without one.
+func (p *Policy) grantFor(c *command) *Grant {
+	for i := range p.Grants {
+		if g := &p.Grants[i]; g.rule.tool == bash && g.rule.command != nil && c.allows(&g.rule) {
+			return g
+		}
+	}
+	return nil
 }
 
 // free reports whether all rules allow one command of a script, without a question.
-func (p *Policy) free(c command, s *subject) bool {
+func (p *Policy) free(c *command, s *subject) bool {
 	for l := range p.layers {
 		for _, r := range l.ask {
 			if r.limits(s.Tool) && (r.command == nil || c.matches(r)) {

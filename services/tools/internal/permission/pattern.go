@@ -9,6 +9,22 @@ type pattern struct {
 	parts []string
 	// open also matches a text that goes on with a space behind the pattern.
 	open bool
+	// first is the first word of every text that matches; empty if that is not known.
+	first string
+}
+
+// firstWord returns what comes before the first space of a text.
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+// begin sets the first word.
+func (p *pattern) begin() {
+	word, _, more := strings.Cut(p.parts[0], " ")
+	if more || len(p.parts) == 1 {
+		p.first = word
+	}
 }
 
 // newPattern reads a pattern.

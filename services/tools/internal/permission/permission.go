@@ -68,10 +68,18 @@ type Decision struct {
 
 // strictness orders decisions, the strictest first.
 func (d Decision) strictness() int {
-	if d.Interrupt {
-		return -1
+	switch {
+	case d.Interrupt:
+		return 0
+	case d.Kind == Deny:
+		return 1
+	case d.Kind == Ask && d.reading: // no mode for edits answers it
+		return 2
+	case d.Kind == Ask:
+		return 3
+	default:
+		return 4
 	}
-	return int(d.Kind)
 }
 
 // Request is the call to decide on.
@@ -220,10 +228,8 @@ func (p *Profile) judge(s *subject) Decision {
 			return Decision{Kind: Deny, Rule: "deny " + r.text + s.reason(r) + p.said()}
 		}
 	}
-	for _, r := range p.ask {
-		if s.restricts(r) {
-			return Decision{Kind: Ask, Rule: "ask " + r.text + s.reason(r) + p.said(), reading: !r.covers(s.Tool)}
-		}
+	if d, ok := p.question(s); ok {
+		return d
 	}
 	if rules, ok := s.allowed(p.allow); ok {
 		return Decision{Kind: Allow, Rule: "allow " + rules}
@@ -235,6 +241,23 @@ func (p *Profile) judge(s *subject) Decision {
 		return Decision{Kind: Allow, Rule: "the mode plan"}
 	}
 	return Decision{Kind: Deny, Rule: fmt.Sprintf("no rule of %s allows %s", p.title(), s.missing(p.allow)), unruled: true}
+}
+
+// question returns the question of the rules that ask. One about reading comes first.
+func (p *Profile) question(s *subject) (d Decision, ok bool) {
+	for _, r := range p.ask {
+		if !s.restricts(r) {
+			continue
+		}
+		reading := !r.covers(s.Tool)
+		if !ok || reading {
+			d, ok = Decision{Kind: Ask, Rule: "ask " + r.text + s.reason(r) + p.said(), reading: reading}, true
+		}
+		if reading {
+			break
+		}
+	}
+	return d, ok
 }
 
 // unusable says why a profile does not have the tool of a call, or its file.

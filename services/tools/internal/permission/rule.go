@@ -95,6 +95,7 @@ func commandPattern(spec string) (*pattern, error) {
 	}
 	p := newPattern(spec)
 	p.open = open
+	p.begin()
 	return &p, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -31,8 +32,26 @@ type command struct {
 	raw      string   // as it is written
 	words    string   // without quotes that have no effect
 	dynamic  bool     // the name of the program is computed
-	variants []string // equivalent forms, for rules that restrict
+	variants []string // further forms, for rules that restrict
+	firsts   []string // the first words of all forms
 }
+
+// begin sets the first words.
+func (c *command) begin() {
+	c.firsts = append(make([]string, 0, 4), firstWord(c.raw))
+	for i := -1; i < len(c.variants); i++ {
+		form := c.words
+		if i >= 0 {
+			form = c.variants[i]
+		}
+		if word := firstWord(form); !slices.Contains(c.firsts, word) {
+			c.firsts = append(c.firsts, word)
+		}
+	}
+}
+
+// may reports whether a pattern may match a form of the command.
+func (c *command) may(p *pattern) bool { return p.first == "" || slices.Contains(c.firsts, p.first) }
 
 // parseScript parses a command.
 func parseScript(text string) *script {
@@ -54,6 +73,11 @@ func (s *script) complicate(format string, args ...any) {
 	}
 }
 
+// parsers are free parsers: each has a buffer.
+var parsers = sync.Pool{New: func() any {
+	return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+}}
+
 func (s *script) parse(text string, depth int) {
 	if len(text) > maxScriptBytes {
 		s.hide("it is longer than %d bytes", maxScriptBytes)
@@ -68,7 +92,9 @@ func (s *script) parse(text string, depth int) {
 		s.hide("it contains a carriage return")
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	parser := parsers.Get().(*syntax.Parser)
+	file, err := parser.Parse(strings.NewReader(text), "")
+	parsers.Put(parser)
 	if err != nil {
 		s.hide("it cannot be parsed as a Bash script")
 		return
@@ -114,6 +140,8 @@ func quoted(w *syntax.Word) bool {
 // visit examines one node. An unknown node makes the script complex.
 func (s *script) visit(n syntax.Node, text string, depth int) {
 	switch n := n.(type) {
+	case *syntax.Stmt:
+		s.feed(n, text, depth)
 	case *syntax.CallExpr:
 		if len(n.Args) == 0 {
 			s.complicate("it sets variables")
@@ -181,28 +209,29 @@ func plain(p *syntax.ParamExp) bool {
 }
 
 func (s *script) add(n *syntax.CallExpr, text string, depth int) {
-	words := make([]word, len(n.Args))
-	for i, w := range n.Args {
-		value, ok := literal(w)
-		if !ok {
-			value = source(w, text)
-		}
-		words[i] = word{value, ok}
-	}
+	words := wordsOf(n, text)
 	c := command{raw: source(n, text), dynamic: !words[0].known}
 	if c.dynamic {
 		s.hide("the name of the program that it runs is computed")
 	}
-	c.words = joined(words)
-	if len(n.Assigns) > 0 {
+	plain := joined(words)
+	if c.words = plain; len(n.Assigns) > 0 {
 		// A variable set for one command may change which program runs.
 		c.words = c.raw
 	}
 	if why := meddles(words); why != "" {
 		s.complicate("%s", why)
 	}
+	if why := deceives(words); why != "" {
+		s.hide("%s", why)
+	}
 	unwrapped, inner := s.unwrap(words, 0)
-	c.variants = variants(append(unwrapped, words))
+	unwrapped = append(unwrapped, words)
+	c.variants = variants(unwrapped, plain)
+	for _, w := range unwrapped {
+		c.variants = append(c.variants, spoken(w, depth)...)
+	}
+	c.begin()
 	s.commands = append(s.commands, c)
 	for _, script := range inner {
 		if depth == maxInner {
@@ -215,36 +244,49 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 
 // variants returns the forms of a command that a restricting rule is tried on:
 // unchanged, without wrappers, and each with the program's base name.
-func variants(commands [][]word) []string {
-	forms := make([]string, 0, 2*len(commands))
-	for _, w := range commands {
-		bare := append([]word{{path.Base(w[0].text), true}}, w[1:]...)
-		forms = append(forms, joined(w), joined(bare))
+func variants(commands [][]word, words string) []string {
+	var forms []string
+	for i, w := range commands {
+		line := words // of the last one, which is the command as it is
+		if i < len(commands)-1 {
+			line = joined(w)
+		}
+		forms = append(forms, line)
+		if name := path.Base(w[0].text); name != w[0].text {
+			forms = append(forms, joined(append([]word{{name, true}}, w[1:]...)))
+		}
 	}
 	return forms
 }
 
 // allowedBy returns the rule that allows a command.
-func (c command) allowedBy(rules []rule) (string, bool) {
-	if c.dynamic {
-		return "", false
-	}
-	for _, r := range rules {
-		if r.command != nil && (r.command.match(c.words) || r.command.match(c.raw)) {
-			return r.text, true
+func (c *command) allowedBy(rules []rule) (string, bool) {
+	for i := range rules {
+		if rules[i].command != nil && c.allows(&rules[i]) {
+			return rules[i].text, true
 		}
 	}
 	return "", false
 }
 
+// allows reports whether a rule on commands allows a command.
+func (c *command) allows(r *rule) bool {
+	return !c.dynamic && c.may(r.command) && (r.command.match(c.words) || r.command.match(c.raw))
+}
+
 // anyMatches reports whether a restricting rule matches any command.
 func (s *script) anyMatches(r rule) bool {
-	return slices.ContainsFunc(s.commands, func(c command) bool { return c.matches(r) })
+	for i := range s.commands {
+		if s.commands[i].matches(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // matches reports whether a restricting rule matches a command in one of its forms.
-func (c command) matches(r rule) bool {
-	return r.command.match(c.raw) || r.command.match(c.words) || slices.ContainsFunc(c.variants, r.command.match)
+func (c *command) matches(r rule) bool {
+	return c.may(r.command) && (r.command.match(c.raw) || r.command.match(c.words) || slices.ContainsFunc(c.variants, r.command.match))
 }
 
 // source returns the text of a node.

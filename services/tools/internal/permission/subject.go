@@ -116,11 +116,12 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 // tool, its path, or just this command, whatever is in it.
 func (s *subject) allowedWhole(rules []rule) (string, bool) {
 	if s.Tool == bash {
+		whole := strings.TrimSpace(s.Command)
 		for _, r := range rules {
-			if r.command == nil || !r.covers(bash) {
+			if r.command == nil {
 				continue
 			}
-			if text, ok := r.command.exact(); ok && text == strings.TrimSpace(s.Command) {
+			if text, ok := r.command.exact(); ok && text == whole {
 				return r.text, true
 			}
 		}

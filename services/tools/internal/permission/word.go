@@ -9,6 +9,11 @@ import (
 
 // literal returns the value of a word without expansions.
 func literal(w *syntax.Word) (string, bool) {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, `*?[{~\`) {
+			return lit.Value, true
+		}
+	}
 	var b strings.Builder
 	for _, part := range w.Parts {
 		switch p := part.(type) {
@@ -80,6 +85,8 @@ func joined(words []word) string {
 var wrappers = map[string]int{
 	"builtin": 0, "busybox": 0, "command": 0, "doas": 0, "env": 0, "exec": 0, "ionice": 0, "nice": 0, "nohup": 0,
 	"setsid": 0, "stdbuf": 0, "sudo": 0, "time": 0, "timeout": 0, "xargs": 0, "chroot": 1,
+	"chrt": 0, "fakeroot": 0, "flock": 1, "linux32": 0, "linux64": 0, "ltrace": 0, "nsenter": 0, "parallel": 0, "prlimit": 0, "runuser": 0,
+	"setarch": 1, "setpriv": 0, "strace": 0, "systemd-run": 0, "taskset": 0, "unshare": 0,
 }
 
 // shells run their `-c` argument as a script.
