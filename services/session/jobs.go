@@ -26,6 +26,7 @@ func (s *Service) handlers(c Config, log *slog.Logger) map[store.JobKind]jobs.Ha
 		store.JobPush:      push.Handler(s.sandbox, s.store, log),
 		store.JobWebhook:   s.webhooks.Deliver,
 		store.JobStorage:   deletion.Storage(s.sandbox, func(n string) bool { return s.nodes.Managed() && s.nodes.Known(n) }),
+		store.JobGrants:    deletion.Grants(s.tools),
 		store.JobSnapshots: deletion.Snapshots(s.store, s.sandbox),
 	}
 	if c.Retention > 0 {

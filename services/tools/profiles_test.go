@@ -224,6 +224,11 @@ func TestGrantsByTheAPI(t *testing.T) {
 		}
 	}
 	f.asks(asking("b4", "exit 0"))
+	f.must(asking("b5", "fail"), outcomeOK)
+	if _, err := f.calls.DeleteUserGrants(t.Context(), &toolsv1.DeleteUserGrantsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	f.asks(asking("b6", "fail"))
 }
 
 // TestTwoReplicasSeeAChangeAtOnce changes a profile and gives a grant on one of two replicas

@@ -59,6 +59,12 @@ func (t *Tools) DeleteSessionCalls(ctx context.Context, session string, next int
 	return err
 }
 
+// DeleteUserGrants deletes the grants of the acting user.
+func (t *Tools) DeleteUserGrants(ctx context.Context) error {
+	_, err := t.calls.DeleteUserGrants(ctx, &toolsv1.DeleteUserGrantsRequest{})
+	return err
+}
+
 // CheckAgents returns what the service lacks of what agents need. It waits for a service that
 // cannot be reached.
 func (t *Tools) CheckAgents(ctx context.Context, r *toolsv1.CheckAgentsRequest) ([]*toolsv1.AgentFault, error) {

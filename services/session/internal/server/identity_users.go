@@ -11,6 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -117,6 +118,10 @@ func (x *IdentityServer) DeleteUser(ctx context.Context, r *sessionv1.DeleteUser
 	}
 	if _, err := x.s.Store.DisableUser(ctx, o, keepForADay(request("DeleteUser", r.Name, r.RequestId, r))); err != nil {
 		return nil, userError(err, r.Name, r.RequestId)
+	}
+	// The caller repeats the request if this fails: it may put the job twice.
+	if err := x.s.Store.PutJobs(ctx, []store.Job{deletion.GrantsJob(o.Tenant, o.User)}); err != nil {
+		return nil, storeError(err, subject{requestID: r.RequestId})
 	}
 	return &sessionv1.DeleteUserResponse{}, nil
 }

@@ -24,7 +24,9 @@ const (
 	JobExpire JobKind = "expire"
 	// JobStorage deletes a user's files on one node.
 	JobStorage JobKind = "storage"
-	JobFile    JobKind = "file" // delete the content of a file that was deleted
+	// JobGrants deletes a user's grants in tools; the body is the user.
+	JobGrants JobKind = "grants"
+	JobFile   JobKind = "file" // delete the content of a file that was deleted
 	// JobExpireFiles deletes the files whose time has come.
 	JobExpireFiles JobKind = "expire_files"
 )

@@ -87,3 +87,13 @@ func grantToProto(g store.Grant) *toolsv1.Grant {
 		Approver: g.Approver, CallId: g.CallID, CreateTime: timestamppb.New(g.CreateTime),
 	}
 }
+
+// DeleteUserGrants implements CallService.
+func (s *Calls) DeleteUserGrants(ctx context.Context, _ *toolsv1.DeleteUserGrantsRequest) (*toolsv1.DeleteUserGrantsResponse, error) {
+	tenant, err := tenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, _ := principal.From(ctx)
+	return &toolsv1.DeleteUserGrantsResponse{}, outward(s.engine.Store.DeleteGrants(ctx, tenant, p.User), "users/"+p.User)
+}

@@ -1664,6 +1664,80 @@ func (x *AgentFault) GetField() string {
 	return ""
 }
 
+// DeleteUserGrantsRequest is empty: the user is the principal's.
+type DeleteUserGrantsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserGrantsRequest) Reset() {
+	*x = DeleteUserGrantsRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserGrantsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserGrantsRequest) ProtoMessage() {}
+
+func (x *DeleteUserGrantsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserGrantsRequest.ProtoReflect.Descriptor instead.
+func (*DeleteUserGrantsRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{22}
+}
+
+// DeleteUserGrantsResponse says that the grants are deleted.
+type DeleteUserGrantsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteUserGrantsResponse) Reset() {
+	*x = DeleteUserGrantsResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteUserGrantsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteUserGrantsResponse) ProtoMessage() {}
+
+func (x *DeleteUserGrantsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteUserGrantsResponse.ProtoReflect.Descriptor instead.
+func (*DeleteUserGrantsResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{23}
+}
+
 // DeleteSessionCallsRequest names the session that was deleted.
 type DeleteSessionCallsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1680,7 +1754,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1766,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1779,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1731,7 +1805,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1817,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1830,7 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{25}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
@@ -1864,7 +1938,9 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"AgentFault\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05field\x18\x03 \x01(\tR\x05field\"\x88\x01\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\"\x19\n" +
+	"\x17DeleteUserGrantsRequest\"\x1a\n" +
+	"\x18DeleteUserGrantsResponse\"\x88\x01\n" +
 	"\x19DeleteSessionCallsRequest\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12&\n" +
 	"\n" +
@@ -1882,7 +1958,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xf7\x05\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xec\x06\n" +
 	"\vCallService\x12]\n" +
 	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"0\x01\x12g\n" +
@@ -1896,6 +1972,8 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x10ListSessionTools\x12*.fairlead.tools.v1.ListSessionToolsRequest\x1a+.fairlead.tools.v1.ListSessionToolsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12d\n" +
 	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12s\n" +
+	"\x10DeleteUserGrants\x12*.fairlead.tools.v1.DeleteUserGrantsRequest\x1a+.fairlead.tools.v1.DeleteUserGrantsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12y\n" +
 	"\x12DeleteSessionCalls\x12,.fairlead.tools.v1.DeleteSessionCallsRequest\x1a-.fairlead.tools.v1.DeleteSessionCallsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
@@ -1913,7 +1991,7 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
 	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
@@ -1939,53 +2017,55 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*AgentNeeds)(nil),                 // 21: fairlead.tools.v1.AgentNeeds
 	(*CheckAgentsResponse)(nil),        // 22: fairlead.tools.v1.CheckAgentsResponse
 	(*AgentFault)(nil),                 // 23: fairlead.tools.v1.AgentFault
-	(*DeleteSessionCallsRequest)(nil),  // 24: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 25: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 26: fairlead.common.v1.CallRef
-	(*v1.QuestionAnswer)(nil),          // 27: fairlead.common.v1.QuestionAnswer
-	(*v1.McpServer)(nil),               // 28: fairlead.common.v1.McpServer
-	(v1.PermissionMode)(0),             // 29: fairlead.common.v1.PermissionMode
-	(*v1.PermissionRules)(nil),         // 30: fairlead.common.v1.PermissionRules
-	(v1.ApprovalScope)(0),              // 31: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),                // 32: fairlead.common.v1.Question
-	(*v1.Content)(nil),                 // 33: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 34: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 35: fairlead.tools.v1.OperationState
-	(*Tool)(nil),                       // 36: fairlead.tools.v1.Tool
-	(*v1.McpServerStatus)(nil),         // 37: fairlead.common.v1.McpServerStatus
+	(*DeleteUserGrantsRequest)(nil),    // 24: fairlead.tools.v1.DeleteUserGrantsRequest
+	(*DeleteUserGrantsResponse)(nil),   // 25: fairlead.tools.v1.DeleteUserGrantsResponse
+	(*DeleteSessionCallsRequest)(nil),  // 26: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil), // 27: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                 // 28: fairlead.common.v1.CallRef
+	(*v1.QuestionAnswer)(nil),          // 29: fairlead.common.v1.QuestionAnswer
+	(*v1.McpServer)(nil),               // 30: fairlead.common.v1.McpServer
+	(v1.PermissionMode)(0),             // 31: fairlead.common.v1.PermissionMode
+	(*v1.PermissionRules)(nil),         // 32: fairlead.common.v1.PermissionRules
+	(v1.ApprovalScope)(0),              // 33: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),                // 34: fairlead.common.v1.Question
+	(*v1.Content)(nil),                 // 35: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),             // 36: fairlead.sandbox.v1.NetworkUse
+	(OperationState)(0),                // 37: fairlead.tools.v1.OperationState
+	(*Tool)(nil),                       // 38: fairlead.tools.v1.Tool
+	(*v1.McpServerStatus)(nil),         // 39: fairlead.common.v1.McpServerStatus
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	26, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	28, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
-	27, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
-	28, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
-	29, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	30, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
-	31, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
+	29, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
+	30, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
+	31, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	32, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	33, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
 	5,  // 7: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 8: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
 	7,  // 9: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
 	8,  // 10: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
 	10, // 11: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
 	11, // 12: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
-	32, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
+	34, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
 	0,  // 14: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 15: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	33, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	35, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 17: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	34, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	35, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	26, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	36, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	37, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	28, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 21: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	26, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	28, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 23: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	26, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	26, // 25: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
-	28, // 26: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
-	36, // 27: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
-	37, // 28: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
+	28, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	28, // 25: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
+	30, // 26: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
+	38, // 27: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
+	39, // 28: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
 	21, // 29: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	30, // 30: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	32, // 30: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
 	23, // 31: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
 	2,  // 32: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
 	12, // 33: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
@@ -1993,16 +2073,18 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	16, // 35: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
 	18, // 36: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
 	20, // 37: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	24, // 38: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 39: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 40: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 41: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 42: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	19, // 43: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
-	22, // 44: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	25, // 45: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	39, // [39:46] is the sub-list for method output_type
-	32, // [32:39] is the sub-list for method input_type
+	24, // 38: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
+	26, // 39: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 40: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 41: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 42: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 43: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 44: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
+	22, // 45: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	25, // 46: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
+	27, // 47: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	40, // [40:48] is the sub-list for method output_type
+	32, // [32:40] is the sub-list for method input_type
 	32, // [32:32] is the sub-list for extension type_name
 	32, // [32:32] is the sub-list for extension extendee
 	0,  // [0:32] is the sub-list for field type_name
@@ -2030,7 +2112,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	CallService_FenceSession_FullMethodName       = "/fairlead.tools.v1.CallService/FenceSession"
 	CallService_ListSessionTools_FullMethodName   = "/fairlead.tools.v1.CallService/ListSessionTools"
 	CallService_CheckAgents_FullMethodName        = "/fairlead.tools.v1.CallService/CheckAgents"
+	CallService_DeleteUserGrants_FullMethodName   = "/fairlead.tools.v1.CallService/DeleteUserGrants"
 	CallService_DeleteSessionCalls_FullMethodName = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
 )
 
@@ -67,6 +68,9 @@ type CallServiceClient interface {
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
+	// DeleteUserGrants deletes the grants of the acting user, who was deleted. It may be
+	// repeated.
+	DeleteUserGrants(ctx context.Context, in *DeleteUserGrantsRequest, opts ...grpc.CallOption) (*DeleteUserGrantsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error)
 }
@@ -148,6 +152,16 @@ func (c *callServiceClient) CheckAgents(ctx context.Context, in *CheckAgentsRequ
 	return out, nil
 }
 
+func (c *callServiceClient) DeleteUserGrants(ctx context.Context, in *DeleteUserGrantsRequest, opts ...grpc.CallOption) (*DeleteUserGrantsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteUserGrantsResponse)
+	err := c.cc.Invoke(ctx, CallService_DeleteUserGrants_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *callServiceClient) DeleteSessionCalls(ctx context.Context, in *DeleteSessionCallsRequest, opts ...grpc.CallOption) (*DeleteSessionCallsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteSessionCallsResponse)
@@ -197,6 +211,9 @@ type CallServiceServer interface {
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
+	// DeleteUserGrants deletes the grants of the acting user, who was deleted. It may be
+	// repeated.
+	DeleteUserGrants(context.Context, *DeleteUserGrantsRequest) (*DeleteUserGrantsResponse, error)
 	// DeleteSessionCalls forgets the calls of a session that was deleted.
 	DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error)
 	mustEmbedUnimplementedCallServiceServer()
@@ -226,6 +243,9 @@ func (UnimplementedCallServiceServer) ListSessionTools(context.Context, *ListSes
 }
 func (UnimplementedCallServiceServer) CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckAgents not implemented")
+}
+func (UnimplementedCallServiceServer) DeleteUserGrants(context.Context, *DeleteUserGrantsRequest) (*DeleteUserGrantsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteUserGrants not implemented")
 }
 func (UnimplementedCallServiceServer) DeleteSessionCalls(context.Context, *DeleteSessionCallsRequest) (*DeleteSessionCallsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSessionCalls not implemented")
@@ -352,6 +372,24 @@ func _CallService_CheckAgents_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CallService_DeleteUserGrants_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteUserGrantsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallServiceServer).DeleteUserGrants(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CallService_DeleteUserGrants_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallServiceServer).DeleteUserGrants(ctx, req.(*DeleteUserGrantsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _CallService_DeleteSessionCalls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteSessionCallsRequest)
 	if err := dec(in); err != nil {
@@ -396,6 +434,10 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CheckAgents",
 			Handler:    _CallService_CheckAgents_Handler,
+		},
+		{
+			MethodName: "DeleteUserGrants",
+			Handler:    _CallService_DeleteUserGrants_Handler,
 		},
 		{
 			MethodName: "DeleteSessionCalls",

@@ -269,6 +269,14 @@ class AgentFault(_message.Message):
     field: str
     def __init__(self, agent: _Optional[str] = ..., message: _Optional[str] = ..., field: _Optional[str] = ...) -> None: ...
 
+class DeleteUserGrantsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeleteUserGrantsResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class DeleteSessionCallsRequest(_message.Message):
     __slots__ = ("session", "next_epoch")
     SESSION_FIELD_NUMBER: _ClassVar[int]

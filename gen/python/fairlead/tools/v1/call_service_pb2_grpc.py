@@ -69,6 +69,11 @@ class CallServiceStub:
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
                 response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.FromString,
                 _registered_method=True)
+        self.DeleteUserGrants = channel.unary_unary(
+                '/fairlead.tools.v1.CallService/DeleteUserGrants',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsResponse.FromString,
+                _registered_method=True)
         self.DeleteSessionCalls = channel.unary_unary(
                 '/fairlead.tools.v1.CallService/DeleteSessionCalls',
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteSessionCallsRequest.SerializeToString,
@@ -143,6 +148,14 @@ class CallServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteUserGrants(self, request, context):
+        """DeleteUserGrants deletes the grants of the acting user, who was deleted. It may be
+        repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteSessionCalls(self, request, context):
         """DeleteSessionCalls forgets the calls of a session that was deleted.
         """
@@ -182,6 +195,11 @@ def add_CallServiceServicer_to_server(servicer, server):
                     servicer.CheckAgents,
                     request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.FromString,
                     response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.SerializeToString,
+            ),
+            'DeleteUserGrants': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteUserGrants,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsResponse.SerializeToString,
             ),
             'DeleteSessionCalls': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSessionCalls,
@@ -356,6 +374,33 @@ class CallService:
             '/fairlead.tools.v1.CallService/CheckAgents',
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteUserGrants(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/DeleteUserGrants',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.DeleteUserGrantsResponse.FromString,
             options,
             channel_credentials,
             insecure,
