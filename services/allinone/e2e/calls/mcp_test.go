@@ -2,6 +2,7 @@ package calls
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
 // python is an MCP server of the first revision, in a few lines.
@@ -150,5 +152,55 @@ func TestACallThatHangsEndsAtItsTime(t *testing.T) {
 	}
 	if a := f.mcp(s, "env", nil); a.outcome != "OK" {
 		t.Errorf("afterwards: got %+v", a)
+	}
+}
+
+// official copies the official example servers into the workspace.
+func (f *fixture) official() {
+	f.Helper()
+	const modules = "../../../../deploy/tools/mcp/node_modules"
+	if _, err := os.Stat(filepath.Join(modules, "@modelcontextprotocol/server-everything")); err != nil {
+		if os.Getenv("CI") != "" {
+			f.Fatalf("the servers are missing: make deploy/tools/mcp/node_modules/.stamp: %v", err)
+		}
+		f.Skip("the servers are missing: make deploy/tools/mcp/node_modules/.stamp")
+	}
+	// Node.js of the suite is large, and the servers use the sandbox's own.
+	copied, err := exec.CommandContext(f.Context(), "tar", "-C", filepath.Dir(modules), "--exclude=node_modules/node*", "--exclude=.bin", "--no-same-owner", "-cf", filepath.Join(f.workspace, "modules.tar"), "node_modules").CombinedOutput()
+	if err != nil {
+		f.Fatalf("%v: %s", err, copied)
+	}
+	if err := os.Chmod(filepath.Join(f.workspace, "modules.tar"), 0o644); err != nil { //nolint:gosec // the sandbox's user reads it
+		f.Fatal(err)
+	}
+	f.bash("tar xf modules.tar && rm modules.tar")
+}
+
+func TestTheOfficialServers(t *testing.T) {
+	prove.Only(t, "it starts programs of Node.js")
+	f := start(t, nil)
+	f.official()
+	everything := command("everything", "node", "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+	st := f.status(everything)
+	for n := 0; st.GetState() == commonv1.McpServerState_MCP_SERVER_STATE_CONNECTING && n < 10; n++ {
+		st = f.status(everything)
+	}
+	if st.GetState() != commonv1.McpServerState_MCP_SERVER_STATE_CONNECTED || len(st.GetTools()) < 5 {
+		t.Fatalf("the status is %v", st)
+	}
+	t.Log(st.GetServer(), st.GetProtocolVersion(), st.GetTools())
+	if a := f.mcp(everything, "echo", map[string]any{"message": "hello"}); a.outcome != "OK" || !strings.Contains(a.text, "hello") {
+		t.Errorf("got %+v", a)
+	}
+	if a := f.mcp(everything, "get-sum", map[string]any{"a": 2, "b": 3}); a.outcome != "OK" || !strings.Contains(a.text, "5") {
+		t.Errorf("got %+v", a)
+	}
+	files := command("files", "node", "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js", "/workspace")
+	f.bash("echo inside > a.txt")
+	if a := f.mcp(files, "read_text_file", map[string]any{"path": "/workspace/a.txt"}); a.outcome != "OK" || !strings.Contains(a.text, "inside") {
+		t.Errorf("got %+v", a)
+	}
+	if a := f.mcp(files, "read_text_file", map[string]any{"path": "/etc/passwd"}); a.outcome != "ERROR" {
+		t.Errorf("got %+v", a)
 	}
 }
