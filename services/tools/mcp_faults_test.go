@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
 const unknown = toolsv1.CallOutcome_CALL_OUTCOME_UNKNOWN
@@ -373,4 +374,25 @@ func TestManyMessagesAreNoHarm(t *testing.T) {
 	if got.text() != "end" || got.pieces > 10 {
 		t.Errorf("got %q in %d pieces", got.text(), got.pieces)
 	}
+}
+
+func TestAServerThatHangsDelaysOneListAlone(t *testing.T) {
+	prove.Only(t, "the first list waits for five seconds")
+	f := local(t)
+	hung := make(chan bool)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		select {
+		case <-hung:
+		case <-q.Context().Done():
+		}
+	}))
+	defer s.Close()
+	defer close(hung)
+	f.list(0, nil, webServer("x", s.URL))
+	begin := time.Now()
+	_, _, states := f.list(0, nil, webServer("x", s.URL))
+	if took := time.Since(begin); took > time.Second || states[0].GetMessage() != "it is being connected" {
+		t.Errorf("after %v the status is %v", took, states[0])
+	}
+	f.stop()
 }

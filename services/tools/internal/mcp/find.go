@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// listWait is how long a list waits for servers, and callWait a call for its own.
+	// listWait is how long a list waits for a server that is being connected for the first
+	// time, or was lost. callWait is how long a call waits for its own server.
 	listWait = 5 * time.Second
 	callWait = 15 * time.Second
 )
@@ -25,8 +26,6 @@ func Is(name string) bool { return strings.HasPrefix(name, prefix) }
 // List returns the tools of a session's servers, by name, and what works of each server. It
 // waits a short time for those that are being connected.
 func (p *Pool) List(ctx context.Context, c Caller, servers []*commonv1.McpServer, allowed []string) ([]*tool.Tool, []*commonv1.McpServerStatus) {
-	waiting, cancel := context.WithTimeout(ctx, listWait)
-	defer cancel()
 	offers := p.offers(servers, allowed)
 	links := make([]*link, len(offers))
 	for i, o := range offers { // all at once, before the wait for the first
@@ -41,7 +40,7 @@ func (p *Pool) List(ctx context.Context, c Caller, servers []*commonv1.McpServer
 			states[i] = &commonv1.McpServerStatus{Name: o.GetName(), Required: o.GetRequired(), State: failed, Message: plain(o.fault)}
 			continue
 		}
-		v := links[i].settled(waiting)
+		v := links[i].inTime(ctx)
 		states[i] = status(o.McpServer, v)
 		for _, e := range v.catalog.entries {
 			if v.state == connected && o.gives(e) {

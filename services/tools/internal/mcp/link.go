@@ -75,13 +75,14 @@ type view struct {
 	fault   string             // why the server cannot be used
 	session *mcp.ClientSession // while it can
 	since   time.Time
-	catalog catalog // also of a server that is away: what it had
+	until   time.Time // how long a list waits for it while it is being connected
+	catalog catalog   // also of a server that is away: what it had
 }
 
 func newLink(ctx context.Context, p *Pool, k string, c Caller, s offer) *link {
 	l := &link{
 		pool: p, key: k, server: s, caller: c, first: c, kick: make(chan struct{}, 1), gone: make(chan struct{}), used: time.Now(),
-		view: view{state: connecting}, changed: make(chan struct{}),
+		view: view{state: connecting, until: time.Now().Add(listWait)}, changed: make(chan struct{}),
 	}
 	ctx = trace.ContextWithSpanContext(context.WithoutCancel(ctx), trace.SpanContext{})
 	l.ctx, l.stop = context.WithCancelCause(ctx)
@@ -154,6 +155,15 @@ func (l *link) settled(ctx context.Context) view {
 			return v
 		}
 	}
+}
+
+// inTime is settled for a list, which waits only for a server that was not tried in vain: a
+// server that hangs must not delay every step of a turn.
+func (l *link) inTime(ctx context.Context) view {
+	v, _ := l.look()
+	ctx, cancel := context.WithDeadline(ctx, v.until)
+	defer cancel()
+	return l.settled(ctx)
 }
 
 // ready returns the view of a connected server. If the server is away, it asks for one
@@ -270,7 +280,12 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 		close(ended)
 	}()
 	defer func() {
-		l.show(func(v *view) { v.state, v.session = connecting, nil })
+		l.show(func(v *view) {
+			if v.state == connected {
+				v.until = time.Now().Add(listWait)
+			}
+			v.state, v.session = connecting, nil
+		})
 		_ = session.Close() // the end of a connection that has broken is an error, too
 		for range ended {
 		}
