@@ -107,5 +107,5 @@ func toolResult(callID string, r *toolsv1.CallResult) *sessionv1.ToolResult {
 	if !ok {
 		o = sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
 	}
-	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o}
+	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o, StructuredJson: r.GetStructuredJson()}
 }
