@@ -51,6 +51,7 @@ func TestNoDoorOpensForAnyoneElse(t *testing.T) {
 	t.Logf("%d RPCs over gRPC and %d REST paths × %d credentials: %d attacks", len(all), len(a.routes), len(w.bad)+len(callers), a.n)
 
 	w.visit(t)
+	w.knock(t)
 	w.repeat(t)
 	w.checkRecords(t)
 	w.enter(t, all, a.routes)

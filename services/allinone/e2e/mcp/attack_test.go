@@ -159,7 +159,7 @@ func TestARequestStateIsBoundToItsCall(t *testing.T) {
 	const arguments = `{"file_path":"a.txt","content":"x"}`
 	anns, bobs := ask("ann", arguments), ask("bob", arguments)
 	answer := func(user, tool, arguments, state, action string) string {
-		body, headers := modernCall("2", tool, arguments, `"requestState":"`+state+`","inputResponses":{"approval":{"action":"`+action+`"}},`)
+		body, headers := modernCall("2", tool, arguments, `"requestState":"`+state+`","inputResponses":{"answer":{"action":"`+action+`"}},`)
 		return fmt.Sprint(result(t, s.send(t.Context(), t, user, http.MethodPost, "/mcp/agents/asker", body, headers...)))
 	}
 	for name, got := range map[string]string{

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -156,6 +157,34 @@ func TestACallThatNeedsAnApproval(t *testing.T) {
 					t.Errorf("the turn is %v, %v", got, err)
 				}
 			})
+		}
+	})
+}
+
+// A tool that asks a person asks the client's.
+func TestAToolThatAsksAQuestion(t *testing.T) {
+	s := serve(t, nil)
+	questions := map[string]any{"questions": []any{
+		map[string]any{"question": "Which color?", "header": "Color", "multiSelect": false, "options": []any{
+			map[string]any{"label": "red", "description": "warm"}, map[string]any{"label": "blue", "description": "cold"},
+		}},
+	}}
+	eras(t, func(t *testing.T, revision string) {
+		for action, want := range map[string]string{"accept": "blue", "decline": "does not want to answer"} {
+			asked := 0
+			c := s.connect(t, "ann", "/mcp/agents/curious", revision, &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+				asked++
+				if form, err := json.Marshal(r.Params.RequestedSchema); err != nil || !strings.Contains(string(form), "Which color?") || !strings.Contains(string(form), "blue") {
+					t.Errorf("the form is %s, %v", form, err)
+				}
+				if action == "accept" {
+					return &sdk.ElicitResult{Action: action, Content: map[string]any{"q1": "blue"}}, nil
+				}
+				return &sdk.ElicitResult{Action: action}, nil
+			}})
+			if r := call(t, c, "AskUserQuestion", questions); asked != 1 || !strings.Contains(text(r), want) {
+				t.Errorf("%s: asked %d times, and the result is %t %s", action, asked, r.IsError, text(r))
+			}
 		}
 	})
 }

@@ -42,8 +42,9 @@ func settings(t *testing.T, further map[string]any) string {
 		"session": map[string]any{
 			"default-agent": "helper",
 			"agents": map[string]any{
-				"helper": map[string]any{"prompt": "Help.", "profile": "full", "tools": []string{"Bash", "Read", "Write"}},
-				"asker":  map[string]any{"prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Read", "Write"}},
+				"helper":  map[string]any{"prompt": "Help.", "profile": "full", "tools": []string{"Bash", "Read", "Write"}},
+				"curious": map[string]any{"prompt": "Ask.", "profile": "full", "tools": []string{"AskUserQuestion"}},
+				"asker":   map[string]any{"prompt": "Ask.", "profile": "ask-writes", "tools": []string{"Read", "Write"}},
 			},
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc/codes"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -41,16 +42,16 @@ type calling struct {
 
 	request *sessionv1.CallToolRequest
 	turn    string
-	asked   map[string]*sessionv1.ApprovalRequested // which wait for an answer, by call id
-	asking  sync.WaitGroup                          // questions to a client with a session of the protocol
-	settled map[string]context.CancelFunc           // take them back, by call id
-	steps   float64                                 // of progress
-	said    time.Time                               // when output was last reported
+	asked   map[string]asked              // what waits for an answer, by id
+	asking  sync.WaitGroup                // questions to a client with a session of the protocol
+	settled map[string]context.CancelFunc // take them back, by id
+	steps   float64                       // of progress
+	said    time.Time                     // when output was last reported
 }
 
 // call makes a call for a client.
 func (sc *scope) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	c := &calling{scope: sc, req: req, ctx: ctx, out: caller(ctx, req.Extra), asked: map[string]*sessionv1.ApprovalRequested{}, settled: map[string]context.CancelFunc{}}
+	c := &calling{scope: sc, req: req, ctx: ctx, out: caller(ctx, req.Extra), asked: map[string]asked{}, settled: map[string]context.CancelFunc{}}
 	c.request = &sessionv1.CallToolRequest{Parent: sc.name(), Tool: req.Params.Name, ArgumentsJson: string(req.Params.Arguments), RequestId: id.New()}
 	if req.Extra != nil && req.Extra.Header.Get(idempotencyKey) != "" {
 		c.request.RequestId = req.Extra.Header.Get(idempotencyKey)
@@ -180,10 +181,14 @@ func (c *calling) event(e *sessionv1.Event) *sdk.CallToolResult {
 	case *sessionv1.Event_ToolCallOutputDelta:
 		c.output(string(b.ToolCallOutputDelta.GetData()))
 	case *sessionv1.Event_ApprovalRequested:
-		c.asked[b.ApprovalRequested.GetCallId()] = b.ApprovalRequested
-		c.ask(b.ApprovalRequested)
+		a := b.ApprovalRequested
+		c.ask(asked{Call: a.GetCallId(), Tool: a.GetTool(), Digest: a.GetDigest(), approval: a})
 	case *sessionv1.Event_ApprovalResolved:
-		c.resolved(b.ApprovalResolved.GetCallId())
+		c.resolved(asked{Call: b.ApprovalResolved.GetCallId()})
+	case *sessionv1.Event_QuestionRequested:
+		c.ask(asked{Call: b.QuestionRequested.GetCallId(), Tool: b.QuestionRequested.GetTool(), Question: b.QuestionRequested.GetQuestion()})
+	case *sessionv1.Event_QuestionResolved:
+		c.resolved(asked{Call: b.QuestionResolved.GetCallId(), Question: &commonv1.Question{Id: b.QuestionResolved.GetQuestionId()}})
 	case *sessionv1.Event_TurnWaiting:
 		return c.inputRequired()
 	case *sessionv1.Event_TurnFinished:

@@ -18,7 +18,7 @@ const stateTime = 24 * time.Hour
 type requestState struct {
 	Tenant, User, Session, Turn, Tool string
 	Arguments                         [sha256.Size]byte
-	Call, Digest                      string
+	Asked                             asked
 	RequestID                         string
 	AfterSeq                          int64
 	Expires                           int64 // Unix seconds
