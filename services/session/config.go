@@ -91,6 +91,8 @@ type WorkersConfig struct {
 	MaxSessionsPerTenant int           `key:"max-sessions-per-tenant" help:"the most sessions of one tenant that a replica works on at the same time; 0: as many as max-sessions"`
 	PeerPatience         time.Duration `key:"peer-patience" help:"how long a turn waits for the tools and sandbox services while they cannot be reached; then a turn that needs them fails, and the calls of a turn that is being stopped count as unknown"`
 	AnswerTTL            time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn continues; 0: without limit"`
+	MaxSubagents         int           `key:"max-subagents" help:"the most subagents that work at the same time for one session, those of subagents included; further ones wait, or are refused to subagents"`
+	SubagentDepth        int           `key:"subagent-depth" help:"how deep subagents may be: 1: they give no work to subagents of their own; 2: theirs give none; the sessions of each depth have a max-sessions of their own"`
 	MaxClaims            int           `key:"max-claims" help:"how often a turn is claimed without committing a new step; the next claim only ends it as FAILED with CRASH_LOOP; a replica runs one turn at a time on its last attempt"`
 }
 
@@ -115,7 +117,7 @@ func Defaults() Config {
 		},
 		WorkersConfig: WorkersConfig{
 			LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
-			PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
+			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
 		},
 		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
 		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
@@ -163,6 +165,8 @@ func (c Config) Validate() error {
 	fault(c.StopGrace < 0, "stop-grace: %v is negative", c.StopGrace)
 	fault(c.MaxSessions < 1, "max-sessions: %d is less than 1", c.MaxSessions)
 	fault(c.MaxSessionsPerTenant < 0, "max-sessions-per-tenant: %d is negative", c.MaxSessionsPerTenant)
+	fault(c.MaxSubagents < 1, "max-subagents: %d is less than 1", c.MaxSubagents)
+	fault(c.SubagentDepth < 1 || c.SubagentDepth > 10, "subagent-depth: %d is not between 1 and 10", c.SubagentDepth)
 	fault(c.PeerPatience < time.Second, "peer-patience: %v is less than 1s", c.PeerPatience)
 	fault(c.AnswerTTL < 0, "answer-ttl: %v is negative", c.AnswerTTL)
 	fault(c.MaxClaims < 1, "max-claims: %d is less than 1", c.MaxClaims)

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,6 +39,7 @@ type peers struct {
 	epochs          []int64
 	highest         map[string]int64  // epoch by session
 	users           map[string]string // by call id
+	holders         map[string]string // who made a call in which workspace, by call id
 	blocked         chan string       // ids of Block calls that run
 	telling         bool              // Tell has begun
 	deleted         []string
@@ -72,7 +74,7 @@ type peers struct {
 func newPeers() *peers {
 	return &peers{
 		results: map[string]*toolsv1.CallResult{}, cancelled: map[string]bool{}, executed: map[string]int{}, cancels: map[string]context.CancelFunc{},
-		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
+		highest: map[string]int64{}, broken: map[string]int{}, users: map[string]string{}, holders: map[string]string{}, looks: map[string]int{}, archives: map[string][]byte{}, snapshots: map[string]int{}, states: map[string]string{}, answered: map[string]bool{}, blocked: make(chan string, 100),
 		given: map[string]map[string]string{}, paths: map[string]bool{}, fileCalls: map[string]string{},
 		approvals: map[string]*toolsv1.Approval{}, answers: map[string][]*commonv1.QuestionAnswer{},
 	}
@@ -114,12 +116,15 @@ func (p *peers) CreateSnapshot(_ context.Context, r *sandboxv1.CreateSnapshotReq
 
 // fence refuses a holder who has lost the session.
 func (p *peers) fence(c *commonv1.CallRef) error {
-	if c.GetEpoch() < p.highest[c.GetSession()] {
+	if c.GetEpoch() < p.highest[fencedBy(c)] {
 		return apierr.Of(codes.FailedPrecondition, sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "another holds the session")
 	}
-	p.highest[c.GetSession()] = c.GetEpoch()
+	p.highest[fencedBy(c)] = c.GetEpoch()
 	return nil
 }
+
+// fencedBy returns the session whose epochs fence a call.
+func fencedBy(c *commonv1.CallRef) string { return cmp.Or(c.GetHolder(), c.GetSession()) }
 
 func (p *peers) ListSnapshots(context.Context, *sandboxv1.ListSnapshotsRequest) (*sandboxv1.ListSnapshotsResponse, error) {
 	p.mu.Lock()
@@ -185,8 +190,8 @@ func (p *peers) ListTools(context.Context, *toolsv1.ListToolsRequest) (*toolsv1.
 		return nil, err
 	}
 	resp := &toolsv1.ListToolsResponse{Tools: []*toolsv1.Tool{{Name: "tools/Huge", Description: strings.Repeat("word ", 800)}}}
-	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "TodoWrite", "Write", "create_agent", "edit_agent", "AskUserQuestion", "Elicit"} {
-		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block", ReadOnly: name == "Read"})
+	for _, name := range []string{"Background", "Bash", "Block", "Broken", "Fail", "Long", "Picture", "Read", "Task", "TodoWrite", "Write", "create_agent", "edit_agent", "AskUserQuestion", "Elicit"} {
+		resp.Tools = append(resp.Tools, &toolsv1.Tool{Name: "tools/" + name, Description: name, Parallel: name == "Read" || name == "Block" || name == "Task", ReadOnly: name == "Read"})
 	}
 	return resp, nil
 }
@@ -295,7 +300,7 @@ func digest(r *toolsv1.CallToolRequest) string {
 var longResult = "begin " + strings.Repeat("line of output ", 3200) + "end"
 
 // delegated are the tools of the session itself.
-var delegated = []string{"TodoWrite", "create_agent", "edit_agent", "AskUserQuestion"}
+var delegated = []string{"Task", "TodoWrite", "create_agent", "edit_agent", "AskUserQuestion"}
 
 // elicits returns the question of Elicit after an answer.
 func elicits(a *commonv1.QuestionAnswer) *commonv1.Question {
@@ -313,17 +318,18 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 	acting, _ := principal.From(stream.Context())
 	p.mu.Lock()
 	p.epochs = append(p.epochs, r.Call.Epoch)
-	if r.Call.Epoch < p.highest[r.Call.Session] {
+	if r.Call.Epoch < p.highest[fencedBy(r.Call)] {
 		p.mu.Unlock()
 		return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH, "another holds the session")
 	}
-	if r.Call.Epoch > p.highest[r.Call.Session] {
+	if r.Call.Epoch > p.highest[fencedBy(r.Call)] {
 		p.news++
 	}
-	p.highest[r.Call.Session] = r.Call.Epoch
 	if r.Approval != nil {
 		p.approvals[id] = r.Approval
 	}
+	p.highest[fencedBy(r.Call)] = r.Call.Epoch
+	p.holders[id] = r.Call.Holder + " in " + r.Call.Session
 	if r.Answer != nil {
 		p.answers[id] = append(p.answers[id], r.Answer)
 	}
@@ -384,7 +390,7 @@ func (p *peers) execute(r *toolsv1.CallToolRequest, stream grpc.ServerStreamingS
 		tool = "Block"
 	}
 	switch tool {
-	case "TodoWrite", "create_agent", "edit_agent", "AskUserQuestion":
+	case "Task", "TodoWrite", "create_agent", "edit_agent", "AskUserQuestion":
 		return stream.Send(&toolsv1.CallToolResponse{Kind: &toolsv1.CallToolResponse_Delegated{Delegated: &toolsv1.CallDelegated{Tool: r.Tool, ArgumentsJson: r.ArgumentsJson}}})
 	case "Fail":
 		return stream.Send(result(p.finish(id, toolsv1.CallOutcome_CALL_OUTCOME_ERROR, "It does not work.")))

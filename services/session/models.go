@@ -76,6 +76,14 @@ func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
 			return []agent.Fault{{Field: "models", Text: err.Error()}}
 		}
 	}
+	for _, a := range spec.Subagents {
+		if a.Model == "" {
+			continue
+		}
+		if _, err := models.Resolve(a.Model); err != nil {
+			return []agent.Fault{{Field: "subagents", Text: fmt.Sprintf("subagent %q: %v", a.Name, err)}}
+		}
+	}
 	n := modelview.TextTokens(spec.Prompt)
 	if e.ContextTokens == 0 || n <= modelview.MostFixed(e.ContextTokens) {
 		return nil

@@ -44,6 +44,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn"
 	"github.com/fairlead/fairlead/services/session/internal/turn/compact"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
+	"github.com/fairlead/fairlead/services/session/internal/turn/subagent"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
@@ -168,7 +169,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	warnOfAgents(d.Log, agents, c.Checkpoints)
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
-		SuspectAt: c.MaxClaims - 1, JobsWake: s.jobs.Wake,
+		SuspectAt: c.MaxClaims - 1, MaxDepth: c.SubagentDepth, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
 		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools, Agents: agentMaker{s},
 		Workspace: workspace.Config{
@@ -178,7 +179,13 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,
 		Budgets: c.Budgets, BudgetQueues: &spend.Queues{},
 		Compaction: compact.Config{At: c.CompactAt, SummaryTokens: c.CompactSummaryTokens},
-		MaxClaims:  c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
+		Subagents: subagent.Config{
+			Hub: followers, MaxParallel: c.MaxSubagents, MaxDepth: c.SubagentDepth,
+			Find: func(ctx context.Context, tenant, name string) (agent.Agent, error) {
+				return s.server.FindAgent(ctx, tenant, name)
+			},
+		},
+		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 	}, followers, d.Log)
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{

@@ -21,6 +21,9 @@ type Call struct {
 	// Operation means that the work outlives the holders of the session, so that a lower epoch is not
 	// refused.
 	Operation bool
+	// Holder is the session that makes the call, if it works in the workspace of another one; empty: Key's
+	// own. The epoch is the holder's.
+	Holder string
 	// Node is the name of the intended node; empty means any.
 	Node string
 	// Generation is the intended generation of the place; 0 means any.

@@ -144,7 +144,7 @@ func (s *session) begin(c Call) (*Workspace, error) {
 	if err := s.workspace.admitCall(c); err != nil {
 		return nil, err
 	}
-	if err := s.workspace.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c); err != nil {
 		return nil, err
 	}
 	if e, _ := s.execs.find(c.ID); e != nil && e.cancelled() {

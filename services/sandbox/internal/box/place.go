@@ -56,7 +56,7 @@ func (n *Node) Fence(c Call) error {
 	defer leave()
 	s.workspace.mu.Lock()
 	defer s.workspace.mu.Unlock()
-	return s.workspace.fence(c.Epoch)
+	return s.workspace.fence(c)
 }
 
 // Delete ends all commands in a session's workspace and deletes it, with all records of the session. A

@@ -56,7 +56,7 @@ func (s *session) setSeal(ctx context.Context, c Call, sealed bool, since int64)
 	if s.tasks.lifted(since) {
 		return fmt.Errorf("%w: the workspace was unsealed while its seal waited", ErrCancelled)
 	}
-	if err := s.workspace.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c); err != nil {
 		return err
 	}
 	if !sealed {

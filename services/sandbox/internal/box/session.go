@@ -3,6 +3,7 @@ package box
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,15 +13,17 @@ import (
 
 // meta is the stored data of a workspace.
 type meta struct {
-	Generation int64     `json:"generation"`
-	Epoch      int64     `json:"epoch"` // the highest one seen
-	Slot       int       `json:"slot"`  // of its owner
-	Created    time.Time `json:"created"`
-	Import     string    `json:"import,omitempty"`  // the call that made it by Import
-	Sealed     bool      `json:"sealed,omitempty"`  // nothing may change it, because it is about to be moved
-	Network    string    `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
-	Asked      []string  `json:"mounts,omitempty"`  // the names of the requested mounts
-	Trees      []Tree    `json:"trees,omitempty"`   // its read-only trees, by name
+	Generation int64 `json:"generation"`
+	Epoch      int64 `json:"epoch"` // the highest one seen
+	// Holders are the highest epochs seen of other sessions that work in the workspace, by session.
+	Holders map[string]int64 `json:"holders,omitempty"`
+	Slot    int              `json:"slot"` // of its owner
+	Created time.Time        `json:"created"`
+	Import  string           `json:"import,omitempty"`  // the call that made it by Import
+	Sealed  bool             `json:"sealed,omitempty"`  // nothing may change it, because it is about to be moved
+	Network string           `json:"network,omitempty"` // the policy of what its commands may reach; empty: nothing
+	Asked   []string         `json:"mounts,omitempty"`  // the names of the requested mounts
+	Trees   []Tree           `json:"trees,omitempty"`   // its read-only trees, by name
 	// Environment is a user's variables for the environment of commands.
 	Environment Environment `json:"environment,omitzero"`
 	Limits      *Lower      `json:"limits,omitempty"` // limits below the operator's; nil: none
@@ -171,26 +174,42 @@ func (ws *workspace) fenceCall(c Call) error {
 			return err
 		}
 	}
-	if c.Operation && ws.meta != nil && c.Epoch < ws.meta.Epoch {
+	if c.Operation && ws.meta != nil && c.Epoch < ws.meta.seen(c.Holder) {
 		return nil
 	}
-	return ws.fence(c.Epoch)
+	return ws.fence(c)
 }
 
-// fence refuses a caller that has lost the session. It records a new holder's epoch before any other work
-// for it. mu is held.
-func (ws *workspace) fence(epoch int64) error {
+// seen returns the highest epoch seen of a holder: of another session, or of the workspace's own.
+func (m *meta) seen(holder string) int64 {
+	if holder == "" {
+		return m.Epoch
+	}
+	return m.Holders[holder]
+}
+
+// fence refuses a caller that has lost its session. It records a new holder's epoch before any other work
+// for it. Only a new holder of the workspace's own session lifts a seal. mu is held.
+func (ws *workspace) fence(c Call) error {
 	if ws.meta == nil {
 		return ErrNoWorkspace
 	}
-	if epoch < ws.meta.Epoch {
-		return fmt.Errorf("%w: the request has epoch %d, but epoch %d was seen", ErrStaleEpoch, epoch, ws.meta.Epoch)
-	}
-	if epoch == ws.meta.Epoch {
+	switch seen := ws.meta.seen(c.Holder); {
+	case c.Epoch < seen:
+		return fmt.Errorf("%w: the request has epoch %d, but epoch %d was seen", ErrStaleEpoch, c.Epoch, seen)
+	case c.Epoch == seen:
 		return nil
 	}
 	m := *ws.meta
-	m.Epoch, m.Sealed = epoch, false
+	if c.Holder == "" {
+		m.Epoch, m.Sealed = c.Epoch, false
+	} else {
+		m.Holders = maps.Clone(m.Holders)
+		if m.Holders == nil {
+			m.Holders = map[string]int64{}
+		}
+		m.Holders[c.Holder] = c.Epoch
+	}
 	if err := save(ws.path(metaFile), m); err != nil {
 		return fmt.Errorf("record the epoch: %w", err)
 	}

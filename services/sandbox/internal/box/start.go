@@ -49,7 +49,7 @@ func (n *Node) startNow(ctx context.Context, c Call, spec Spec, patient bool) (e
 	if err := s.workspace.admitCall(c); err != nil {
 		return nil, false, err
 	}
-	if err := s.workspace.fence(c.Epoch); err != nil {
+	if err := s.workspace.fence(c); err != nil {
 		return nil, false, err
 	}
 	known, gone := s.execs.find(c.ID)

@@ -107,7 +107,7 @@ func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID s
 		if err := s.workspace.admitCall(c); err != nil {
 			return Ensured{}, err
 		}
-		if err := s.workspace.fence(c.Epoch); err != nil {
+		if err := s.workspace.fence(c); err != nil {
 			return Ensured{}, err
 		}
 		if importID != "" && importID != s.workspace.meta.Import {
@@ -124,7 +124,10 @@ func (n *Node) ensure(c Call, want Want, seed func(*Workspace) error, importID s
 		}
 		return Ensured{Generation: s.workspace.meta.Generation}, nil
 	}
-	m := &meta{Generation: max(c.Generation, 1), Epoch: c.Epoch, Created: n.o.Now().UTC(), Import: importID}
+	m := &meta{Generation: max(c.Generation, 1), Created: n.o.Now().UTC(), Import: importID}
+	if m.Epoch = c.Epoch; c.Holder != "" {
+		m.Epoch, m.Holders = 0, map[string]int64{c.Holder: c.Epoch}
+	}
 	m.want(want)
 	if err := s.create(m, c.User, seed); err != nil {
 		return Ensured{}, err

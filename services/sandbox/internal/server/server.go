@@ -80,6 +80,6 @@ func call(ctx context.Context, c *commonv1.CallRef) (box.Call, error) {
 	k, err := key(ctx, c.GetSession())
 	p, _ := principal.From(ctx)
 	return box.Call{
-		Key: k, Epoch: c.GetEpoch(), ID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration(), User: p.User,
+		Key: k, Holder: strings.TrimPrefix(c.GetHolder(), "sessions/"), Epoch: c.GetEpoch(), ID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration(), User: p.User,
 	}, err
 }

@@ -58,6 +58,7 @@ type Spec struct {
 // Extensions are what an agent brings besides the tools of the service.
 type Extensions struct {
 	MCPServers mcp.Servers `key:"mcp-servers" json:"mcp_servers,omitempty" help:"MCP servers whose tools the agent gets, by name, besides those of the operator that tools names"`
+	Subagents  []Subagent  `key:"subagents" json:"subagents,omitempty" help:"the agents that the agent may give work to, with the tool Task"`
 }
 
 // TurnLimits are the limits of each turn of an agent. Zeros mean the server's.
@@ -138,6 +139,11 @@ func NewSet(configured map[string]Spec, dflt string) (*Set, error) {
 		}
 		for _, fault := range spec.Faults() {
 			faults = append(faults, fmt.Sprintf("agent %q: %s", id, fault.Text))
+		}
+		for _, a := range spec.Subagents {
+			if _, ok := specs[strings.TrimPrefix(a.Agent, "agents/")]; a.Agent != "" && !ok {
+				faults = append(faults, fmt.Sprintf("agent %q: subagent %q: there is no %s in the configuration", id, a.Name, a.Agent))
+			}
 		}
 		s.agents[id] = New(id, spec)
 	}

@@ -20,6 +20,7 @@ func (s Spec) Faults() []Fault {
 		add("profile", "profile is missing; the built-in profiles are full, read-only and ask-writes")
 	}
 	check(s.checkVerdict())
+	check(s.checkSubagents())
 	check("parameters", s.checkParameters())
 	check("environment", s.checkEnvironment())
 	check("checkpoints", CheckCheckpoints(s.Checkpoints))

@@ -27,7 +27,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 			URL: r.GetUrl(), Ref: r.GetRef(), Directory: r.GetDirectory(), Depth: r.GetDepth(), Branch: r.GetBranch(), Push: r.GetPush(),
 		})
 	}
-	s.MCPServers = mcp.From(p.GetMcpServers())
+	s.MCPServers, s.Subagents = mcp.From(p.GetMcpServers()), subagentsFrom(p.GetSubagents())
 	return s
 }
 
@@ -36,7 +36,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 	p := &sessionv1.AgentSpec{
 		Description: s.Description, Model: s.Model, Environment: s.Environment, Models: s.Models, Parameters: s.Parameters, Prompt: s.Prompt, Tools: s.Tools, Profile: s.Profile,
 		Greeting: s.Greeting, Verdict: s.Verdict, OutputSchemaJson: string(s.OutputSchema), PreCompaction: s.PreCompaction,
-		Limits: s.limitsProto(), Mounts: s.Mounts,
+		Limits: s.limitsProto(), Mounts: s.Mounts, Subagents: s.subagentsProto(),
 		MaxSteps: int32(s.MaxSteps), MaxWallTime: optionalDuration(s.MaxWallTime), MaxOutputTokens: s.MaxOutputTokens,
 	}
 	if s.Checkpoints != nil {

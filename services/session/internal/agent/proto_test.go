@@ -13,13 +13,13 @@ import (
 // full has every field, so that a new one that is not converted fails the test.
 func full() Spec {
 	return Spec{
-		Description: "d", Model: "a:b", Models: []string{"a:c"}, Environment: "environments/e", Prompt: "p {{n}}", Parameters: []string{"n"}, Tools: []string{"Read"}, Profile: "full", Greeting: "g",
+		Description: "d", Model: "a:b", Models: []string{"a:c"}, Environment: "environments/e", Prompt: "p {{n}}", Parameters: []string{"n"}, Tools: []string{"Read", "Task"}, Profile: "full", Greeting: "g",
 		Verdict: "tool", OutputSchema: `{"type":"object"}`, PreCompaction: "ls", Checkpoints: []string{"Read"},
 		Network: []NetworkRule{{Name: "n", Host: "a.com", Ports: []int32{1}, Methods: []string{"GET"}, Paths: []string{"/**"}, TLS: "pass", Credential: "c"}},
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
 		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
 		TurnLimits: TurnLimits{MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2},
-		Extensions: Extensions{MCPServers: mcp.Servers{
+		Extensions: Extensions{Subagents: []Subagent{{Name: "r", Description: "d", Prompt: "p", Tools: []string{"Read"}, Model: "a:d", MaxSteps: 3}, {Name: "o", Agent: "agents/other"}}, MCPServers: mcp.Servers{
 			"wiki": {
 				URL: "https://a.com", Headers: map[string]string{"A": "b"}, SSE: true, OAuth: mcp.OAuth{ClientID: "c", ClientSecret: "s", Scopes: []string{"r"}},
 				Required: true, Tools: []string{"t"}, DisabledTools: []string{"u"}, Timeout: time.Second, Trusted: true,
@@ -55,7 +55,7 @@ func TestAFaultNamesItsField(t *testing.T) {
 		"parameters":         func(s *Spec) { s.Parameters = []string{"other"} },
 		"profile":            func(s *Spec) { s.Profile = "" },
 		"verdict":            func(s *Spec) { s.Verdict = "maybe" },
-		"tools":              func(s *Spec) { s.Tools = []string{"finish"} },
+		"tools":              func(s *Spec) { s.Tools = []string{"finish", "Read", "Task"} },
 		"output_schema_json": func(s *Spec) { s.OutputSchema = `{"type":1}` },
 		"checkpoints":        func(s *Spec) { s.Checkpoints = []string{"a*b"} },
 		"network":            func(s *Spec) { s.Network[0].Host = "" },
@@ -63,6 +63,7 @@ func TestAFaultNamesItsField(t *testing.T) {
 		"mounts":             func(s *Spec) { s.Mounts = []string{"../etc"} },
 		"repositories":       func(s *Spec) { s.Repositories[0].URL = "git@host" },
 		"mcp_servers":        func(s *Spec) { s.MCPServers["a__b"] = mcp.Server{Command: "x"} },
+		"subagents":          func(s *Spec) { s.Subagents[0].Tools = []string{"Bash"} },
 		"max_steps":          func(s *Spec) { s.MaxSteps = -1 },
 		"max_wall_time":      func(s *Spec) { s.MaxWallTime = -1 },
 		"max_output_tokens":  func(s *Spec) { s.MaxOutputTokens = -1 },

@@ -12,12 +12,15 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn"
+	"github.com/fairlead/fairlead/services/session/internal/turn/subagent"
 )
 
 // Config configures a replica.
@@ -27,6 +30,9 @@ type Config struct {
 	PollInterval time.Duration
 	MaxSessions  int // held at the same time
 	MaxPerTenant int // of one tenant; 0: as many as MaxSessions
+	// MaxDepth is how deep below a root subagents are. The sessions of each depth have a room of their
+	// own, so that turns that wait for their subagents leave room for these.
+	MaxDepth int
 	// SuspectAt is the number of claims without progress from which on a session
 	// is suspect. A replica works on at most one suspect session at a time; 0:
 	// never.
@@ -58,10 +64,12 @@ type Dispatcher struct {
 	draining bool // no more claims
 	workers  sync.WaitGroup
 	look     chan struct{}
+	children atomic.Bool // sessions of subagents may be there to claim, too
 }
 
 type heldLease struct {
 	lease  store.Lease
+	depth  int // of a subagent; 0: of none
 	worker *turn.Worker
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the worker has ended and its lease is released or left
@@ -72,7 +80,9 @@ var errStopping = errors.New("the server is stopping")
 
 // New returns a dispatcher; Run does the work.
 func New(c Config, d *turn.Deps, h *hub.Hub, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1)}
+	out := &Dispatcher{config: c, deps: d, hub: h, log: log, held: map[store.Key]*heldLease{}, look: make(chan struct{}, 1)}
+	out.children.Store(true)
+	return out
 }
 
 // Run works until ctx ends, then it stops every worker and releases its lease.
@@ -91,6 +101,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		select {
 		case <-d.look:
 		case <-poll.C:
+			d.children.Store(true)
 		case <-ctx.Done():
 		}
 	}
@@ -120,8 +131,11 @@ func (d *Dispatcher) Drain(ctx context.Context) {
 	}
 }
 
-// lookSoon makes Run claim again.
-func (d *Dispatcher) lookSoon() {
+// lookSoon makes Run claim again, with children also the sessions of subagents.
+func (d *Dispatcher) lookSoon(children bool) {
+	if children {
+		d.children.Store(true)
+	}
 	select {
 	case d.look <- struct{}{}:
 	default:
@@ -138,7 +152,7 @@ func (d *Dispatcher) receive(wakes <-chan store.Wake) {
 			if h != nil {
 				h.worker.Wake()
 			} else {
-				d.lookSoon()
+				d.lookSoon(strings.HasPrefix(w.Session, subagent.Prefix))
 			}
 		case store.WakeEvents:
 			if h == nil && d.hub.Following(w.Key) {
@@ -160,7 +174,7 @@ func (d *Dispatcher) wakeJobs() {
 
 func (d *Dispatcher) wakeAll() {
 	d.hub.WakeAll()
-	d.lookSoon()
+	d.lookSoon(true)
 	d.wakeJobs()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,55 +189,10 @@ func (d *Dispatcher) lookup(k store.Key) *heldLease {
 	return d.held[k]
 }
 
-// claim takes as many sessions as there is room for.
-func (d *Dispatcher) claim(ctx context.Context) {
-	d.mu.Lock()
-	room := d.config.MaxSessions - len(d.held)
-	if d.draining {
-		room = 0
-	}
-	held, suspects := map[string]int{}, 1
-	for k, h := range d.held {
-		if d.config.MaxPerTenant > 0 {
-			held[k.Tenant]++
-		}
-		if h.worker.Suspect() {
-			suspects = 0
-		}
-	}
-	d.mu.Unlock()
-	if room <= 0 {
-		return
-	}
-	leases, err := d.ask(ctx, store.Claim{
-		Replica: d.config.Replica, Limit: room, TTL: d.config.LeaseTTL, TenantLimit: d.config.MaxPerTenant, Held: held,
-		SuspectAt: d.config.SuspectAt, Suspects: suspects,
-	})
-	if err != nil {
-		if ctx.Err() == nil {
-			d.log.WarnContext(ctx, "cannot claim sessions; will try again", "error", err)
-		}
-		return
-	}
-	for _, l := range leases {
-		if l.Suspect {
-			d.log.WarnContext(ctx, "a turn may have crashed its replicas; it gets one last attempt, without another such turn beside it", "session", l.Session, "tenant", l.Tenant)
-		}
-		d.start(ctx, l)
-	}
-}
-
-// ask claims, but does not wait for the answer longer than the leases last.
-func (d *Dispatcher) ask(ctx context.Context, c store.Claim) ([]store.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.TTL)
-	defer cancel()
-	return d.deps.Store.Claim(ctx, c)
-}
-
 // start runs a worker, which Run waits for.
-func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
+func (d *Dispatcher) start(ctx context.Context, l store.Lease, depth int) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &heldLease{lease: l, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
+	h := &heldLease{lease: l, depth: depth, worker: turn.New(d.deps, l), cancel: cancel, done: make(chan struct{})}
 	d.mu.Lock()
 	if d.draining { // the drain began during the claim
 		d.mu.Unlock()
@@ -254,7 +223,7 @@ func (d *Dispatcher) start(ctx context.Context, l store.Lease) {
 		// published.
 		d.hub.Publish(l.Key, nil)
 		// A command may have come after the worker's last look.
-		d.lookSoon()
+		d.lookSoon(depth > 0)
 	})
 }
 

@@ -87,3 +87,20 @@ func (l Loaded) InSandbox() bool {
 	}
 	return false
 }
+
+// Of returns the servers that an agent brings. A subagent gets no others: the list of its tools could not
+// leave out those of its user.
+func (l Loaded) Of(agent Servers) Loaded {
+	var out Loaded
+	for _, s := range l.Servers {
+		if _, ok := agent[s.GetName()]; ok {
+			out.Servers = append(out.Servers, s)
+		}
+	}
+	for _, s := range l.Broken {
+		if _, ok := agent[s.GetName()]; ok {
+			out.Broken = append(out.Broken, s)
+		}
+	}
+	return out
+}

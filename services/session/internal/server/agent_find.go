@@ -43,6 +43,26 @@ func (f *finder) forSession(ctx context.Context, tenant, name, field string) (ag
 	return agentOf(row)
 }
 
+// FindAgent returns an agent at its newest version; store.ErrNotFound if it does not exist, or is archived.
+func (s *Server) FindAgent(ctx context.Context, tenant, name string) (agent.Agent, error) {
+	return s.sessions.find.newest(ctx, tenant, name)
+}
+
+// newest returns an agent at its newest version; store.ErrNotFound if it does not exist, or is archived.
+func (f *finder) newest(ctx context.Context, tenant, name string) (agent.Agent, error) {
+	if a, ok := f.Agents.Get(name); ok {
+		return a, nil
+	}
+	row, err := f.Store.GetAgent(ctx, tenant, agentName(name), 0)
+	switch {
+	case err != nil:
+		return agent.Agent{}, err
+	case row.ArchiveTime != nil:
+		return agent.Agent{}, fmt.Errorf("%s is archived: %w", row.Name, store.ErrNotFound)
+	}
+	return agentOf(row)
+}
+
 // ofSession returns the spec that a session is pinned to.
 func (f *finder) ofSession(ctx context.Context, tenant string, session *sessionv1.Session) (agent.Spec, error) {
 	if a, ok := f.Agents.Get(session.Agent); ok && a.Revision == session.AgentRevision {

@@ -114,6 +114,13 @@ func (a *AgentServer) check(ctx context.Context, made agent.Agent, faults ...age
 			return storeError(err, subject{})
 		}
 	}
+	for _, sub := range made.Spec.Subagents {
+		fault, err := a.subagentFault(ctx, sub)
+		if err != nil {
+			return err
+		}
+		faults = append(faults, fault...)
+	}
 	asking, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
 	missing, err := a.s.Tools.CheckAgents(asking, &toolsv1.CheckAgentsRequest{
@@ -131,6 +138,18 @@ func (a *AgentServer) check(ctx context.Context, made agent.Agent, faults ...age
 		faults = append(faults, agent.Fault{Field: f.Field, Text: f.Message})
 	}
 	return invalidSpec(faults)
+}
+
+// subagentFault reports a subagent's agent that does not exist.
+func (a *AgentServer) subagentFault(ctx context.Context, sub agent.Subagent) ([]agent.Fault, error) {
+	if _, configured := a.s.Agents.Get(sub.Agent); sub.Agent == "" || configured {
+		return nil, nil
+	}
+	_, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), sub.Agent, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return []agent.Fault{{Field: "subagents", Text: fmt.Sprintf("subagent %q: there is no %s", sub.Name, sub.Agent)}}, nil
+	}
+	return nil, storeError(err, subject{})
 }
 
 // invalidSpec returns an error that names the field of each fault; nil without a fault.

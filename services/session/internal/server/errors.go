@@ -47,6 +47,8 @@ func storeError(err error, s subject) error {
 		return keyTaken("sessions/" + taken.Session)
 	case errors.Is(err, store.ErrArchived):
 		return sessionArchived(s.session)
+	case errors.Is(err, store.ErrSubagent):
+		return subagentSession(s.session)
 	case errors.Is(err, store.ErrExists):
 		return fail(codes.AlreadyExists, sessionv1.ErrorReason_ERROR_REASON_SESSION_EXISTS,
 			fmt.Sprintf("There is already a session %s. Choose another session_id, or leave it out to get a new one.", s.session), apierr.Resource("fairlead.dev/Session", s.session, "exists already"))
@@ -131,6 +133,12 @@ func sessionArchived(session string) error {
 	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_ARCHIVED,
 		fmt.Sprintf("Session %s is archived: it can be read, but takes no messages. Bring it back (ArchiveSession with undo), or create another one.", session),
 		apierr.Precondition("SESSION", session, "archived"))
+}
+
+func subagentSession(session string) error {
+	return fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_SUBAGENT_SESSION,
+		fmt.Sprintf("A subagent works in session %s: it can be read, stopped and answered, but takes no messages, has no files of its own, and is deleted with its parent. See the session's parent_call, and use that session.", session),
+		apierr.Precondition("SESSION", session, "a subagent's"))
 }
 
 func keyTaken(session string) error {

@@ -66,6 +66,9 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 	if err != nil {
 		return storeError(err, subject{session: r.Name})
 	}
+	if source.ParentCall != nil {
+		return subagentSession(source.Name)
+	}
 	if source.Rewinding {
 		return sessionRewinding(source.Name)
 	}

@@ -71,6 +71,9 @@ func (x *ScheduleServer) sendable(ctx context.Context, r *sessionv1.CreateSchedu
 	if err != nil {
 		return storeError(err, subject{session: r.Parent})
 	}
+	if session.ParentCall != nil {
+		return subagentSession(session.Name)
+	}
 	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (s *sessions) ListSessions(ctx context.Context, r *sessionv1.ListSessionsRe
 
 // sessionPage returns what a request selects.
 func sessionPage(r *sessionv1.ListSessionsRequest) store.SessionPage {
-	p := store.SessionPage{CallerKey: r.Key, State: r.State, Archived: r.Archived, OldestFirst: r.OldestFirst}
+	p := store.SessionPage{CallerKey: r.Key, State: r.State, Archived: r.Archived, OldestFirst: r.OldestFirst, Parent: strings.TrimPrefix(r.Parent, "sessions/")}
 	if r.Agent != "" {
 		p.Agent = agentName(r.Agent)
 	}

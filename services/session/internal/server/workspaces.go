@@ -74,9 +74,12 @@ func in(p store.Place, session string) remote.Place {
 	return remote.Place{Session: session, Node: p.Node, Generation: p.Generation}
 }
 
-// exists refuses sessions that do not exist.
+// exists refuses sessions that do not exist or have no workspace of their own.
 func (s workspaces) exists(ctx context.Context, session string) (*sessionv1.Session, error) {
 	found, err := s.Store.GetSession(ctx, key(ctx, session))
+	if found.GetParentCall() != nil {
+		return nil, subagentSession(session) // the files are its root's
+	}
 	return found, storeError(err, subject{session: session})
 }
 

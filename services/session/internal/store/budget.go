@@ -34,6 +34,9 @@ type Amount struct {
 type Bound struct {
 	Scope   BudgetScope
 	Subject string
+	// Owner is the session with which the budget of a turn or session is deleted, by id; empty: the
+	// one that writes.
+	Owner string
 	// Window is the length of the periods over which use is counted, in whole
 	// seconds; windows are aligned to the epoch, in UTC. Zero: for ever.
 	Window time.Duration

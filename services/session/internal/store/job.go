@@ -29,6 +29,8 @@ const (
 	JobFile   JobKind = "file" // delete the content of a file that was deleted
 	// JobExpireFiles deletes the files whose time has come.
 	JobExpireFiles JobKind = "expire_files"
+	// JobSubagent ends a subagent's work if the turn that it works for has ended.
+	JobSubagent JobKind = "subagent"
 )
 
 // ExpiryID returns the ID of the JobExpire of a waiting call. The job is removed as

@@ -35,6 +35,8 @@ var (
 	ErrNotTiled        = errors.New("the events do not cover the range")
 	ErrTooMany         = errors.New("the most allowed exist already")
 	ErrUnavailable     = errors.New("the database cannot be reached")
+	ErrSubagent        = errors.New("a subagent works in the session")
+	ErrManySubagents   = errors.New("as many subagents work as may")
 )
 
 // AnsweredError says that the inbox already has an answer to a call. It is an
@@ -108,8 +110,7 @@ type NewSession struct {
 	// it, and stops its turns, with the creation.
 	CallerKey string
 	Replace   bool
-	// First is the command of the first turn, if any. Its request has no id.
-	First *Submit
+	Beginning
 	// Messages begin the conversation, such as the agent's greeting or the
 	// messages that a fork copies: one path from the root, whose last message is
 	// the head.
@@ -129,6 +130,8 @@ type SessionPage struct {
 	Labels    map[string]string
 	CallerKey string
 	State     sessionv1.SessionState
+	// Parent selects the sessions of this one's subagents, by id; empty: those of no subagent.
+	Parent string
 	// Archived selects archived sessions instead of the others. OldestFirst reverses the
 	// order.
 	Archived, OldestFirst bool
@@ -212,6 +215,8 @@ type Claim struct {
 	// its holders, and each crash also counts as a claim of the other sessions
 	// that they hold. At most Suspects of them are claimed.
 	SuspectAt, Suspects int
+	// Depth claims sessions of subagents of this depth; 0: of none.
+	Depth int
 }
 
 // Wake tells a reader to look at something.
@@ -253,7 +258,7 @@ type Store interface {
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,
-	// *KeyTakenError, ErrRequestIDReused.
+	// *KeyTakenError, ErrRequestIDReused. For a child see NewSession.Child.
 	CreateSession(ctx context.Context, s NewSession) (Answer, error)
 	// GetSession reads a session, or ErrNotFound.
 	GetSession(ctx context.Context, k Key) (*sessionv1.Session, error)
@@ -267,8 +272,9 @@ type Store interface {
 	// then the caller may claim the job by its id and do it at once. No session is
 	// created under the id until the job has ended. Reservations in budgets that
 	// outlive the session count as used. The answer is kept for 24 hours if the
-	// request does not say how long. ErrTurnActive when a turn is active or
-	// queued, ErrNotFound.
+	// request does not say how long. The sessions of its subagents are deleted with it.
+	// ErrTurnActive when a turn is active or queued, also of a subagent; ErrSubagent,
+	// ErrNotFound.
 	DeleteSession(ctx context.Context, k Key, r Request) (Answer, error)
 
 	// DeleteIdle deletes sessions, of any tenant, in which nothing was committed for
@@ -279,7 +285,7 @@ type Store interface {
 	DeleteIdle(ctx context.Context, idle time.Duration, limit int) ([]Key, error)
 
 	// Submit puts a command into an inbox and wakes a holder. ErrNotFound, ErrRequestIDReused, ErrTurnActive,
-	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch, ErrArchived. A turn gets its state, create
+	// ErrQueueFull, ErrNothingToResume, ErrCallNotWaiting, ErrDigestMismatch, ErrArchived, ErrSubagent. A turn gets its state, create
 	// time and after_seq here.
 	//
 	// The answer's value is the turn's id for a turn, and the id of the turn that it stops (or "") for an

@@ -78,6 +78,8 @@ type Submit struct {
 	// interrupt that names none is the active turn or, without one, the oldest
 	// queued one: it becomes active when a holder takes the session.
 	CancelQueued bool
+	// FromParent says that the turn is the one for which a subagent's session is made.
+	FromParent bool
 	// Digest must match the digest of the waiting approval, for CommandApproval, or the
 	// id of the waiting question, for CommandAnswer.
 	Digest string

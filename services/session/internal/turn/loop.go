@@ -172,6 +172,9 @@ func (w *Worker) callTools(sc state.Scope, m *sessionv1.Message) (made bool, _ s
 	out, err = w.calls.Make(here, m, func(uses []*sessionv1.ToolUse) error {
 		return w.workspace.Checkpoints.BeforeCalls(here, m, uses, w.calls.Inherited(m))
 	})
+	if errors.Is(err, state.ErrHandOver) {
+		return false, out, w.spend.Leave(sc)
+	}
 	if err != nil || !out.GoesOn() {
 		return false, out, err
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/step"
+	"github.com/fairlead/fairlead/services/session/internal/turn/subagent"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
 	"github.com/fairlead/fairlead/services/session/internal/turn/workspace"
@@ -71,6 +72,7 @@ type Deps struct {
 	MaxClaims int
 	// PeerPatience is how long a turn waits for tools and sandbox when they are away.
 	PeerPatience time.Duration
+	Subagents    subagent.Config
 	// AnswerTTL is how long a call waits for an answer; 0: for ever.
 	AnswerTTL time.Duration
 }
@@ -113,7 +115,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
 	w.tools = toolset.New(d.Tools.ListSessionTools)
-	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Telemetry: d.Telemetry}, w.tools)
+	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Telemetry: d.Telemetry}, w.tools, subagent.New(d.Subagents))
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)
@@ -172,7 +174,13 @@ func (w *Worker) load(ctx context.Context) error {
 		return err
 	}
 	s.Proto, s.Claims = loaded.Session, loaded.Claims
-	s.SetPlace(loaded.Place)
+	if s.SetPlace(loaded.Place); s.IsSubagent() {
+		place, _, err := s.Store.PlaceOf(ctx, s.WorkspaceKey())
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("read where the workspace of session %s is: %w", s.Lease.Session, err)
+		}
+		s.SetPlace(place)
+	}
 	s.Log = w.deps.Committer.Open(s.Lease, loaded.Session.LastSeq)
 	if loaded.Active == nil {
 		return nil

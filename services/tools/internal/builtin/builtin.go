@@ -44,6 +44,7 @@ func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, 
 		{createAgentSpec, nil},
 		{editAgentSpec, nil},
 		{askUserQuestionSpec, nil},
+		{taskSpec, nil},
 	}
 	tools := make([]*tool.Tool, 0, len(specs))
 	for _, t := range specs {

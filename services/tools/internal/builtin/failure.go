@@ -32,7 +32,7 @@ const unknownText = "The sandbox lost this call, and how it ended is not known. 
 
 // ref returns the sandbox's reference of a call.
 func ref(c tool.Call) *commonv1.CallRef {
-	return &commonv1.CallRef{Session: c.Session, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
+	return &commonv1.CallRef{Session: c.Session, Holder: c.Holder, Epoch: c.Epoch, CallId: c.ID, Node: c.Node, WorkspaceGeneration: c.WorkspaceGeneration}
 }
 
 // to directs a request to the node of a call.

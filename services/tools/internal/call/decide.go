@@ -45,7 +45,7 @@ func (a *attempt) decideAgain(ctx context.Context, decider *permission.Policy, t
 // call returns the call in the form for a tool.
 func (a *attempt) call(args schema.Arguments) tool.Call {
 	return tool.Call{
-		Session: a.Ref.Session, ID: a.Ref.CallID, WorkspaceGeneration: a.Ref.Generation, Node: a.Ref.Node,
+		Session: a.Ref.Session, Holder: a.Ref.Holder, ID: a.Ref.CallID, WorkspaceGeneration: a.Ref.Generation, Node: a.Ref.Node,
 		Arguments: args.Raw, Leads: a.leads, Withheld: a.withheld,
 	}
 }

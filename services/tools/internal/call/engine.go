@@ -211,7 +211,7 @@ func (e *Engine) Fence(ctx context.Context, ref store.Ref) error {
 	if _, err := e.Store.Enter(ctx, ref); err != nil {
 		return err
 	}
-	for _, r := range e.runsOf(ref.Tenant, ref.Session, ref.Epoch) {
+	for _, r := range e.runsOf(ref.Tenant, ref.Fenced(), ref.Epoch) {
 		if r.claim.Load() > 0 { // the journal has it as started, and refuses runs that it does not have
 			r.raise(ref.Epoch)
 		}
@@ -240,7 +240,7 @@ func (e *Engine) runsOf(tenant, session string, next int64) []*run {
 	defer e.mu.Unlock()
 	var runs []*run
 	for _, r := range e.running {
-		if r.ref.Tenant == tenant && r.ref.Session == session && r.epoch.Load() < next {
+		if r.ref.Tenant == tenant && r.ref.Fenced() == session && r.epoch.Load() < next {
 			runs = append(runs, r)
 		}
 	}

@@ -129,7 +129,7 @@ func (e *Engine) stop(ctx context.Context, ref store.Ref, rec store.Record) erro
 		return nil
 	}
 	return c.Cancel(ctx, tool.Call{
-		Session: ref.Session, Epoch: ref.Epoch, ID: ref.CallID, Node: rec.Node, WorkspaceGeneration: rec.Generation,
+		Session: ref.Session, Holder: ref.Holder, Epoch: ref.Epoch, ID: ref.CallID, Node: rec.Node, WorkspaceGeneration: rec.Generation,
 	})
 }
 

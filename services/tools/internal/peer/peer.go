@@ -107,5 +107,5 @@ func (p *Peers) ask(ctx context.Context, address string, do func(context.Context
 }
 
 func ref(r store.Ref) *commonv1.CallRef {
-	return &commonv1.CallRef{Session: r.Session, Epoch: r.Epoch, CallId: r.CallID, Node: r.Node, WorkspaceGeneration: r.Generation}
+	return &commonv1.CallRef{Session: r.Session, Holder: r.Holder, Epoch: r.Epoch, CallId: r.CallID, Node: r.Node, WorkspaceGeneration: r.Generation}
 }

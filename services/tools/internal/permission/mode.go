@@ -33,8 +33,9 @@ const bash = "Bash"
 // if no rule restricts it: without it the turn could not leave the mode.
 const exitPlanMode = "ExitPlanMode"
 
-// planners are tools that change nothing but what the session itself keeps.
-var planners = []string{"TodoWrite", "AskUserQuestion", exitPlanMode}
+// planners are tools that change nothing but what the session itself keeps. The calls of a subagent
+// are decided by themselves, in the same mode.
+var planners = []string{"Task", "TodoWrite", "AskUserQuestion", exitPlanMode}
 
 // editors are the tools that change files.
 var editors = []string{"Write", "Edit", "MultiEdit"}

@@ -118,7 +118,7 @@ func (s *Calls) DeleteSessionCalls(ctx context.Context, q *toolsv1.DeleteSession
 // refOf takes the tenant from the principal, and the rest from the request.
 func refOf(ctx context.Context, c *commonv1.CallRef) (store.Ref, error) {
 	tenant, err := tenantOf(ctx)
-	return store.Ref{Tenant: tenant, Session: c.GetSession(), Epoch: c.GetEpoch(), CallID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
+	return store.Ref{Tenant: tenant, Session: c.GetSession(), Holder: c.GetHolder(), Epoch: c.GetEpoch(), CallID: c.GetCallId(), Node: c.GetNode(), Generation: c.GetWorkspaceGeneration()}, err
 }
 
 // tenantOf returns the tenant, which is never empty. Its absence is a

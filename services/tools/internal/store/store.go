@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -55,6 +56,9 @@ type Ref struct {
 	Session string
 	// Epoch is the epoch under which the caller holds the session.
 	Epoch int64
+	// Holder is the session that makes the call, if it works in the workspace of
+	// Session; empty: Session itself. The epoch is the holder's.
+	Holder string
 	// CallID is unique within the tenant.
 	CallID string
 	// Node is the sandbox node that has the workspace; empty: the only one.
@@ -62,6 +66,9 @@ type Ref struct {
 	Node       string
 	Generation int64
 }
+
+// Fenced returns the session whose epochs fence the call.
+func (r Ref) Fenced() string { return cmp.Or(r.Holder, r.Session) }
 
 // Owner is a replica that makes calls or watches operations.
 type Owner struct {

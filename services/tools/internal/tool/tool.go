@@ -75,6 +75,9 @@ type Spec struct {
 type Call struct {
 	// Session is the session's resource name.
 	Session string
+	// Holder is the session that makes the call, if it works in the workspace of Session;
+	// empty: Session itself.
+	Holder string
 	// Epoch is the epoch under which the lower services are called.
 	Epoch int64
 	// ID is the call's id: the idempotency key of all its requests.

@@ -46,8 +46,12 @@ type CallRef struct {
 	// with FAILED_PRECONDITION and reason STALE_GENERATION; tools takes a call that
 	// was started under a lower one for lost. 0: any.
 	WorkspaceGeneration int64 `protobuf:"varint,5,opt,name=workspace_generation,json=workspaceGeneration,proto3" json:"workspace_generation,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The session that makes the call, as `sessions/{session}`, if it works in the workspace of
+	// `session`, which is another one: a subagent's. The epoch is then of its lease, and
+	// fences its holders alone. Empty: `session` itself.
+	Holder        string `protobuf:"bytes,6,opt,name=holder,proto3" json:"holder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallRef) Reset() {
@@ -115,17 +119,25 @@ func (x *CallRef) GetWorkspaceGeneration() int64 {
 	return 0
 }
 
+func (x *CallRef) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
 var File_fairlead_common_v1_call_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_call_proto_rawDesc = "" +
 	"\n" +
-	"\x1dfairlead/common/v1/call.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\x8b\x02\n" +
+	"\x1dfairlead/common/v1/call.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xd1\x02\n" +
 	"\aCallRef\x12C\n" +
 	"\asession\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\asession\x12\x1d\n" +
 	"\x05epoch\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\x05epoch\x12B\n" +
 	"\acall_id\x18\x03 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12\x1c\n" +
 	"\x04node\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\xfd\x01R\x04node\x12:\n" +
-	"\x14workspace_generation\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGenerationBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
+	"\x14workspace_generation\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x13workspaceGeneration\x12D\n" +
+	"\x06holder\x18\x06 \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06holderBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
 
 var (
 	file_fairlead_common_v1_call_proto_rawDescOnce sync.Once

@@ -427,7 +427,10 @@ type AgentSpec struct {
 	// MCP servers whose tools the agent gets, besides those of the operator that `tools`
 	// names. AgentVersion shows a value of a header or of a variable of the environment
 	// only if it is a reference, such as `Bearer ${NAME}`; another one is `(hidden)`.
-	McpServers    []*v1.McpServer `protobuf:"bytes,21,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	McpServers []*v1.McpServer `protobuf:"bytes,21,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// The agents that the agent may give work to, with the tool `Task`, which must be among
+	// its tools then.
+	Subagents     []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,6 +612,117 @@ func (x *AgentSpec) GetMcpServers() []*v1.McpServer {
 	return nil
 }
 
+func (x *AgentSpec) GetSubagents() []*Subagent {
+	if x != nil {
+		return x.Subagents
+	}
+	return nil
+}
+
+// Subagent is an agent that another one may give a part of its work to. It works in a
+// session of its own, in the workspace and with the permissions of the other one.
+type Subagent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name by which the model asks for it, as `subagent_type` of the tool `Task`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it is for, for the model. Empty: the description of `agent`.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// Its system prompt. Empty with `agent`.
+	Prompt string `protobuf:"bytes,3,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// Its tools, of those of the agent. Empty: all but `Task`, or those of `agent` that the
+	// agent has, too. With `Task` it may give work to the agent's subagents.
+	Tools []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Its model, as `provider:model`. Empty: the model of the agent, or of `agent`.
+	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
+	// The most model calls for one piece of work. 0: as many as a turn of the agent, or of
+	// `agent`, has.
+	MaxSteps int32 `protobuf:"varint,6,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
+	// Another agent of the tenant, as `agents/{agent}`, instead of a prompt. What counts is its
+	// newest version when it is given work.
+	Agent         string `protobuf:"bytes,7,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Subagent) Reset() {
+	*x = Subagent{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Subagent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Subagent) ProtoMessage() {}
+
+func (x *Subagent) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Subagent.ProtoReflect.Descriptor instead.
+func (*Subagent) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Subagent) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Subagent) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Subagent) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *Subagent) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *Subagent) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Subagent) GetMaxSteps() int32 {
+	if x != nil {
+		return x.MaxSteps
+	}
+	return 0
+}
+
+func (x *Subagent) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
 // AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
 type AgentCheckpoints struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -621,7 +735,7 @@ type AgentCheckpoints struct {
 
 func (x *AgentCheckpoints) Reset() {
 	*x = AgentCheckpoints{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +747,7 @@ func (x *AgentCheckpoints) String() string {
 func (*AgentCheckpoints) ProtoMessage() {}
 
 func (x *AgentCheckpoints) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +760,7 @@ func (x *AgentCheckpoints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentCheckpoints.ProtoReflect.Descriptor instead.
 func (*AgentCheckpoints) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AgentCheckpoints) GetTools() []string {
@@ -690,7 +804,7 @@ type AgentLimits struct {
 
 func (x *AgentLimits) Reset() {
 	*x = AgentLimits{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +816,7 @@ func (x *AgentLimits) String() string {
 func (*AgentLimits) ProtoMessage() {}
 
 func (x *AgentLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +829,7 @@ func (x *AgentLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentLimits.ProtoReflect.Descriptor instead.
 func (*AgentLimits) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AgentLimits) GetMemoryBytes() int64 {
@@ -822,7 +936,7 @@ type AgentRepository struct {
 
 func (x *AgentRepository) Reset() {
 	*x = AgentRepository{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +948,7 @@ func (x *AgentRepository) String() string {
 func (*AgentRepository) ProtoMessage() {}
 
 func (x *AgentRepository) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +961,7 @@ func (x *AgentRepository) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentRepository.ProtoReflect.Descriptor instead.
 func (*AgentRepository) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AgentRepository) GetUrl() string {
@@ -919,7 +1033,7 @@ type AgentNetworkRule struct {
 
 func (x *AgentNetworkRule) Reset() {
 	*x = AgentNetworkRule{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1045,7 @@ func (x *AgentNetworkRule) String() string {
 func (*AgentNetworkRule) ProtoMessage() {}
 
 func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1058,7 @@ func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
 func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AgentNetworkRule) GetName() string {
@@ -1039,7 +1153,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xf4\b\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xbb\t\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1067,7 +1181,17 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"parameters\x12O\n" +
 	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\x12H\n" +
 	"\vmcp_servers\x18\x15 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
-	"mcpServers\"3\n" +
+	"mcpServers\x12E\n" +
+	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\"\xc0\x02\n" +
+	"\bSubagent\x121\n" +
+	"\x04name\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\x04name\x12*\n" +
+	"\vdescription\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12!\n" +
+	"\x06prompt\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x06prompt\x12*\n" +
+	"\x05tools\x18\x04 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\x80\b\x18\x01\"\ar\x05\x10\x01(\x80\x02R\x05tools\x12\x1e\n" +
+	"\x05model\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12'\n" +
+	"\tmax_steps\x18\x06 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x90N(\x00R\bmaxSteps\x12=\n" +
+	"\x05agent\x18\a \x01(\tB'\xbaH$r\"2 ^$|^agents/[a-z][a-z0-9-]{0,62}$R\x05agent\"3\n" +
 	"\x10AgentCheckpoints\x12\x1f\n" +
 	"\x05tools\x18\x01 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\x05tools\"\xb4\x03\n" +
 	"\vAgentLimits\x12!\n" +
@@ -1118,41 +1242,43 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*Agent)(nil),                 // 0: fairlead.session.v1.Agent
 	(*AgentVersion)(nil),          // 1: fairlead.session.v1.AgentVersion
 	(*AgentSpec)(nil),             // 2: fairlead.session.v1.AgentSpec
-	(*AgentCheckpoints)(nil),      // 3: fairlead.session.v1.AgentCheckpoints
-	(*AgentLimits)(nil),           // 4: fairlead.session.v1.AgentLimits
-	(*AgentRepository)(nil),       // 5: fairlead.session.v1.AgentRepository
-	(*AgentNetworkRule)(nil),      // 6: fairlead.session.v1.AgentNetworkRule
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*v1.McpServer)(nil),          // 9: fairlead.common.v1.McpServer
+	(*Subagent)(nil),              // 3: fairlead.session.v1.Subagent
+	(*AgentCheckpoints)(nil),      // 4: fairlead.session.v1.AgentCheckpoints
+	(*AgentLimits)(nil),           // 5: fairlead.session.v1.AgentLimits
+	(*AgentRepository)(nil),       // 6: fairlead.session.v1.AgentRepository
+	(*AgentNetworkRule)(nil),      // 7: fairlead.session.v1.AgentNetworkRule
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 10: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	6,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	4,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	5,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	7,  // 3: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	7,  // 4: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	7,  // 5: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
+	7,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	5,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
+	6,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	8,  // 3: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 4: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	8,  // 5: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
 	2,  // 6: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
-	7,  // 7: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
-	3,  // 8: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
-	6,  // 9: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	4,  // 10: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
-	5,  // 11: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
-	8,  // 12: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
-	9,  // 13: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	8,  // 14: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	8,  // 15: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 7: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 8: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
+	7,  // 9: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	5,  // 10: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
+	6,  // 11: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
+	9,  // 12: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
+	10, // 13: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	3,  // 14: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
+	9,  // 15: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	9,  // 16: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -1166,7 +1292,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

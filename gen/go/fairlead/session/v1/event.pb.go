@@ -250,6 +250,9 @@ type Event struct {
 	//	*Event_RepositoryPushFailed
 	//	*Event_ArtifactsChanged
 	//	*Event_McpServerChanged
+	//	*Event_SubagentStarted
+	//	*Event_SubagentEvent
+	//	*Event_SubagentFinished
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -691,6 +694,33 @@ func (x *Event) GetMcpServerChanged() *McpServerChanged {
 	return nil
 }
 
+func (x *Event) GetSubagentStarted() *SubagentStarted {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SubagentStarted); ok {
+			return x.SubagentStarted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSubagentEvent() *SubagentEvent {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SubagentEvent); ok {
+			return x.SubagentEvent
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSubagentFinished() *SubagentFinished {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SubagentFinished); ok {
+			return x.SubagentFinished
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -931,6 +961,21 @@ type Event_McpServerChanged struct {
 	McpServerChanged *McpServerChanged `protobuf:"bytes,133,opt,name=mcp_server_changed,json=mcpServerChanged,proto3,oneof"`
 }
 
+type Event_SubagentStarted struct {
+	// A subagent was given work.
+	SubagentStarted *SubagentStarted `protobuf:"bytes,130,opt,name=subagent_started,json=subagentStarted,proto3,oneof"`
+}
+
+type Event_SubagentEvent struct {
+	// Something happened in a subagent's session.
+	SubagentEvent *SubagentEvent `protobuf:"bytes,131,opt,name=subagent_event,json=subagentEvent,proto3,oneof"`
+}
+
+type Event_SubagentFinished struct {
+	// A subagent's work has ended.
+	SubagentFinished *SubagentFinished `protobuf:"bytes,132,opt,name=subagent_finished,json=subagentFinished,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -1030,6 +1075,12 @@ func (*Event_RepositoryPushFailed) isEvent_Body() {}
 func (*Event_ArtifactsChanged) isEvent_Body() {}
 
 func (*Event_McpServerChanged) isEvent_Body() {}
+
+func (*Event_SubagentStarted) isEvent_Body() {}
+
+func (*Event_SubagentEvent) isEvent_Body() {}
+
+func (*Event_SubagentFinished) isEvent_Body() {}
 
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
@@ -4304,6 +4355,228 @@ func (x *ErrorOccurred) GetMessage() string {
 	return ""
 }
 
+// SubagentStarted says that a subagent was given work.
+type SubagentStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call of the tool `Task`.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The subagent's session, as `sessions/{session}`: approvals are answered there.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// Its turn, as `sessions/{session}/turns/{turn}`.
+	Turn string `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The subagent's name.
+	Subagent string `protobuf:"bytes,4,opt,name=subagent,proto3" json:"subagent,omitempty"`
+	// What it is to do, in a few words.
+	Description   string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubagentStarted) Reset() {
+	*x = SubagentStarted{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubagentStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubagentStarted) ProtoMessage() {}
+
+func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
+func (*SubagentStarted) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *SubagentStarted) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *SubagentStarted) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SubagentStarted) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *SubagentStarted) GetSubagent() string {
+	if x != nil {
+		return x.Subagent
+	}
+	return ""
+}
+
+func (x *SubagentStarted) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+// SubagentEvent is an event of a subagent's session. Deltas of text and of thinking are joined,
+// one event for each block. Deltas of a call's arguments and output are left out: the events
+// `tool_call.arguments` and `tool_call.finished` have the whole.
+type SubagentEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call of the tool `Task`.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The event, with its numbers in the log of the subagent's session. They grow from one
+	// to the next.
+	Event         *Event `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubagentEvent) Reset() {
+	*x = SubagentEvent{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubagentEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubagentEvent) ProtoMessage() {}
+
+func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
+func (*SubagentEvent) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *SubagentEvent) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *SubagentEvent) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+// SubagentFinished says that a subagent's work has ended.
+type SubagentFinished struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call of the tool `Task`.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The subagent's session, as `sessions/{session}`.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// How its turn ended; not set if that is not known.
+	State TurnState `protobuf:"varint,3,opt,name=state,proto3,enum=fairlead.session.v1.TurnState" json:"state,omitempty"`
+	// Why it did not end COMPLETE.
+	Error *TurnError `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// What it has used, its own subagents included.
+	Usage         *Usage `protobuf:"bytes,5,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubagentFinished) Reset() {
+	*x = SubagentFinished{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubagentFinished) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubagentFinished) ProtoMessage() {}
+
+func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
+func (*SubagentFinished) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *SubagentFinished) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *SubagentFinished) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SubagentFinished) GetState() TurnState {
+	if x != nil {
+		return x.State
+	}
+	return TurnState_TURN_STATE_UNSPECIFIED
+}
+
+func (x *SubagentFinished) GetError() *TurnError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *SubagentFinished) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 var file_fairlead_session_v1_event_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
@@ -4328,7 +4601,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcf$\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89'\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4378,7 +4651,10 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x11repository_pushed\x18u \x01(\v2%.fairlead.session.v1.RepositoryPushedB\x15\xf2\xd4\x18\x11repository.pushedH\x00R\x10repositoryPushed\x12}\n" +
 	"\x16repository_push_failed\x18v \x01(\v2).fairlead.session.v1.RepositoryPushFailedB\x1a\xf2\xd4\x18\x16repository.push_failedH\x00R\x14repositoryPushFailed\x12l\n" +
 	"\x11artifacts_changed\x18\x81\x01 \x01(\v2%.fairlead.session.v1.ArtifactsChangedB\x15\xf2\xd4\x18\x11artifacts.changedH\x00R\x10artifactsChanged\x12n\n" +
-	"\x12mcp_server_changed\x18\x85\x01 \x01(\v2%.fairlead.session.v1.McpServerChangedB\x16\xf2\xd4\x18\x12mcp_server.changedH\x00R\x10mcpServerChanged\x12y\n" +
+	"\x12mcp_server_changed\x18\x85\x01 \x01(\v2%.fairlead.session.v1.McpServerChangedB\x16\xf2\xd4\x18\x12mcp_server.changedH\x00R\x10mcpServerChanged\x12h\n" +
+	"\x10subagent_started\x18\x82\x01 \x01(\v2$.fairlead.session.v1.SubagentStartedB\x14\xf2\xd4\x18\x10subagent.startedH\x00R\x0fsubagentStarted\x12`\n" +
+	"\x0esubagent_event\x18\x83\x01 \x01(\v2\".fairlead.session.v1.SubagentEventB\x12\xf2\xd4\x18\x0esubagent.eventH\x00R\rsubagentEvent\x12l\n" +
+	"\x11subagent_finished\x18\x84\x01 \x01(\v2%.fairlead.session.v1.SubagentFinishedB\x15\xf2\xd4\x18\x11subagent.finishedH\x00R\x10subagentFinished\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
@@ -4633,7 +4909,22 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"A\n" +
 	"\rErrorOccurred\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage*]\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x96\x01\n" +
+	"\x0fSubagentStarted\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
+	"\x04turn\x18\x03 \x01(\tR\x04turn\x12\x1a\n" +
+	"\bsubagent\x18\x04 \x01(\tR\bsubagent\x12 \n" +
+	"\vdescription\x18\x05 \x01(\tR\vdescription\"Z\n" +
+	"\rSubagentEvent\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x120\n" +
+	"\x05event\x18\x02 \x01(\v2\x1a.fairlead.session.v1.EventR\x05event\"\xe3\x01\n" +
+	"\x10SubagentFinished\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x124\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
+	"\x05error\x18\x04 \x01(\v2\x1e.fairlead.session.v1.TurnErrorR\x05error\x120\n" +
+	"\x05usage\x18\x05 \x01(\v2\x1a.fairlead.session.v1.UsageR\x05usage*]\n" +
 	"\bDecision\x12\x18\n" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eDECISION_ALLOW\x10\x01\x12\x10\n" +
@@ -4663,7 +4954,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -4715,24 +5006,27 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*Artifact)(nil),                  // 47: fairlead.session.v1.Artifact
 	(*Warning)(nil),                   // 48: fairlead.session.v1.Warning
 	(*ErrorOccurred)(nil),             // 49: fairlead.session.v1.ErrorOccurred
-	(*timestamppb.Timestamp)(nil),     // 50: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 51: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 52: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 53: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 54: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 55: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 56: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 57: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 58: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 59: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 60: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 61: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 62: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 63: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 64: google.protobuf.FieldOptions
+	(*SubagentStarted)(nil),           // 50: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 51: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 52: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 53: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 54: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 55: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 56: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 57: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 58: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 59: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 60: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 61: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 62: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 63: fairlead.session.v1.ToolOutcome
+	(v1.ApprovalScope)(0),             // 64: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 65: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 66: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 67: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	50, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	53, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -4773,41 +5067,48 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	44, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
 	46, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
 	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	7,  // 41: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	39, // 42: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	48, // 43: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	49, // 44: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	51, // 45: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	52, // 46: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	53, // 47: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	54, // 48: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	55, // 49: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	56, // 50: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	57, // 51: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	58, // 52: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	59, // 53: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	58, // 54: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 55: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	50, // 56: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	60, // 57: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	52, // 58: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 59: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	50, // 60: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	61, // 61: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	62, // 62: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	50, // 63: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	63, // 64: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	37, // 65: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 66: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	50, // 67: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	47, // 68: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	50, // 69: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	64, // 70: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	70, // [70:71] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	50, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	51, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	52, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	7,  // 44: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	39, // 45: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	48, // 46: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	49, // 47: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	54, // 48: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	55, // 49: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	56, // 50: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	57, // 51: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	58, // 52: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	59, // 53: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	60, // 54: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	61, // 55: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	62, // 56: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	61, // 57: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 58: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	53, // 59: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	63, // 60: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	55, // 61: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 62: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	53, // 63: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	64, // 64: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	65, // 65: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	53, // 66: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	66, // 67: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	37, // 68: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 69: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	53, // 70: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	47, // 71: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	53, // 72: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 73: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	59, // 74: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	60, // 75: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	61, // 76: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	67, // 77: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	78, // [78:78] is the sub-list for method output_type
+	78, // [78:78] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	77, // [77:78] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -4859,6 +5160,9 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_RepositoryPushFailed)(nil),
 		(*Event_ArtifactsChanged)(nil),
 		(*Event_McpServerChanged)(nil),
+		(*Event_SubagentStarted)(nil),
+		(*Event_SubagentEvent)(nil),
+		(*Event_SubagentFinished)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -4870,7 +5174,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   47,
+			NumMessages:   50,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

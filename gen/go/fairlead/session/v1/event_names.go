@@ -44,6 +44,9 @@ var EventNames = []string{
 	"repository.push_failed",
 	"artifacts.changed",
 	"mcp_server.changed",
+	"subagent.started",
+	"subagent.event",
+	"subagent.finished",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -134,6 +137,12 @@ func EventName(e *Event) string {
 		return "artifacts.changed"
 	case *Event_McpServerChanged:
 		return "mcp_server.changed"
+	case *Event_SubagentStarted:
+		return "subagent.started"
+	case *Event_SubagentEvent:
+		return "subagent.event"
+	case *Event_SubagentFinished:
+		return "subagent.finished"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

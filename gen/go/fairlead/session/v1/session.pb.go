@@ -158,7 +158,10 @@ type Session struct {
 	// the session comes before one of the same name. A value of a header or of a variable of
 	// the environment is shown only if it is a reference, such as `Bearer ${NAME}`; another
 	// one is `(hidden)`.
-	McpServers    []*v1.McpServer `protobuf:"bytes,40,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	McpServers []*v1.McpServer `protobuf:"bytes,40,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// The call for which a subagent works in the session. Such a session takes no messages, has no
+	// workspace of its own, and is deleted with the session of the call. Not set for any other.
+	ParentCall    *ParentCall `protobuf:"bytes,42,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -389,6 +392,105 @@ func (x *Session) GetMcpServers() []*v1.McpServer {
 	return nil
 }
 
+func (x *Session) GetParentCall() *ParentCall {
+	if x != nil {
+		return x.ParentCall
+	}
+	return nil
+}
+
+// ParentCall is the call for which a subagent works.
+type ParentCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session of the call, as `sessions/{session}`.
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The call.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The turn of the call, as `sessions/{session}/turns/{turn}`.
+	Turn string `protobuf:"bytes,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	// The session whose workspace is used, as `sessions/{session}`: the one that no subagent
+	// works in.
+	Root string `protobuf:"bytes,4,opt,name=root,proto3" json:"root,omitempty"`
+	// How many sessions lie between, this one included: 1 for a subagent of the root.
+	Depth int32 `protobuf:"varint,5,opt,name=depth,proto3" json:"depth,omitempty"`
+	// The subagent's name.
+	Subagent      string `protobuf:"bytes,6,opt,name=subagent,proto3" json:"subagent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParentCall) Reset() {
+	*x = ParentCall{}
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParentCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParentCall) ProtoMessage() {}
+
+func (x *ParentCall) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParentCall.ProtoReflect.Descriptor instead.
+func (*ParentCall) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ParentCall) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ParentCall) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ParentCall) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *ParentCall) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *ParentCall) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *ParentCall) GetSubagent() string {
+	if x != nil {
+		return x.Subagent
+	}
+	return ""
+}
+
 // PushedRepository is a repository that was added to a session, and whose branch is pushed
 // at the end of each turn.
 type PushedRepository struct {
@@ -405,7 +507,7 @@ type PushedRepository struct {
 
 func (x *PushedRepository) Reset() {
 	*x = PushedRepository{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +519,7 @@ func (x *PushedRepository) String() string {
 func (*PushedRepository) ProtoMessage() {}
 
 func (x *PushedRepository) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +532,7 @@ func (x *PushedRepository) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PushedRepository.ProtoReflect.Descriptor instead.
 func (*PushedRepository) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PushedRepository) GetDirectory() string {
@@ -474,7 +576,7 @@ type TurnOptions struct {
 
 func (x *TurnOptions) Reset() {
 	*x = TurnOptions{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +588,7 @@ func (x *TurnOptions) String() string {
 func (*TurnOptions) ProtoMessage() {}
 
 func (x *TurnOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +601,7 @@ func (x *TurnOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnOptions.ProtoReflect.Descriptor instead.
 func (*TurnOptions) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TurnOptions) GetModel() string {
@@ -545,7 +647,7 @@ type FirstMessage struct {
 
 func (x *FirstMessage) Reset() {
 	*x = FirstMessage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +659,7 @@ func (x *FirstMessage) String() string {
 func (*FirstMessage) ProtoMessage() {}
 
 func (x *FirstMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +672,7 @@ func (x *FirstMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FirstMessage.ProtoReflect.Descriptor instead.
 func (*FirstMessage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FirstMessage) GetText() string {
@@ -612,7 +714,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +726,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +739,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Budget) GetMaxTokens() int64 {
@@ -690,7 +792,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +804,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_session_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_session_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +817,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_session_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -764,7 +866,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\r\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\r\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -800,11 +902,21 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12[\n" +
 	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x12K\n" +
 	"\vmcp_servers\x18( \x03(\v2\x1d.fairlead.common.v1.McpServerB\v\xe0A\x05\xbaH\x05\x92\x01\x02\x10 R\n" +
-	"mcpServers\x1a9\n" +
+	"mcpServers\x12E\n" +
+	"\vparent_call\x18* \x01(\v2\x1f.fairlead.session.v1.ParentCallB\x03\xe0A\x03R\n" +
+	"parentCall\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +
-	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"Z\n" +
+	"\x14fairlead.dev/Session\x12\x12sessions/{session}*\bsessions2\asession\"\x99\x01\n" +
+	"\n" +
+	"ParentCall\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04turn\x18\x03 \x01(\tR\x04turn\x12\x12\n" +
+	"\x04root\x18\x04 \x01(\tR\x04root\x12\x14\n" +
+	"\x05depth\x18\x05 \x01(\x05R\x05depth\x12\x1a\n" +
+	"\bsubagent\x18\x06 \x01(\tR\bsubagent\"Z\n" +
 	"\x10PushedRepository\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
@@ -858,42 +970,44 @@ func file_fairlead_session_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fairlead_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fairlead_session_v1_session_proto_goTypes = []any{
 	(SessionState)(0),             // 0: fairlead.session.v1.SessionState
 	(*Session)(nil),               // 1: fairlead.session.v1.Session
-	(*PushedRepository)(nil),      // 2: fairlead.session.v1.PushedRepository
-	(*TurnOptions)(nil),           // 3: fairlead.session.v1.TurnOptions
-	(*FirstMessage)(nil),          // 4: fairlead.session.v1.FirstMessage
-	(*Budget)(nil),                // 5: fairlead.session.v1.Budget
-	(*Usage)(nil),                 // 6: fairlead.session.v1.Usage
-	nil,                           // 7: fairlead.session.v1.Session.LabelsEntry
-	nil,                           // 8: fairlead.session.v1.TurnOptions.ParametersEntry
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.McpServer)(nil),          // 10: fairlead.common.v1.McpServer
-	(*v1.Content)(nil),            // 11: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*ParentCall)(nil),            // 2: fairlead.session.v1.ParentCall
+	(*PushedRepository)(nil),      // 3: fairlead.session.v1.PushedRepository
+	(*TurnOptions)(nil),           // 4: fairlead.session.v1.TurnOptions
+	(*FirstMessage)(nil),          // 5: fairlead.session.v1.FirstMessage
+	(*Budget)(nil),                // 6: fairlead.session.v1.Budget
+	(*Usage)(nil),                 // 7: fairlead.session.v1.Usage
+	nil,                           // 8: fairlead.session.v1.Session.LabelsEntry
+	nil,                           // 9: fairlead.session.v1.TurnOptions.ParametersEntry
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
+	(*v1.Content)(nil),            // 12: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
-	7,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
-	9,  // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	6,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
-	5,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
-	9,  // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
-	4,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
-	3,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
-	2,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
-	10, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	8,  // 10: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	11, // 11: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	3,  // 12: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	12, // 13: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	8,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
+	10, // 1: fairlead.session.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	10, // 2: fairlead.session.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	7,  // 3: fairlead.session.v1.Session.usage:type_name -> fairlead.session.v1.Usage
+	6,  // 4: fairlead.session.v1.Session.budget:type_name -> fairlead.session.v1.Budget
+	10, // 5: fairlead.session.v1.Session.archive_time:type_name -> google.protobuf.Timestamp
+	5,  // 6: fairlead.session.v1.Session.first_message:type_name -> fairlead.session.v1.FirstMessage
+	4,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
+	3,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
+	11, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	2,  // 10: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
+	9,  // 11: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	12, // 12: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	4,  // 13: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	13, // 14: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }
@@ -901,14 +1015,14 @@ func file_fairlead_session_v1_session_proto_init() {
 	if File_fairlead_session_v1_session_proto != nil {
 		return
 	}
-	file_fairlead_session_v1_session_proto_msgTypes[2].OneofWrappers = []any{}
+	file_fairlead_session_v1_session_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_session_proto_rawDesc), len(file_fairlead_session_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -388,7 +388,10 @@ type ListSessionsRequest struct {
 	// Lists archived sessions instead of the others.
 	Archived bool `protobuf:"varint,13,opt,name=archived,proto3" json:"archived,omitempty"`
 	// Lists the oldest session first.
-	OldestFirst   bool `protobuf:"varint,14,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
+	OldestFirst bool `protobuf:"varint,14,opt,name=oldest_first,json=oldestFirst,proto3" json:"oldest_first,omitempty"`
+	// Lists the sessions of the subagents to which this session gave work, as
+	// `sessions/{session}`, instead of those of no subagent.
+	Parent        string `protobuf:"bytes,15,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +487,13 @@ func (x *ListSessionsRequest) GetOldestFirst() bool {
 		return x.OldestFirst
 	}
 	return false
+}
+
+func (x *ListSessionsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
 }
 
 // ListSessionsResponse is a page of sessions.
@@ -3611,7 +3621,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x11GetSessionRequest\x12=\n" +
 	"\x04name\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x04name\"L\n" +
 	"\x12GetSessionResponse\x126\n" +
-	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\xd6\x03\n" +
+	"\asession\x18\x01 \x01(\v2\x1c.fairlead.session.v1.SessionR\asession\"\x9c\x04\n" +
 	"\x13ListSessionsRequest\x12$\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
@@ -3623,7 +3633,8 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x05state\x18\v \x01(\x0e2!.fairlead.session.v1.SessionStateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\x12'\n" +
 	"\x03key\x18\f \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\x03key\x12\x1a\n" +
 	"\barchived\x18\r \x01(\bR\barchived\x12!\n" +
-	"\foldest_first\x18\x0e \x01(\bR\voldestFirst\"x\n" +
+	"\foldest_first\x18\x0e \x01(\bR\voldestFirst\x12D\n" +
+	"\x06parent\x18\x0f \x01(\tB,\xbaH)r'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\"x\n" +
 	"\x14ListSessionsResponse\x128\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1c.fairlead.session.v1.SessionR\bsessions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x04\n" +

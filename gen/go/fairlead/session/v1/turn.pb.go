@@ -153,7 +153,10 @@ type Turn struct {
 	// The result of `call`. Set when the turn has ended.
 	CallResult *ToolResult `protobuf:"bytes,31,opt,name=call_result,json=callResult,proto3" json:"call_result,omitempty"`
 	// The trigger that sent the turn, as `triggers/{trigger}`, if one did.
-	Trigger       string `protobuf:"bytes,20,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	Trigger string `protobuf:"bytes,20,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// What the turn's subagents have used, and theirs. It is not part of `usage`, but of the
+	// budgets of the turn, of its session and of its user.
+	SubagentUsage *Usage `protobuf:"bytes,40,opt,name=subagent_usage,json=subagentUsage,proto3" json:"subagent_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,6 +345,13 @@ func (x *Turn) GetTrigger() string {
 	return ""
 }
 
+func (x *Turn) GetSubagentUsage() *Usage {
+	if x != nil {
+		return x.SubagentUsage
+	}
+	return nil
+}
+
 // TurnError says why a turn did not end COMPLETE.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -496,7 +506,7 @@ var File_fairlead_session_v1_turn_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\n" +
-	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\a\n" +
+	"\x1efairlead/session/v1/turn.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0\a\n" +
 	"\x04Turn\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1e.fairlead.session.v1.TurnStateR\x05state\x124\n" +
@@ -525,7 +535,8 @@ const file_fairlead_session_v1_turn_proto_rawDesc = "" +
 	"\x04call\x18\x1e \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\x12@\n" +
 	"\vcall_result\x18\x1f \x01(\v2\x1f.fairlead.session.v1.ToolResultR\n" +
 	"callResult\x12\x18\n" +
-	"\atrigger\x18\x14 \x01(\tR\atrigger:D\xeaAA\n" +
+	"\atrigger\x18\x14 \x01(\tR\atrigger\x12A\n" +
+	"\x0esubagent_usage\x18( \x01(\v2\x1a.fairlead.session.v1.UsageR\rsubagentUsage:D\xeaAA\n" +
 	"\x11fairlead.dev/Turn\x12\x1fsessions/{session}/turns/{turn}*\x05turns2\x04turn\"=\n" +
 	"\tTurnError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
@@ -585,12 +596,13 @@ var file_fairlead_session_v1_turn_proto_depIdxs = []int32{
 	5,  // 6: fairlead.session.v1.Turn.usage:type_name -> fairlead.session.v1.Usage
 	6,  // 7: fairlead.session.v1.Turn.call:type_name -> fairlead.session.v1.ToolUse
 	7,  // 8: fairlead.session.v1.Turn.call_result:type_name -> fairlead.session.v1.ToolResult
-	8,  // 9: fairlead.session.v1.TurnLimits.max_wall_time:type_name -> google.protobuf.Duration
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 9: fairlead.session.v1.Turn.subagent_usage:type_name -> fairlead.session.v1.Usage
+	8,  // 10: fairlead.session.v1.TurnLimits.max_wall_time:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_turn_proto_init() }

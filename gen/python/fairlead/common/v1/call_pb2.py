@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irlead/common/v1/call.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\xd8\x01\n\x07\x43\x61llRef\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x05\x65poch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00\x12:\n\x07\x63\x61ll_id\x18\x03 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12\x16\n\x04node\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfd\x01\x12%\n\x14workspace_generation\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irlead/common/v1/call.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x96\x02\n\x07\x43\x61llRef\x12:\n\x07session\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$\x12\x16\n\x05\x65poch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00\x12:\n\x07\x63\x61ll_id\x18\x03 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$\x12\x16\n\x04node\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\xfd\x01\x12%\n\x14workspace_generation\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12<\n\x06holder\x18\x06 \x01(\tB,\xbaH)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$BAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,6 +43,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CALLREF'].fields_by_name['node']._serialized_options = b'\272H\005r\003(\375\001'
   _globals['_CALLREF'].fields_by_name['workspace_generation']._loaded_options = None
   _globals['_CALLREF'].fields_by_name['workspace_generation']._serialized_options = b'\272H\004\"\002(\000'
+  _globals['_CALLREF'].fields_by_name['holder']._loaded_options = None
+  _globals['_CALLREF'].fields_by_name['holder']._serialized_options = b'\272H)r\'2%^$|^sessions/[a-z0-9][a-z0-9-]{0,62}$'
   _globals['_CALLREF']._serialized_start=83
-  _globals['_CALLREF']._serialized_end=299
+  _globals['_CALLREF']._serialized_end=361
 # @@protoc_insertion_point(module_scope)

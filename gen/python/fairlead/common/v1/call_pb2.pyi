@@ -6,15 +6,17 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class CallRef(_message.Message):
-    __slots__ = ("session", "epoch", "call_id", "node", "workspace_generation")
+    __slots__ = ("session", "epoch", "call_id", "node", "workspace_generation", "holder")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
     session: str
     epoch: int
     call_id: str
     node: str
     workspace_generation: int
-    def __init__(self, session: _Optional[str] = ..., epoch: _Optional[int] = ..., call_id: _Optional[str] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ...) -> None: ...
+    holder: str
+    def __init__(self, session: _Optional[str] = ..., epoch: _Optional[int] = ..., call_id: _Optional[str] = ..., node: _Optional[str] = ..., workspace_generation: _Optional[int] = ..., holder: _Optional[str] = ...) -> None: ...

@@ -80,7 +80,7 @@ class AgentVersion(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[str] = ..., spec: _Optional[_Union[AgentSpec, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user: _Optional[str] = ..., restored_from: _Optional[int] = ...) -> None: ...
 
 class AgentSpec(_message.Message):
-    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers")
+    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers", "subagents")
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +102,7 @@ class AgentSpec(_message.Message):
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    SUBAGENTS_FIELD_NUMBER: _ClassVar[int]
     description: str
     model: str
     prompt: str
@@ -123,7 +124,26 @@ class AgentSpec(_message.Message):
     parameters: _containers.RepeatedScalarFieldContainer[str]
     environment: str
     mcp_servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
-    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ...) -> None: ...
+    subagents: _containers.RepeatedCompositeFieldContainer[Subagent]
+    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ...) -> None: ...
+
+class Subagent(_message.Message):
+    __slots__ = ("name", "description", "prompt", "tools", "model", "max_steps", "agent")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    prompt: str
+    tools: _containers.RepeatedScalarFieldContainer[str]
+    model: str
+    max_steps: int
+    agent: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., max_steps: _Optional[int] = ..., agent: _Optional[str] = ...) -> None: ...
 
 class AgentCheckpoints(_message.Message):
     __slots__ = ("tools",)

@@ -76,7 +76,7 @@ class GetSessionResponse(_message.Message):
     def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "agent", "user", "labels", "state", "key", "archived", "oldest_first")
+    __slots__ = ("page_size", "page_token", "agent", "user", "labels", "state", "key", "archived", "oldest_first", "parent")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,7 @@ class ListSessionsRequest(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     OLDEST_FIRST_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
     agent: str
@@ -95,7 +96,8 @@ class ListSessionsRequest(_message.Message):
     key: str
     archived: bool
     oldest_first: bool
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., agent: _Optional[str] = ..., user: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[_session_pb2.SessionState, str]] = ..., key: _Optional[str] = ..., archived: _Optional[bool] = ..., oldest_first: _Optional[bool] = ...) -> None: ...
+    parent: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., agent: _Optional[str] = ..., user: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[_session_pb2.SessionState, str]] = ..., key: _Optional[str] = ..., archived: _Optional[bool] = ..., oldest_first: _Optional[bool] = ..., parent: _Optional[str] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ("sessions", "next_page_token")

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/call.proto.
  */
 export const file_fairlead_common_v1_call: GenFile = /*@__PURE__*/
-  fileDesc("Ch1mYWlybGVhZC9jb21tb24vdjEvY2FsbC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxItgBCgdDYWxsUmVmEjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBWVwb2NoGAIgASgDQge6SAQiAiAAEjoKB2NhbGxfaWQYAyABKAlCKbpIJnIkMiJeW0EtWmEtejAtOV1bQS1aYS16MC05Ll8tXXswLDEyN30kEhYKBG5vZGUYBCABKAlCCLpIBXIDKP0BEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDQge6SAQiAigAQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("Ch1mYWlybGVhZC9jb21tb24vdjEvY2FsbC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIpYCCgdDYWxsUmVmEjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhYKBWVwb2NoGAIgASgDQge6SAQiAiAAEjoKB2NhbGxfaWQYAyABKAlCKbpIJnIkMiJeW0EtWmEtejAtOV1bQS1aYS16MC05Ll8tXXswLDEyN30kEhYKBG5vZGUYBCABKAlCCLpIBXIDKP0BEiUKFHdvcmtzcGFjZV9nZW5lcmF0aW9uGAUgASgDQge6SAQiAigAEjwKBmhvbGRlchgGIAEoCUIsukgpcicyJV4kfF5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfSRCQVo/Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvY29tbW9uL3YxO2NvbW1vbnYxYgZwcm90bzM", [file_buf_validate_validate]);
 
 /**
  * CallRef names the call that an internal request belongs to. It is carried by every
@@ -64,6 +64,15 @@ export type CallRef = Message<"fairlead.common.v1.CallRef"> & {
    * @generated from field: int64 workspace_generation = 5;
    */
   workspaceGeneration: bigint;
+
+  /**
+   * The session that makes the call, as `sessions/{session}`, if it works in the workspace of
+   * `session`, which is another one: a subagent's. The epoch is then of its lease, and
+   * fences its holders alone. Empty: `session` itself.
+   *
+   * @generated from field: string holder = 6;
+   */
+  holder: string;
 };
 
 /**

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/agent.proto.
  */
 export const file_fairlead_session_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIqIFCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgSIAEoCRI2CgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlEjAKBmxpbWl0cxgMIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRMaW1pdHMSDgoGbW91bnRzGA0gAygJEjoKDHJlcG9zaXRvcmllcxgQIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5EhMKC2NoZWNrcG9pbnRzGBEgAygJEg8KB3ZlcnNpb24YEyABKAUSDgoGbW9kZWxzGBcgAygJEhIKCnBhcmFtZXRlcnMYGCADKAkSEwoLZW52aXJvbm1lbnQYGSABKAkSLwoLY3JlYXRlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxhcmNoaXZlX3RpbWUYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wOjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRKBAgKEAsiowIKDEFnZW50VmVyc2lvbhIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAUSEAoIcmV2aXNpb24YAyABKAkSLAoEc3BlYxgEIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRTcGVjEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR1c2VyGAYgASgJEhUKDXJlc3RvcmVkX2Zyb20YByABKAU6XupBWwoZZmFpcmxlYWQuZGV2L0FnZW50VmVyc2lvbhIhYWdlbnRzL3thZ2VudH0vdmVyc2lvbnMve3ZlcnNpb259Kg1hZ2VudFZlcnNpb25zMgxhZ2VudFZlcnNpb24iiwcKCUFnZW50U3BlYxIdCgtkZXNjcmlwdGlvbhgBIAEoCUIIukgFcgMogCASFwoFbW9kZWwYAiABKAlCCLpIBXIDKIACEhkKBnByb21wdBgDIAEoCUIJukgGcgQogIBAEiMKBXRvb2xzGAQgAygJQhS6SBGSAQ4QgAgYASIHcgUQASiAAhIuCgdwcm9maWxlGAUgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIbCghncmVldGluZxgGIAEoCUIJukgGcgQogIAEEhgKB3ZlcmRpY3QYByABKAlCB7pIBHICKBASJQoSb3V0cHV0X3NjaGVtYV9qc29uGAggASgJQgm6SAZyBCiAgEASIQoOcHJlX2NvbXBhY3Rpb24YCSABKAlCCbpIBnIEKICAARI6CgtjaGVja3BvaW50cxgKIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRDaGVja3BvaW50cxJBCgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlQgm6SAaSAQMQgAISMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxIYCgZtb3VudHMYDSADKAlCCLpIBZIBAhAgEkQKDHJlcG9zaXRvcmllcxgOIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5Qgi6SAWSAQIQIBIdCgltYXhfc3RlcHMYDyABKAVCCrpIBxoFGJBOKAASOgoNbWF4X3dhbGxfdGltZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASIgoRbWF4X291dHB1dF90b2tlbnMYESABKANCB7pIBCICKAASIwoGbW9kZWxzGBIgAygJQhO6SBCSAQ0QQBgBIgdyBRABKIACEh4KCnBhcmFtZXRlcnMYEyADKAlCCrpIB5IBBBBAGAESQgoLZW52aXJvbm1lbnQYFCABKAlCLbpIKnIoMiZeJHxeZW52aXJvbm1lbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JBI8CgttY3Bfc2VydmVycxgVIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXJCCLpIBZIBAhAgIiwKEEFnZW50Q2hlY2twb2ludHMSGAoFdG9vbHMYASADKAlCCbpIBpIBAxCACCKsAgoLQWdlbnRMaW1pdHMSFAoMbWVtb3J5X2J5dGVzGAEgASgDEhEKCXByb2Nlc3NlcxgCIAEoBRISCgpjcHVfbWlsbGlzGAMgASgDEhIKCmZpbGVfYnl0ZXMYBCABKAMSEgoKb3Blbl9maWxlcxgFIAEoBRIUCgxvdXRwdXRfYnl0ZXMYBiABKAMSEwoLZmxvb2RfYnl0ZXMYByABKAMSFwoPd29ya3NwYWNlX2J5dGVzGAggASgDEhgKEHdvcmtzcGFjZV9pbm9kZXMYCSABKAMSKgoHdGltZW91dBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgttYXhfdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJrCg9BZ2VudFJlcG9zaXRvcnkSCwoDdXJsGAEgASgJEgsKA3JlZhgCIAEoCRIRCglkaXJlY3RvcnkYAyABKAkSDQoFZGVwdGgYBCABKAUSDgoGYnJhbmNoGAUgASgJEgwKBHB1c2gYBiABKAkifgoQQWdlbnROZXR3b3JrUnVsZRIMCgRuYW1lGAEgASgJEgwKBGhvc3QYAiABKAkSDQoFcG9ydHMYAyADKAUSDwoHbWV0aG9kcxgEIAMoCRINCgVwYXRocxgFIAMoCRILCgN0bHMYBiABKAkSEgoKY3JlZGVudGlhbBgHIAEoCUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_mcp, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ch9mYWlybGVhZC9zZXNzaW9uL3YxL2FnZW50LnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIqIFCgVBZ2VudBIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg0KBW1vZGVsGAQgASgJEg0KBXRvb2xzGAUgAygJEg8KB3Byb2ZpbGUYBiABKAkSEAoIZ3JlZXRpbmcYByABKAkSDwoHZGVmYXVsdBgIIAEoCBIPCgd2ZXJkaWN0GAkgASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgSIAEoCRI2CgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlEjAKBmxpbWl0cxgMIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRMaW1pdHMSDgoGbW91bnRzGA0gAygJEjoKDHJlcG9zaXRvcmllcxgQIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5EhMKC2NoZWNrcG9pbnRzGBEgAygJEg8KB3ZlcnNpb24YEyABKAUSDgoGbW9kZWxzGBcgAygJEhIKCnBhcmFtZXRlcnMYGCADKAkSEwoLZW52aXJvbm1lbnQYGSABKAkSLwoLY3JlYXRlX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxhcmNoaXZlX3RpbWUYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wOjbqQTMKEmZhaXJsZWFkLmRldi9BZ2VudBIOYWdlbnRzL3thZ2VudH0qBmFnZW50czIFYWdlbnRKBAgKEAsiowIKDEFnZW50VmVyc2lvbhIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAUSEAoIcmV2aXNpb24YAyABKAkSLAoEc3BlYxgEIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRTcGVjEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR1c2VyGAYgASgJEhUKDXJlc3RvcmVkX2Zyb20YByABKAU6XupBWwoZZmFpcmxlYWQuZGV2L0FnZW50VmVyc2lvbhIhYWdlbnRzL3thZ2VudH0vdmVyc2lvbnMve3ZlcnNpb259Kg1hZ2VudFZlcnNpb25zMgxhZ2VudFZlcnNpb24ixwcKCUFnZW50U3BlYxIdCgtkZXNjcmlwdGlvbhgBIAEoCUIIukgFcgMogCASFwoFbW9kZWwYAiABKAlCCLpIBXIDKIACEhkKBnByb21wdBgDIAEoCUIJukgGcgQogIBAEiMKBXRvb2xzGAQgAygJQhS6SBGSAQ4QgAgYASIHcgUQASiAAhIuCgdwcm9maWxlGAUgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIbCghncmVldGluZxgGIAEoCUIJukgGcgQogIAEEhgKB3ZlcmRpY3QYByABKAlCB7pIBHICKBASJQoSb3V0cHV0X3NjaGVtYV9qc29uGAggASgJQgm6SAZyBCiAgEASIQoOcHJlX2NvbXBhY3Rpb24YCSABKAlCCbpIBnIEKICAARI6CgtjaGVja3BvaW50cxgKIAEoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRDaGVja3BvaW50cxJBCgduZXR3b3JrGAsgAygLMiUuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudE5ldHdvcmtSdWxlQgm6SAaSAQMQgAISMAoGbGltaXRzGAwgASgLMiAuZmFpcmxlYWQuc2Vzc2lvbi52MS5BZ2VudExpbWl0cxIYCgZtb3VudHMYDSADKAlCCLpIBZIBAhAgEkQKDHJlcG9zaXRvcmllcxgOIAMoCzIkLmZhaXJsZWFkLnNlc3Npb24udjEuQWdlbnRSZXBvc2l0b3J5Qgi6SAWSAQIQIBIdCgltYXhfc3RlcHMYDyABKAVCCrpIBxoFGJBOKAASOgoNbWF4X3dhbGxfdGltZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgASIgoRbWF4X291dHB1dF90b2tlbnMYESABKANCB7pIBCICKAASIwoGbW9kZWxzGBIgAygJQhO6SBCSAQ0QQBgBIgdyBRABKIACEh4KCnBhcmFtZXRlcnMYEyADKAlCCrpIB5IBBBBAGAESQgoLZW52aXJvbm1lbnQYFCABKAlCLbpIKnIoMiZeJHxeZW52aXJvbm1lbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JBI8CgttY3Bfc2VydmVycxgVIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXJCCLpIBZIBAhAgEjoKCXN1YmFnZW50cxgXIAMoCzIdLmZhaXJsZWFkLnNlc3Npb24udjEuU3ViYWdlbnRCCLpIBZIBAhBAIoYCCghTdWJhZ2VudBIrCgRuYW1lGAEgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBIdCgtkZXNjcmlwdGlvbhgCIAEoCUIIukgFcgMogCASGQoGcHJvbXB0GAMgASgJQgm6SAZyBCiAgEASIwoFdG9vbHMYBCADKAlCFLpIEZIBDhCACBgBIgdyBRABKIACEhcKBW1vZGVsGAUgASgJQgi6SAVyAyiAAhIdCgltYXhfc3RlcHMYBiABKAVCCrpIBxoFGJBOKAASNgoFYWdlbnQYByABKAlCJ7pIJHIiMiBeJHxeYWdlbnRzL1thLXpdW2EtejAtOS1dezAsNjJ9JCIsChBBZ2VudENoZWNrcG9pbnRzEhgKBXRvb2xzGAEgAygJQgm6SAaSAQMQgAgirAIKC0FnZW50TGltaXRzEhQKDG1lbW9yeV9ieXRlcxgBIAEoAxIRCglwcm9jZXNzZXMYAiABKAUSEgoKY3B1X21pbGxpcxgDIAEoAxISCgpmaWxlX2J5dGVzGAQgASgDEhIKCm9wZW5fZmlsZXMYBSABKAUSFAoMb3V0cHV0X2J5dGVzGAYgASgDEhMKC2Zsb29kX2J5dGVzGAcgASgDEhcKD3dvcmtzcGFjZV9ieXRlcxgIIAEoAxIYChB3b3Jrc3BhY2VfaW5vZGVzGAkgASgDEioKB3RpbWVvdXQYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLbWF4X3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iawoPQWdlbnRSZXBvc2l0b3J5EgsKA3VybBgBIAEoCRILCgNyZWYYAiABKAkSEQoJZGlyZWN0b3J5GAMgASgJEg0KBWRlcHRoGAQgASgFEg4KBmJyYW5jaBgFIAEoCRIMCgRwdXNoGAYgASgJIn4KEEFnZW50TmV0d29ya1J1bGUSDAoEbmFtZRgBIAEoCRIMCgRob3N0GAIgASgJEg0KBXBvcnRzGAMgAygFEg8KB21ldGhvZHMYBCADKAkSDQoFcGF0aHMYBSADKAkSCwoDdGxzGAYgASgJEhIKCmNyZWRlbnRpYWwYByABKAlCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_mcp, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Agent is a named configuration of what answers in a session.
@@ -423,6 +423,14 @@ export type AgentSpec = Message<"fairlead.session.v1.AgentSpec"> & {
    * @generated from field: repeated fairlead.common.v1.McpServer mcp_servers = 21;
    */
   mcpServers: McpServer[];
+
+  /**
+   * The agents that the agent may give work to, with the tool `Task`, which must be among
+   * its tools then.
+   *
+   * @generated from field: repeated fairlead.session.v1.Subagent subagents = 23;
+   */
+  subagents: Subagent[];
 };
 
 /**
@@ -431,6 +439,73 @@ export type AgentSpec = Message<"fairlead.session.v1.AgentSpec"> & {
  */
 export const AgentSpecSchema: GenMessage<AgentSpec> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_agent, 2);
+
+/**
+ * Subagent is an agent that another one may give a part of its work to. It works in a
+ * session of its own, in the workspace and with the permissions of the other one.
+ *
+ * @generated from message fairlead.session.v1.Subagent
+ */
+export type Subagent = Message<"fairlead.session.v1.Subagent"> & {
+  /**
+   * The name by which the model asks for it, as `subagent_type` of the tool `Task`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is for, for the model. Empty: the description of `agent`.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Its system prompt. Empty with `agent`.
+   *
+   * @generated from field: string prompt = 3;
+   */
+  prompt: string;
+
+  /**
+   * Its tools, of those of the agent. Empty: all but `Task`, or those of `agent` that the
+   * agent has, too. With `Task` it may give work to the agent's subagents.
+   *
+   * @generated from field: repeated string tools = 4;
+   */
+  tools: string[];
+
+  /**
+   * Its model, as `provider:model`. Empty: the model of the agent, or of `agent`.
+   *
+   * @generated from field: string model = 5;
+   */
+  model: string;
+
+  /**
+   * The most model calls for one piece of work. 0: as many as a turn of the agent, or of
+   * `agent`, has.
+   *
+   * @generated from field: int32 max_steps = 6;
+   */
+  maxSteps: number;
+
+  /**
+   * Another agent of the tenant, as `agents/{agent}`, instead of a prompt. What counts is its
+   * newest version when it is given work.
+   *
+   * @generated from field: string agent = 7;
+   */
+  agent: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.Subagent.
+ * Use `create(SubagentSchema)` to create a new message.
+ */
+export const SubagentSchema: GenMessage<Subagent> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_agent, 3);
 
 /**
  * AgentCheckpoints lists tools before whose calls a step makes a checkpoint.
@@ -452,7 +527,7 @@ export type AgentCheckpoints = Message<"fairlead.session.v1.AgentCheckpoints"> &
  * Use `create(AgentCheckpointsSchema)` to create a new message.
  */
 export const AgentCheckpointsSchema: GenMessage<AgentCheckpoints> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 3);
+  messageDesc(file_fairlead_session_v1_agent, 4);
 
 /**
  * AgentLimits bound the workspace of an agent's session and all that runs in it.
@@ -546,7 +621,7 @@ export type AgentLimits = Message<"fairlead.session.v1.AgentLimits"> & {
  * Use `create(AgentLimitsSchema)` to create a new message.
  */
 export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 4);
+  messageDesc(file_fairlead_session_v1_agent, 5);
 
 /**
  * AgentRepository is a Git repository that sessions of an agent begin with. It is
@@ -608,7 +683,7 @@ export type AgentRepository = Message<"fairlead.session.v1.AgentRepository"> & {
  * Use `create(AgentRepositorySchema)` to create a new message.
  */
 export const AgentRepositorySchema: GenMessage<AgentRepository> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 5);
+  messageDesc(file_fairlead_session_v1_agent, 6);
 
 /**
  * AgentNetworkRule lets some requests of an agent's commands out.
@@ -675,5 +750,5 @@ export type AgentNetworkRule = Message<"fairlead.session.v1.AgentNetworkRule"> &
  * Use `create(AgentNetworkRuleSchema)` to create a new message.
  */
 export const AgentNetworkRuleSchema: GenMessage<AgentNetworkRule> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_agent, 6);
+  messageDesc(file_fairlead_session_v1_agent, 7);
 

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/session.proto.
  */
 export const file_fairlead_session_v1_session: GenFile = /*@__PURE__*/
-  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEiwgoKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDEjYKDHR1cm5fb3B0aW9ucxgjIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMSSAoLZW52aXJvbm1lbnQYJCABKAlCM+BBBbpILXIrMileJHxeKGVudmlyb25tZW50cy8pP1thLXpdW2EtejAtOS1dezAsNjJ9JBIgChNlbnZpcm9ubWVudF92ZXJzaW9uGCUgASgFQgPgQQMSRwoTcHVzaGVkX3JlcG9zaXRvcmllcxgmIAMoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuUHVzaGVkUmVwb3NpdG9yeUID4EEDEj8KC21jcF9zZXJ2ZXJzGCggAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIL4EEFukgFkgECECAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATpA6kE9ChRmYWlybGVhZC5kZXYvU2Vzc2lvbhISc2Vzc2lvbnMve3Nlc3Npb259KghzZXNzaW9uczIHc2Vzc2lvbiJCChBQdXNoZWRSZXBvc2l0b3J5EhEKCWRpcmVjdG9yeRgBIAEoCRILCgN1cmwYAiABKAkSDgoGYnJhbmNoGAMgASgJIogCCgtUdXJuT3B0aW9ucxIXCgVtb2RlbBgBIAEoCUIIukgFcgMogAISJQoPdGhpbmtpbmdfdG9rZW5zGAIgASgDQge6SAQiAigASACIAQESGgoHY29udGV4dBgDIAEoCUIJukgGcgQogIAEElYKCnBhcmFtZXRlcnMYBCADKAsyMC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5PcHRpb25zLlBhcmFtZXRlcnNFbnRyeUIQukgNmgEKEEAqBnIEKICABBoxCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfdGhpbmtpbmdfdG9rZW5zIp0CCgxGaXJzdE1lc3NhZ2USFwoEdGV4dBgBIAEoCUIJukgGcgQogIBAEjYKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEIIukgFkgECEEASMQoHb3B0aW9ucxgDIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnM6iAG6SIQBGoEBCg10ZXh0LnJlcXVpcmVkEjl0ZXh0IG9yIGNvbnRlbnQgaXMgcmVxdWlyZWQ7IHdoaXRlIHNwYWNlIGFsb25lIGlzIG5vIHRleHQaNXRoaXMudGV4dC5tYXRjaGVzKCdbXlxcc10nKSB8fCBzaXplKHRoaXMuY29udGVudCkgPiAwIqYBCgZCdWRnZXQSGwoKbWF4X3Rva2VucxgBIAEoA0IHukgEIgIoABIiChFtYXhfY29zdF9uYW5vX3VzZBgCIAEoA0IHukgEIgIoABI6Cg1tYXhfd2FsbF90aW1lGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABIfCgxzb2Z0X3BlcmNlbnQYBCABKAVCCbpIBhoEGGQoACKbAQoFVXNhZ2USFAoMaW5wdXRfdG9rZW5zGAEgASgDEhUKDW91dHB1dF90b2tlbnMYAiABKAMSGQoRY2FjaGVfcmVhZF90b2tlbnMYAyABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAQgASgDEhcKD3RoaW5raW5nX3Rva2VucxgFIAEoAxIVCg1jb3N0X25hbm9fdXNkGAYgASgDKnsKDFNlc3Npb25TdGF0ZRIdChlTRVNTSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSU0VTU0lPTl9TVEFURV9JRExFEAESGQoVU0VTU0lPTl9TVEFURV9SVU5OSU5HEAISGQoVU0VTU0lPTl9TVEFURV9XQUlUSU5HEANCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("CiFmYWlybGVhZC9zZXNzaW9uL3YxL3Nlc3Npb24ucHJvdG8SE2ZhaXJsZWFkLnNlc3Npb24udjEi/QoKB1Nlc3Npb24SEQoEbmFtZRgBIAEoCUID4EEDEjwKBWFnZW50GAIgASgJQi3gQQW6SCdyJTIjXiR8XihhZ2VudHMvKT9bYS16XVthLXowLTktXXswLDYyfSQSGwoOYWdlbnRfcmV2aXNpb24YAyABKAlCA+BBAxIXCgV0aXRsZRgEIAEoCUIIukgFcgMYyAESawoGbGFiZWxzGAUgAygLMiguZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXNzaW9uLkxhYmVsc0VudHJ5QjG6SC6aASsQICIgch4yHF5bYS16MC05XVthLXowLTkuXy8tXXswLDYyfSQqBXIDGIACEjQKC2NyZWF0ZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEjQKC3VwZGF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEDEhUKCGxhc3Rfc2VxGAggASgDQgPgQQMSEQoEaGVhZBgJIAEoCUID4EEDEhgKC2FjdGl2ZV90dXJuGAogASgJQgPgQQMSLgoFdXNhZ2UYCyABKAsyGi5mYWlybGVhZC5zZXNzaW9uLnYxLlVzYWdlQgPgQQMSGwoOZmluaXNoZWRfdHVybnMYDCABKAVCA+BBAxIYCgtmb3JrZWRfZnJvbRgNIAEoCUID4EEDEjAKBmJ1ZGdldBgOIAEoCzIbLmZhaXJsZWFkLnNlc3Npb24udjEuQnVkZ2V0QgPgQQUSPAoGbW91bnRzGBAgAygJQizgQQW6SCaSASMQIBgBIh1yGzIZXlthLXowLTldW2EtejAtOS1dezAsNjJ9JBIWCglyZXdpbmRpbmcYEyABKAhCA+BBAxIaCg1hZ2VudF92ZXJzaW9uGBQgASgFQgPgQQMSEQoEdXNlchgVIAEoCUID4EEDEiUKA2tleRgeIAEoCUIY4EEFukgSchAyDl5bIS1+XXswLDEyOH0kEiAKDW1ldGFkYXRhX2pzb24YHyABKAlCCbpIBnIEKICAARI1CgxhcmNoaXZlX3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgPgQQMSPQoNZmlyc3RfbWVzc2FnZRghIAEoCzIhLmZhaXJsZWFkLnNlc3Npb24udjEuRmlyc3RNZXNzYWdlQgPgQQQSFwoKZmlyc3RfdHVybhgiIAEoCUID4EEDEjYKDHR1cm5fb3B0aW9ucxgjIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnMSSAoLZW52aXJvbm1lbnQYJCABKAlCM+BBBbpILXIrMileJHxeKGVudmlyb25tZW50cy8pP1thLXpdW2EtejAtOS1dezAsNjJ9JBIgChNlbnZpcm9ubWVudF92ZXJzaW9uGCUgASgFQgPgQQMSRwoTcHVzaGVkX3JlcG9zaXRvcmllcxgmIAMoCzIlLmZhaXJsZWFkLnNlc3Npb24udjEuUHVzaGVkUmVwb3NpdG9yeUID4EEDEj8KC21jcF9zZXJ2ZXJzGCggAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIL4EEFukgFkgECECASOQoLcGFyZW50X2NhbGwYKiABKAsyHy5mYWlybGVhZC5zZXNzaW9uLnYxLlBhcmVudENhbGxCA+BBAxotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOkDqQT0KFGZhaXJsZWFkLmRldi9TZXNzaW9uEhJzZXNzaW9ucy97c2Vzc2lvbn0qCHNlc3Npb25zMgdzZXNzaW9uImsKClBhcmVudENhbGwSDwoHc2Vzc2lvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEgwKBHR1cm4YAyABKAkSDAoEcm9vdBgEIAEoCRINCgVkZXB0aBgFIAEoBRIQCghzdWJhZ2VudBgGIAEoCSJCChBQdXNoZWRSZXBvc2l0b3J5EhEKCWRpcmVjdG9yeRgBIAEoCRILCgN1cmwYAiABKAkSDgoGYnJhbmNoGAMgASgJIogCCgtUdXJuT3B0aW9ucxIXCgVtb2RlbBgBIAEoCUIIukgFcgMogAISJQoPdGhpbmtpbmdfdG9rZW5zGAIgASgDQge6SAQiAigASACIAQESGgoHY29udGV4dBgDIAEoCUIJukgGcgQogIAEElYKCnBhcmFtZXRlcnMYBCADKAsyMC5mYWlybGVhZC5zZXNzaW9uLnYxLlR1cm5PcHRpb25zLlBhcmFtZXRlcnNFbnRyeUIQukgNmgEKEEAqBnIEKICABBoxCg9QYXJhbWV0ZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUISChBfdGhpbmtpbmdfdG9rZW5zIp0CCgxGaXJzdE1lc3NhZ2USFwoEdGV4dBgBIAEoCUIJukgGcgQogIBAEjYKB2NvbnRlbnQYAiADKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ29udGVudEIIukgFkgECEEASMQoHb3B0aW9ucxgDIAEoCzIgLmZhaXJsZWFkLnNlc3Npb24udjEuVHVybk9wdGlvbnM6iAG6SIQBGoEBCg10ZXh0LnJlcXVpcmVkEjl0ZXh0IG9yIGNvbnRlbnQgaXMgcmVxdWlyZWQ7IHdoaXRlIHNwYWNlIGFsb25lIGlzIG5vIHRleHQaNXRoaXMudGV4dC5tYXRjaGVzKCdbXlxcc10nKSB8fCBzaXplKHRoaXMuY29udGVudCkgPiAwIqYBCgZCdWRnZXQSGwoKbWF4X3Rva2VucxgBIAEoA0IHukgEIgIoABIiChFtYXhfY29zdF9uYW5vX3VzZBgCIAEoA0IHukgEIgIoABI6Cg1tYXhfd2FsbF90aW1lGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgi6SAWqAQIyABIfCgxzb2Z0X3BlcmNlbnQYBCABKAVCCbpIBhoEGGQoACKbAQoFVXNhZ2USFAoMaW5wdXRfdG9rZW5zGAEgASgDEhUKDW91dHB1dF90b2tlbnMYAiABKAMSGQoRY2FjaGVfcmVhZF90b2tlbnMYAyABKAMSGgoSY2FjaGVfd3JpdGVfdG9rZW5zGAQgASgDEhcKD3RoaW5raW5nX3Rva2VucxgFIAEoAxIVCg1jb3N0X25hbm9fdXNkGAYgASgDKnsKDFNlc3Npb25TdGF0ZRIdChlTRVNTSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSU0VTU0lPTl9TVEFURV9JRExFEAESGQoVU0VTU0lPTl9TVEFURV9SVU5OSU5HEAISGQoVU0VTU0lPTl9TVEFURV9XQUlUSU5HEANCQ1pBZ2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvc2Vzc2lvbi92MTtzZXNzaW9udjFiBnByb3RvMw", [file_buf_validate_validate, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_google_api_field_behavior, file_google_api_resource, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Session is one conversation with one agent, with one workspace.
@@ -239,6 +239,14 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
    * @generated from field: repeated fairlead.common.v1.McpServer mcp_servers = 40;
    */
   mcpServers: McpServer[];
+
+  /**
+   * The call for which a subagent works in the session. Such a session takes no messages, has no
+   * workspace of its own, and is deleted with the session of the call. Not set for any other.
+   *
+   * @generated from field: fairlead.session.v1.ParentCall parent_call = 42;
+   */
+  parentCall?: ParentCall | undefined;
 };
 
 /**
@@ -247,6 +255,63 @@ export type Session = Message<"fairlead.session.v1.Session"> & {
  */
 export const SessionSchema: GenMessage<Session> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_session, 0);
+
+/**
+ * ParentCall is the call for which a subagent works.
+ *
+ * @generated from message fairlead.session.v1.ParentCall
+ */
+export type ParentCall = Message<"fairlead.session.v1.ParentCall"> & {
+  /**
+   * The session of the call, as `sessions/{session}`.
+   *
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * The turn of the call, as `sessions/{session}/turns/{turn}`.
+   *
+   * @generated from field: string turn = 3;
+   */
+  turn: string;
+
+  /**
+   * The session whose workspace is used, as `sessions/{session}`: the one that no subagent
+   * works in.
+   *
+   * @generated from field: string root = 4;
+   */
+  root: string;
+
+  /**
+   * How many sessions lie between, this one included: 1 for a subagent of the root.
+   *
+   * @generated from field: int32 depth = 5;
+   */
+  depth: number;
+
+  /**
+   * The subagent's name.
+   *
+   * @generated from field: string subagent = 6;
+   */
+  subagent: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ParentCall.
+ * Use `create(ParentCallSchema)` to create a new message.
+ */
+export const ParentCallSchema: GenMessage<ParentCall> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_session, 1);
 
 /**
  * PushedRepository is a repository that was added to a session, and whose branch is pushed
@@ -282,7 +347,7 @@ export type PushedRepository = Message<"fairlead.session.v1.PushedRepository"> &
  * Use `create(PushedRepositorySchema)` to create a new message.
  */
 export const PushedRepositorySchema: GenMessage<PushedRepository> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 1);
+  messageDesc(file_fairlead_session_v1_session, 2);
 
 /**
  * TurnOptions change what the agent does in one turn, within what the agent allows. A field
@@ -327,7 +392,7 @@ export type TurnOptions = Message<"fairlead.session.v1.TurnOptions"> & {
  * Use `create(TurnOptionsSchema)` to create a new message.
  */
 export const TurnOptionsSchema: GenMessage<TurnOptions> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 2);
+  messageDesc(file_fairlead_session_v1_session, 3);
 
 /**
  * FirstMessage is a message that begins a session.
@@ -362,7 +427,7 @@ export type FirstMessage = Message<"fairlead.session.v1.FirstMessage"> & {
  * Use `create(FirstMessageSchema)` to create a new message.
  */
 export const FirstMessageSchema: GenMessage<FirstMessage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 3);
+  messageDesc(file_fairlead_session_v1_session, 4);
 
 /**
  * Budget bounds what model calls may use. A zero bounds nothing.
@@ -405,7 +470,7 @@ export type Budget = Message<"fairlead.session.v1.Budget"> & {
  * Use `create(BudgetSchema)` to create a new message.
  */
 export const BudgetSchema: GenMessage<Budget> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 4);
+  messageDesc(file_fairlead_session_v1_session, 5);
 
 /**
  * Usage counts what model calls have used.
@@ -462,7 +527,7 @@ export type Usage = Message<"fairlead.session.v1.Usage"> & {
  * Use `create(UsageSchema)` to create a new message.
  */
 export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_session, 5);
+  messageDesc(file_fairlead_session_v1_session, 6);
 
 /**
  * SessionState says what a session does.

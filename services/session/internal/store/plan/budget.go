@@ -128,7 +128,7 @@ func (l *ledger) account(k store.Key, b store.Bound) *Account {
 	if a == nil {
 		a = &Account{AccountID: id}
 		if b.Scope == store.BudgetTurn || b.Scope == store.BudgetSession {
-			a.Session = k.Session
+			a.Session = cmp.Or(b.Owner, k.Session)
 		}
 		l.accounts[id] = a
 	}

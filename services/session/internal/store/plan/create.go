@@ -19,6 +19,7 @@ type Created struct {
 	Event    Event
 	Messages []Message
 	MCP      *SessionMCP // nil: none
+	Jobs     []store.Job
 }
 
 // ForCreate returns the rows of a new session at the time now.
@@ -29,14 +30,20 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 	body, err := proto.Marshal(&sessionv1.Session{
 		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, TurnOptions: s.TurnOptions, Environment: s.Environment, EnvironmentVersion: s.EnvironmentVersion, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
 		McpServers: mcp.Show(s.MCPServers),
+		ParentCall: s.Child.ParentCall(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}
+	call := s.Child.ParentCall()
 	out := &Created{Session: &Session{
-		Key: s.Key, User: s.User, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body, Labels: s.Labels, CallerKey: s.CallerKey,
+		Family: Family{Parent: SessionID(call.GetSession()), Root: SessionID(call.GetRoot()), Depth: call.GetDepth()},
+		Key:    s.Key, User: s.User, Agent: s.Agent, AgentRevision: s.AgentRevision, Body: body, Labels: s.Labels, CallerKey: s.CallerKey,
 		CreateTime: now, UpdateTime: now, LastSeq: 1, NextCommand: 1, NextTurn: 1,
 	}}
+	if s.Child != nil {
+		out.Jobs = []store.Job{jobRow(s.Key, s.Child.Job, now)}
+	}
 	event := proto.CloneOf(s.Event)
 	event.FirstSeq, event.Seq = 1, 1
 	stamp(&event.Time, now)

@@ -19,7 +19,8 @@ type Session struct {
 	Agent, AgentRevision string
 	Body                 []byte // title and labels, as a marshaled Session
 	CallerKey            string
-	ArchiveTime          *time.Time
+	Family
+	ArchiveTime *time.Time
 	// Labels are set only for a session that is inserted.
 	Labels                 map[string]string
 	CreateTime, UpdateTime time.Time
@@ -34,6 +35,12 @@ type Session struct {
 	// Rewinding says that the inbox holds a rewind. It is set only for sessions that
 	// are shown.
 	Rewinding bool
+}
+
+// Family has the ids of the sessions above a subagent's; it is zero for any other session.
+type Family struct {
+	Parent, Root string
+	Depth        int32
 }
 
 // Lease has what a session's row says of its holder.
@@ -95,6 +102,9 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 
 // SessionName returns the resource name of the session with this id.
 func SessionName(session string) string { return "sessions/" + session }
+
+// SessionID returns the id in a session's resource name, or "" without a name.
+func SessionID(name string) string { return strings.TrimPrefix(name, "sessions/") }
 
 // TurnName returns the resource name of a turn, or "" without an id.
 func TurnName(session, turn string) string { return childName(session, "turns", turn) }

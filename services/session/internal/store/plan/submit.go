@@ -46,6 +46,9 @@ func ForSubmit(s store.Submit, st InboxState) (*Submission, error) {
 	if st.Session.ArchiveTime != nil && !s.Command.Kind.Settles() {
 		return nil, store.ErrArchived
 	}
+	if st.Session.Root != "" && !s.FromParent && !s.Command.Kind.Settles() {
+		return nil, store.ErrSubagent
+	}
 	switch s.Command.Kind {
 	case store.CommandTurn, store.CommandCall:
 		return planTurn(s, st)

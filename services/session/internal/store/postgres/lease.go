@@ -47,7 +47,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Lease, error)
 // was locked, if there is one.
 func (s *Store) claim(ctx context.Context, c store.Claim) (leases []store.Lease, skipped *store.Key, err error) {
 	tenants, sessions := splitKeys(c.Only)
-	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit, "suspect_at": c.SuspectAt, "suspects": c.Suspects}
+	args := pgx.NamedArgs{"limit": limit(c.Limit), "holder": c.Replica, "ttl": c.TTL, "tenant_limit": c.TenantLimit, "suspect_at": c.SuspectAt, "suspects": c.Suspects, "depth": c.Depth}
 	heldTenants, held := splitHeld(c)
 	args["held_tenants"], args["held"] = heldTenants, held
 	if len(c.Only) > 0 {
@@ -75,7 +75,7 @@ func claimQuery(c store.Claim) string {
 		with free as (
 			select tenant, session, ready_time, @suspect_at > 0 and claims >= @suspect_at as suspect,
 				row_number() over (partition by @suspect_at > 0 and claims >= @suspect_at order by ready_time, session) as nth
-			from sessions s where runnable and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
+			from sessions s where runnable and depth = @depth and (lease_until is null or lease_until <= clock_timestamp())` + only(c) + `
 		), ranked as (
 			select tenant, session, suspect, row_number() over (partition by tenant order by ready_time, session) as place,
 				coalesce((select n from unnest(@held_tenants::text[], @held::bigint[]) as h (tenant, n) where h.tenant = s.tenant), 0) as held

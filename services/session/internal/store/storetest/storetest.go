@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}{
 		{"sessions", testSessions},
 		{"deletion", testDeletion},
+		{"subagents", testChildren},
 		{"request ids", testRequestIDs},
 		{"tenants", testTenants},
 		{"agent revisions", testAgentRevisions},

@@ -26,19 +26,40 @@ func (t sessions) DeleteSession(ctx context.Context, k store.Key, r store.Reques
 			return nil, err
 		}
 		row, err := sessionRow(ctx, tx, k, forDelete)
+		switch {
+		case err != nil:
+			return nil, err
+		case row.Root != "":
+			return nil, store.ErrSubagent
+		}
+		family, err := descendants(ctx, tx, k, forDelete)
 		if err != nil {
 			return nil, err
 		}
-		queued, _, err := queuedTurns(ctx, tx, k)
-		if err != nil {
-			return nil, err
+		family = append(family, row)
+		for _, s := range family {
+			queued, _, err := queuedTurns(ctx, tx, s.Key)
+			if err != nil {
+				return nil, err
+			}
+			if s.ActiveTurn != "" || queued > 0 {
+				return nil, store.ErrTurnActive
+			}
 		}
-		if row.ActiveTurn != "" || queued > 0 {
-			return nil, store.ErrTurnActive
-		}
-		return []store.Wake{{Key: k, Kind: store.WakeEvents}}, purge(ctx, tx, k, row.Lease.Epoch, now, store.DeleteGrace)
+		return purgeAll(ctx, tx, family, now, store.DeleteGrace)
 	})
 	return plan.Answered(answer, err)
+}
+
+// purgeAll deletes sessions.
+func purgeAll(ctx context.Context, tx Tx, all []*plan.Session, now time.Time, grace time.Duration) (wakes []store.Wake, err error) {
+	for _, s := range all {
+		if err := purge(ctx, tx, s.Key, s.Lease.Epoch, now, grace); err != nil {
+			return nil, err
+		}
+		wakes = append(wakes, store.Wake{Key: s.Key, Kind: store.WakeEvents})
+	}
+	return wakes, nil
 }
 
 // DeleteIdle implements store.Store.
@@ -62,9 +83,11 @@ func (t sessions) DeleteIdle(ctx context.Context, idle time.Duration, most int) 
 }
 
 // idleSession is the condition under which an idle session may be deleted. A paused schedule
-// keeps its session, because it may be resumed. So does a message to a webhook until it is
+// keeps its session, because it may be resumed. The sessions of subagents go with their root. So does a message to a webhook until it is
 // delivered or given up. $1 is how long the session must have been idle.
-const idleSession = `s.update_time < clock_timestamp() - $1::interval and s.active_turn = ''
+const idleSession = `s.root = '' and s.update_time < clock_timestamp() - $1::interval and s.active_turn = ''
+	and not exists (select 1 from sessions c join turns t on t.tenant = c.tenant and t.session = c.session
+		where c.tenant = s.tenant and c.root = s.session and t.state in (1, 2, 3))
 	and not exists (select 1 from turns t where t.tenant = s.tenant and t.session = s.session and t.state = 1)
 	and not exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session)
 	and not exists (select 1 from schedules c where c.tenant = s.tenant and c.session = s.session and (c.due is not null or c.paused))
@@ -90,7 +113,12 @@ func (t sessions) deleteIfIdle(ctx context.Context, k store.Key, idle time.Durat
 		if err != nil || !deleted {
 			return nil, err
 		}
-		return []store.Wake{{Key: k, Kind: store.WakeEvents}, {Kind: store.WakeJobs}}, purge(ctx, tx, k, row.Lease.Epoch, now, 0)
+		family, err := descendants(ctx, tx, k, forDelete)
+		if err != nil {
+			return nil, err
+		}
+		wakes, err := purgeAll(ctx, tx, append(family, row), now, 0)
+		return append(wakes, store.Wake{Kind: store.WakeJobs}), err
 	})
 	return deleted && err == nil, err
 }

@@ -35,7 +35,7 @@ func (t limits) LeaseTokens(ctx context.Context, l store.TokenLease) (granted in
 	return granted, err
 }
 
-// counted is a thing that caps count. Its queries return one row for each, and stop at a limit, their last parameter.
+// counted is a thing that caps count; subagents have a cap of their own. Its queries return one row for each, and stop at a limit, their last parameter.
 type counted struct {
 	what             string
 	ofTenant, ofUser string
@@ -43,15 +43,16 @@ type counted struct {
 
 var (
 	countedTurns = counted{
-		what:     "turns",
-		ofTenant: "select 1 from turns where tenant = $1 and state in (1, 2, 3) limit $2", // QUEUED, RUNNING, WAITING; constants, for the index
+		what: "turns",
+		ofTenant: `select 1 from turns t join sessions s on s.tenant = t.tenant and s.session = t.session
+			where t.tenant = $1 and t.state in (1, 2, 3) and s.root = '' limit $2`, // QUEUED, RUNNING, WAITING; constants, for the index
 		ofUser: `select 1 from turns t join sessions s on s.tenant = t.tenant and s.session = t.session
-			where t.tenant = $1 and t.state in (1, 2, 3) and s.user_id = $2 limit $3`,
+			where t.tenant = $1 and t.state in (1, 2, 3) and s.root = '' and s.user_id = $2 limit $3`,
 	}
 	countedSessions = counted{
 		what:     "sessions",
-		ofTenant: "select 1 from sessions where tenant = $1 limit $2",
-		ofUser:   "select 1 from sessions where tenant = $1 and user_id = $2 limit $3",
+		ofTenant: "select 1 from sessions where tenant = $1 and root = '' limit $2",
+		ofUser:   "select 1 from sessions where tenant = $1 and root = '' and user_id = $2 limit $3",
 	}
 )
 

@@ -17,14 +17,14 @@ type sessions struct{ db DB }
 const SessionColumns = `s.tenant, s.session, s.agent, s.agent_revision, s.body, s.create_time, s.update_time, s.last_seq, s.head, s.active_turn,
 	s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.thinking_tokens, s.cost_nano_usd,
 	s.finished_turns, s.epoch, s.lease_until is not null, s.claims, s.next_command, s.next_turn, s.user_id,
-	s.session_key, s.archive_time`
+	s.session_key, s.archive_time, s.root`
 
 func sessionFields(r *plan.Session) []any {
 	return []any{
 		&r.Tenant, &r.Session, &r.Agent, &r.AgentRevision, &r.Body, &r.CreateTime, &r.UpdateTime, &r.LastSeq, &r.Head, &r.ActiveTurn,
 		&r.Usage.Input, &r.Usage.Output, &r.Usage.CacheRead, &r.Usage.CacheWrite, &r.Usage.Thinking, &r.Usage.CostNanoUSD,
 		&r.FinishedTurns, &r.Lease.Epoch, &r.Lease.Held, &r.Lease.Claims, &r.NextCommand, &r.NextTurn, &r.User,
-		&r.CallerKey, &r.ArchiveTime,
+		&r.CallerKey, &r.ArchiveTime, &r.Root,
 	}
 }
 
@@ -85,6 +85,9 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 		if err != nil {
 			return nil, err
 		}
+		if err := admitChild(ctx, tx, n.Child); err != nil {
+			return nil, err
+		}
 		wakes, err := takeKey(ctx, tx, n)
 		if err != nil {
 			return nil, err
@@ -99,7 +102,7 @@ func (t sessions) CreateSession(ctx context.Context, n store.NewSession) (store.
 			return nil, err
 		}
 		wakes = append(wakes, store.Wake{Key: n.Key, Kind: store.WakeEvents})
-		if err := tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}}); err != nil || n.First == nil {
+		if err := tx.Insert(ctx, Rows{Messages: rows.Messages, Events: []plan.Event{rows.Event}, Jobs: rows.Jobs}); err != nil || n.First == nil {
 			return wakes, err
 		}
 		_, more, err := submit(ctx, tx, *n.First)
@@ -123,10 +126,11 @@ const heldID = "user_id <> '' and user_id <> $3 and delete_time > clock_timestam
 // to wait.
 func insertSession(ctx context.Context, tx Tx, n *plan.Session) error {
 	made, err := tx.Exec(ctx, `
-		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch, user_id, session_key)
-		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0, $9, $10)
+		insert into sessions (tenant, session, agent, agent_revision, body, create_time, update_time, last_seq, head, ready_time, epoch, user_id, session_key,
+			parent, root, depth)
+		values ($1, $2, $3, $4, $5, $6, $6, $7, $8, $6, 0, $9, $10, $11, $12, $13)
 		on conflict do nothing`,
-		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head, n.User, n.CallerKey)
+		n.Tenant, n.Session, n.Agent, n.AgentRevision, n.Body, n.CreateTime, n.LastSeq, n.Head, n.User, n.CallerKey, n.Parent, n.Root, n.Depth)
 	if err != nil {
 		return err
 	}

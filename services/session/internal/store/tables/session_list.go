@@ -31,6 +31,11 @@ func (t sessions) ListSessions(ctx context.Context, p store.SessionPage) ([]*ses
 	} else {
 		q.and("archive_time is null")
 	}
+	if p.Parent != "" {
+		q.and("root <> '' and parent = ?", p.Parent)
+	} else {
+		q.and("root = ''")
+	}
 	if p.Agent != "" {
 		q.and("agent = ?", p.Agent)
 	}

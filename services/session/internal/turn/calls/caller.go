@@ -16,6 +16,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -62,6 +63,7 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 	sc, span := c.calls.Telemetry.StartCall(c.sc, u)
 	defer span.End()
 	begun := time.Now()
+	var fatal workerError
 	for tries := 0; ; tries++ {
 		end, err := c.once(sc, u)
 		switch {
@@ -81,6 +83,8 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			return c.ask(u, end.ask)
 		case err == nil && end.question != nil:
 			return c.askQuestion(u, end.question)
+		case errors.As(err, &fatal):
+			return fatal.error
 		case errors.Is(err, remote.ErrStaleEpoch):
 			return fmt.Errorf("call %s: %w", u.CallId, store.ErrStaleEpoch)
 		case state.MayRepeat(err):
@@ -113,6 +117,9 @@ func pause(sc state.Scope, u *sessionv1.ToolUse, err error, tries int) error {
 	}
 	return nil
 }
+
+// workerError is an error of a call that ends the worker.
+type workerError struct{ error }
 
 // ended is the end of a CallTool stream.
 type ended struct {
@@ -246,16 +253,23 @@ func (c *caller) noteEdit(u *sessionv1.ToolUse, r *sessionv1.ToolResult) {
 
 // record stores a call's result with the turn and appends the event of its end.
 func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error {
+	var finished *sessionv1.Event
+	if u.Tool == agent.TaskTool {
+		var err error
+		if finished, err = c.calls.agents.Finish(c.sc.Outlasting(), u); err != nil {
+			return err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.sc.Active
 	if err := t.SetResult(u.CallId, end.result); err != nil {
 		return err
 	}
-	write := store.Write{
-		Turns:         []*store.TurnRow{t.Row()},
-		StepCommitted: true, // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
-	}
+	var write store.Write
+	addSubagent(t, &write, finished)
+	write.Turns = []*store.TurnRow{t.Row()}
+	write.StepCommitted = true // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
 	callEnded(c.sc, &write, u, end, time.Since(begun))
 	return c.sc.Append(write)
 }

@@ -10,14 +10,16 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+	"github.com/fairlead/fairlead/services/session/internal/turn/subagent"
 	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
 )
 
 const (
-	// maxParallel bounds the calls of one step that run at the same time.
+	// maxParallel bounds the calls of one step that run at the same time. Subagents have a limit of their own.
 	maxParallel = 8
 	// cancelTimeout bounds one attempt to stop a call.
 	cancelTimeout = 15 * time.Second
@@ -34,13 +36,16 @@ type Config struct {
 type Calls struct {
 	Config
 	tools   *toolset.Toolset
+	agents  *subagent.Subagents
 	message string          // the assistant message whose calls this worker began; "": none
 	begun   map[string]bool // calls of it that were requested from tools
 	notes   string          // for the model, with the next results
 }
 
 // New returns the calls of a session that has just been loaded.
-func New(c Config, tools *toolset.Toolset) *Calls { return &Calls{Config: c, tools: tools} }
+func New(c Config, tools *toolset.Toolset, agents *subagent.Subagents) *Calls {
+	return &Calls{Config: c, tools: tools, agents: agents}
+}
 
 // Committed records that this worker has committed an assistant message with calls.
 func (c *Calls) Committed(message string) { c.message, c.begun = message, map[string]bool{} }
@@ -126,7 +131,7 @@ func (c *Calls) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 	parallel := false
 	for _, u := range uses {
 		p := c.tools.Parallel(u.Tool)
-		if n := len(waves); n > 0 && p && parallel && len(waves[n-1]) < maxParallel {
+		if n := len(waves); n > 0 && p && parallel && (u.Tool == agent.TaskTool || busy(waves[n-1]) < maxParallel) {
 			waves[n-1] = append(waves[n-1], u)
 		} else {
 			waves = append(waves, []*sessionv1.ToolUse{u})
@@ -134,4 +139,14 @@ func (c *Calls) waves(uses []*sessionv1.ToolUse) [][]*sessionv1.ToolUse {
 		parallel = p
 	}
 	return waves
+}
+
+// busy counts the calls of a wave that are not of subagents.
+func busy(wave []*sessionv1.ToolUse) (n int) {
+	for _, u := range wave {
+		if u.Tool != agent.TaskTool {
+			n++
+		}
+	}
+	return n
 }

@@ -99,7 +99,7 @@ func newCalls(t *testing.T, f *turntest.Fixture, tools *fakeTools) *Calls {
 	if _, err := set.List(f.Scope); err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Client: tools, Telemetry: turntest.Telemetry(t)}, set)
+	return New(Config{Client: tools, Telemetry: turntest.Telemetry(t)}, set, nil)
 }
 
 func uses(tools ...string) []*sessionv1.ToolUse {

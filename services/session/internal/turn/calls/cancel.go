@@ -10,6 +10,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -30,6 +31,12 @@ func (c *Calls) End(sc state.Scope, write *store.Write, notMade func(*sessionv1.
 		end, began := stopped[u.CallId]
 		if !began {
 			end = ended{result: notMade(u)}
+		} else if u.Tool == agent.TaskTool {
+			finished, err := c.agents.Finish(sc, u)
+			if err != nil {
+				return err
+			}
+			addSubagent(sc.Active, write, finished)
 		}
 		if err := sc.Active.SetResult(u.CallId, end.result); err != nil {
 			return err
@@ -87,6 +94,11 @@ func (c *Calls) Cancel(sc state.Scope, u *sessionv1.ToolUse) { c.cancel(sc, u) }
 // replica of tools answers. When its patience ends, it releases the session with a call whose
 // outcome is unknown.
 func (c *Calls) cancel(sc state.Scope, u *sessionv1.ToolUse) ended {
+	if u.Tool == agent.TaskTool {
+		if err := c.agents.Stop(sc, u); err != nil {
+			sc.Logger.WarnContext(sc, "a subagent could not be stopped; a job ends it", "session", sc.Lease.Session, "call", u.CallId, "error", err)
+		}
+	}
 	var result *toolsv1.CallResult
 	err := sc.Patiently(sc.WarnAway("The turn is being stopped, and "+u.Tool+" cannot be asked to stop now"), func() (err error) {
 		try, cancel := context.WithTimeout(sc, cancelTimeout)

@@ -7,7 +7,10 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/eventlog"
 	"github.com/fairlead/fairlead/services/session/internal/question"
+	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
 
@@ -34,6 +37,11 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_REFUSED
 		}
 		result.Content = []*commonv1.Content{state.Text(question.Told(q, answer))}
+	case agent.TaskTool:
+		var err error
+		if result, err = c.calls.agents.Run(sc, u, d.ArgumentsJson); err != nil {
+			return ended{}, workerError{err}
+		}
 	case state.TodoTool:
 		if _, err := parseTodos(d.ArgumentsJson); err != nil {
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
@@ -62,6 +70,18 @@ func (c *caller) answer(u *sessionv1.ToolUse) (*commonv1.QuestionAnswer, error) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sc.Active.Answer(u.CallId)
+}
+
+// addSubagent adds the end of a subagent's work to a write, and its use to the turn.
+func addSubagent(t *state.Turn, write *store.Write, finished *sessionv1.Event) {
+	if finished == nil {
+		return
+	}
+	if t.Proto.SubagentUsage == nil {
+		t.Proto.SubagentUsage = &sessionv1.Usage{}
+	}
+	eventlog.AddUsage(t.Proto.SubagentUsage, finished.GetSubagentFinished().GetUsage())
+	write.Events = append(write.Events, finished)
 }
 
 // todoEvents returns the event of a changed list of things to do.

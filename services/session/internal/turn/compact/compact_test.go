@@ -74,7 +74,7 @@ func start(t *testing.T, s agent.Spec, budgets allowance.Config, answers ...any)
 		f.Say(sessionv1.Role_ROLE_USER, state.TextBlock(strings.Repeat("more ", 300)))
 	}
 	set := toolset.New(turntest.Lists())
-	c := calls.New(calls.Config{Client: f.tools, Telemetry: turntest.Telemetry(t)}, set)
+	c := calls.New(calls.Config{Client: f.tools, Telemetry: turntest.Telemetry(t)}, set, nil)
 	w := workspace.New(workspace.Config{Sandbox: noSandbox{}}, set, c.End)
 	f.Compactor = New(Config{At: 50, SummaryTokens: 500}, turntest.Telemetry(t),
 		spend.New(spend.Config{Budgets: budgets, Queues: &spend.Queues{}, Telemetry: turntest.Telemetry(t)}), w, &Hook{Calls: c, Workspace: w})

@@ -35,7 +35,7 @@ func (l *Turns) Finish(sc state.Scope, write store.Write, s sessionv1.TurnState,
 		write.Events = append(write.Events, sc.Event(0, artifacts))
 	}
 	write.Events = append(write.Events, sc.Event(0, &sessionv1.Event{Body: FinishedBody(t.Proto)}))
-	if !t.Undo {
+	if !t.Undo && !sc.IsSubagent() {
 		l.Workspace.Place.ExportAfter(sc, &write, t)
 	}
 	write.Turns = append(write.Turns, t.Row())

@@ -161,10 +161,15 @@ func (s *Spend) Forget() { s.measured = request{} }
 // let the turn pass.
 func (s *Spend) bounds(sc state.Scope) []store.Bound {
 	t := sc.Active
-	bounds := s.Budgets.For(sc.Lease.Tenant).Bounds(allowance.Parties{
+	scopes := s.Budgets.For(sc.Lease.Tenant)
+	parties := allowance.Parties{
 		Tenant: sc.Lease.Tenant, User: t.Run.User, Session: sc.Lease.Session, Turn: t.ID,
 		SessionBudget: sc.Proto.Budget, TurnLimits: t.Proto.Limits,
-	})
+	}
+	if sc.IsSubagent() {
+		parties.Session = "" // the session at the top has the budget
+	}
+	bounds := append(scopes.Bounds(parties), s.above(sc, scopes)...)
 	for i := range bounds {
 		b := &bounds[i]
 		for kind, pass := range map[store.LimitKind]func(){
@@ -178,4 +183,22 @@ func (s *Spend) bounds(sc state.Scope) []store.Bound {
 		}
 	}
 	return bounds
+}
+
+// above returns the budgets of the turns for which a subagent's turn works, and of their sessions. A
+// person who is asked at a soft limit is asked by these turns.
+func (s *Spend) above(sc state.Scope, scopes allowance.Scopes) []store.Bound {
+	var all []store.Bound
+	for _, a := range sc.Active.Run.Above {
+		budget, limits, err := a.Budgets()
+		if err != nil { // written by this program from what it had read
+			sc.Logger.ErrorContext(sc, "cannot read a budget", "session", sc.Lease.Session, "error", err)
+			continue
+		}
+		for _, b := range scopes.Bounds(allowance.Parties{Session: a.Session, SessionBudget: budget, Turn: a.Turn, TurnLimits: limits}) {
+			b.Owner, b.Soft = a.Session, store.Amount{}
+			all = append(all, b)
+		}
+	}
+	return all
 }

@@ -42,9 +42,13 @@ func newTimeHeld() timeHeld { return timeHeld{mu: make(chan struct{}, 1)} }
 func (h *timeHeld) lock()   { h.mu <- struct{}{} }
 func (h *timeHeld) unlock() { <-h.mu }
 
-// Hold reserves the turn's first slice of time, where a budget bounds time, and waits for it.
+// Hold reserves the turn's first slice of time, where a budget bounds time, and waits for it. A
+// subagent's turn reserves none: the time of the turn for which it works runs meanwhile.
 func (s *Spend) Hold(sc state.Scope) (state.Outcome, error) {
 	t := sc.Active
+	if sc.IsSubagent() {
+		return state.Outcome{}, nil
+	}
 	bounds := timeBounds(s.bounds(sc))
 	var write store.Write
 	s.SettleTime(t, &write) // of a worker before this one

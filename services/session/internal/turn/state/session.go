@@ -124,7 +124,24 @@ func (s *Session) NodeName() string { return s.Place().Node }
 // CallRef returns the reference under which a call is made.
 func (s *Session) CallRef(callID string) *commonv1.CallRef {
 	p := s.Place()
-	return &commonv1.CallRef{Session: "sessions/" + s.Lease.Session, Epoch: s.Lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
+	ref := &commonv1.CallRef{Session: s.WorkspaceSession(), Epoch: s.Lease.Epoch, CallId: callID, Node: p.Node, WorkspaceGeneration: p.Generation}
+	if s.IsSubagent() {
+		ref.Holder = "sessions/" + s.Lease.Session
+	}
+	return ref
+}
+
+// IsSubagent reports whether a subagent works in the session. It works in the workspace of its root.
+func (s *Session) IsSubagent() bool { return s.Proto.GetParentCall() != nil }
+
+// WorkspaceSession returns the session whose workspace this one uses, as `sessions/{session}`.
+func (s *Session) WorkspaceSession() string {
+	return cmp.Or(s.Proto.GetParentCall().GetRoot(), "sessions/"+s.Lease.Session)
+}
+
+// WorkspaceKey returns the key of WorkspaceSession.
+func (s *Session) WorkspaceKey() store.Key {
+	return store.Key{Tenant: s.Lease.Tenant, Session: strings.TrimPrefix(s.WorkspaceSession(), "sessions/")}
 }
 
 // Name returns a full resource name below the session.

@@ -38,6 +38,8 @@ type Run struct {
 	Counted  Counted `json:"counted,omitzero"`
 
 	Budget Budget `json:"budget,omitzero"`
+	// Above are the turns for which a subagent's turn works, the nearest first.
+	Above []Above `json:"above,omitempty"`
 	CallState
 	QueueState
 	Files *Files `json:"files,omitempty"` // nil before the turn's first change
@@ -113,6 +115,15 @@ type Budget struct {
 type BudgetQuestion struct {
 	CallID  string `json:"call_id"`
 	Limit   string `json:"limit"`
+	unknown unknown
+}
+
+// Above is a turn whose budgets, and those of its session, hold for a subagent's turn, too.
+type Above struct {
+	Session string `json:"session"` // an id
+	Turn    string `json:"turn"`    // an id
+	Budget  []byte `json:"session_budget"`
+	Limits  []byte `json:"turn_limits"`
 	unknown unknown
 }
 
@@ -211,9 +222,9 @@ func (t *Turn) Step() int32 {
 	return t.Proto.Steps + 1
 }
 
-// TokensLeft returns how many tokens the model may still produce.
+// TokensLeft returns how many tokens the model and those of subagents may still produce.
 func (t *Turn) TokensLeft() int64 {
-	return t.Proto.Limits.GetMaxOutputTokens() - t.Proto.GetUsage().GetOutputTokens()
+	return t.Proto.Limits.GetMaxOutputTokens() - t.Proto.GetUsage().GetOutputTokens() - t.Proto.GetSubagentUsage().GetOutputTokens()
 }
 
 // StepsCounted returns how many steps count against the turn's limit.

@@ -55,6 +55,7 @@ type (
 	plainBudget         Budget
 	plainBudgetQuestion BudgetQuestion
 	plainFiles          Files
+	plainAbove          Above
 )
 
 // UnmarshalJSON keeps the fields that this version does not know.
@@ -83,6 +84,12 @@ func (q *BudgetQuestion) UnmarshalJSON(b []byte) error {
 func (f *Files) UnmarshalJSON(b []byte) error {
 	return decode(b, (*plainFiles)(f), &f.unknown)
 }
+
+// UnmarshalJSON keeps the fields that this version does not know.
+func (a *Above) UnmarshalJSON(b []byte) error { return decode(b, (*plainAbove)(a), &a.unknown) }
+
+// MarshalJSON writes the kept fields, too.
+func (a Above) MarshalJSON() ([]byte, error) { return encode(plainAbove(a), a.unknown) }
 
 // MarshalJSON writes the kept fields, too.
 func (r Run) MarshalJSON() ([]byte, error) { return encode(plainRun(r), r.unknown) }

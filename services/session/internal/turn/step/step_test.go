@@ -39,7 +39,7 @@ func start(t *testing.T, s agent.Spec, answers ...any) *fixture {
 	f.Resolve = func(string) (state.Resolved, error) { return turntest.Model(f.model), nil }
 	tel := turntest.Telemetry(t)
 	tools := toolset.New(turntest.Lists())
-	c := calls.New(calls.Config{Telemetry: tel}, tools)
+	c := calls.New(calls.Config{Telemetry: tel}, tools, nil)
 	w := workspace.New(workspace.Config{}, tools, c.End)
 	sp := spend.New(spend.Config{Telemetry: tel})
 	f.Stepper = &Stepper{

@@ -42,6 +42,9 @@ func (s *Toolset) loaded(sc state.Scope) (mcp.Loaded, error) {
 	if err != nil {
 		return loaded, status.Error(codes.Unavailable, "read the MCP servers of the session: "+err.Error())
 	}
+	if sc.IsSubagent() {
+		loaded = loaded.Of(sc.Spec.MCPServers)
+	}
 	s.turn, s.servers = sc.Active.ID, loaded
 	return loaded, nil
 }

@@ -14,6 +14,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -76,7 +77,11 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 		if sc.Active.Client[name] != nil {
 			continue
 		}
-		with, err := appendTool(tools, name, t.Description, t.InputSchemaJson)
+		description := t.Description
+		if name == agent.TaskTool {
+			description += sc.Spec.DescribeSubagents()
+		}
+		with, err := appendTool(tools, name, description, t.InputSchemaJson)
 		if err != nil && OfServer(name) {
 			sc.Logger.InfoContext(sc, "the model does not get a tool of an mcp server", "session", sc.Lease.Session, "tool", name, "error", err)
 			continue // what a server brings must not end the turn

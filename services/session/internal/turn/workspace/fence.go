@@ -91,10 +91,9 @@ func (w *Workspace) announce(ctx context.Context, s *state.Session, fenceTools F
 
 // fenceRef names no generation of the workspace: the epoch belongs to the session.
 func fenceRef(s *state.Session) *commonv1.CallRef {
-	return &commonv1.CallRef{
-		Session: "sessions/" + s.Lease.Session, Epoch: s.Lease.Epoch,
-		CallId: fmt.Sprintf("fence.%s.%d", s.Lease.Session, s.Lease.Epoch), Node: s.NodeName(),
-	}
+	ref := s.CallRef(fmt.Sprintf("fence.%s.%d", s.Lease.Session, s.Lease.Epoch))
+	ref.WorkspaceGeneration = 0
+	return ref
 }
 
 // retryAnnouncement repeats do until it succeeds, ctx ends, or another holder has the session.

@@ -77,7 +77,7 @@ func (m *maker) wasMade(sc state.Scope, ref *commonv1.CallRef) bool {
 // before that was never reported.
 func (m *maker) recordMade(sc state.Scope, generation int64) error {
 	p := sc.Place()
-	if !m.nodes.Managed() || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
+	if sc.IsSubagent() || !m.nodes.Managed() || p.Node == "" || p.Made || p.Restore || p.Generation != generation {
 		return nil
 	}
 	if err := sc.Emit(store.Write{PlaceChange: store.PlaceChange{Made: generation}}); err != nil {

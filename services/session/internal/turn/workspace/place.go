@@ -45,6 +45,9 @@ func (m *Mover) Ensure(sc state.Scope) (moved bool, out state.Outcome, err error
 	if sc.Ended() {
 		return false, state.Stopped(), nil // the loop finds the cause
 	}
+	if sc.IsSubagent() {
+		return m.join(sc)
+	}
 	if err := m.copies.unsealAgain(sc); err != nil {
 		if sc.Ended() {
 			return false, state.Stopped(), nil // the loop finds the cause

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -22,6 +23,9 @@ import (
 // call id and gets the same snapshot, even if the calls have begun meanwhile. The returned
 // errors end the worker.
 func (k *Checkpoints) BeforeCalls(sc state.Scope, m *sessionv1.Message, uses []*sessionv1.ToolUse, inherited bool) error {
+	if sc.IsSubagent() {
+		return nil // the turn for which it works has made the checkpoint
+	}
 	k.noteArtifacts(sc, uses, inherited)
 	t, n := sc.Active, sc.Active.Step()
 	files := t.Run.Files
@@ -168,7 +172,7 @@ func (k *Checkpoints) wants(sc state.Scope, tool string) bool {
 		patterns = k.Tools
 	}
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		if pattern == "*" {
+		if pattern == "*" || tool == agent.TaskTool { // a subagent may use the named tools
 			return k.tools.MayChange(sc.Active, tool)
 		}
 		begin, open := strings.CutSuffix(pattern, "*")

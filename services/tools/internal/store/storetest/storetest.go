@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"of many starts of one call exactly one wins", oneStart},
 		{"a lower epoch is refused", fencing},
 		{"an unfenced move is not refused", unfenced},
+		{"a holder in another session's workspace is fenced by its own epochs", holders},
 		{"tenants do not see each other", tenants},
 		{"a deleted session is forgotten and stays closed", deleted},
 		{"a session that is made again under the name of a deleted one is open", deletedBefore},
@@ -74,6 +75,25 @@ func expect(t *testing.T, s store.Store, r store.Ref, record store.Record) {
 
 func start(to store.State) store.Change {
 	return store.Change{To: to, Fenced: true, Tool: "Bash", Digest: "d1", At: at}
+}
+
+func holders(t *testing.T, s store.Store) {
+	call := func(id, holder string, epoch int64) store.Ref {
+		r := ref(id)
+		r.Holder, r.Epoch = holder, epoch
+		return r
+	}
+	must(t, s.Move(t.Context(), ref("c1"), start(store.Asked)))
+	must(t, s.Move(t.Context(), call("c2", "sessions/sub-a", 9), start(store.Asked)))
+	must(t, s.Move(t.Context(), call("c3", "sessions/sub-b", 1), start(store.Asked)))
+	want(t, s.Move(t.Context(), call("c4", "sessions/sub-a", 8), start(store.Asked)), store.ErrStaleEpoch)
+	must(t, s.Move(t.Context(), ref("c5"), start(store.Asked)))
+	must(t, s.DeleteSession(t.Context(), "acme", "sessions/s1", 4)) // with the calls of its holders
+	rec, err := s.Enter(t.Context(), call("c2", "sessions/sub-a", 9))
+	must(t, err)
+	if rec.State != store.None {
+		t.Errorf("the call of a holder is left: %v", rec)
+	}
 }
 
 func unknown(t *testing.T, s store.Store) { expect(t, s, ref("c1"), store.Record{}) }

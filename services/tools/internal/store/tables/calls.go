@@ -38,7 +38,7 @@ func fence(ctx context.Context, tx sqldb.Tx, ref store.Ref) error {
 		`insert into sessions as s (tenant, session, epoch, generation) values ($1, $2, $3, $4)
 		 on conflict (tenant, session) do update set epoch = excluded.epoch, generation = greatest(s.generation, excluded.generation)
 		 where excluded.epoch >= s.epoch`,
-		ref.Tenant, ref.Session, ref.Epoch, ref.Generation)
+		ref.Tenant, ref.Fenced(), ref.Epoch, ref.Generation)
 	if err == nil && n == 0 {
 		err = store.ErrStaleEpoch
 	}
@@ -70,8 +70,12 @@ func move(ctx context.Context, tx sqldb.Tx, ref store.Ref, c store.Change) error
 	if c.To == store.Started {
 		owner, first, ttl = c.Owner, 1, c.TTL
 	}
+	epoch := ref.Epoch
+	if ref.Holder != "" {
+		epoch = 0 // of another session: the call is deleted with its own, whatever that one's epoch
+	}
 	args := []any{
-		ref.Tenant, ref.CallID, ref.Epoch, c.To, store.Text(c.Tool), c.Digest, c.To == store.Delegated, c.Result, c.At,
+		ref.Tenant, ref.CallID, epoch, c.To, store.Text(c.Tool), c.Digest, c.To == store.Delegated, c.Result, c.At,
 		owner.ID, owner.Address, first, ttl, ref.Node, ref.Generation, c.Arguments, c.Question,
 	}
 	if c.From == store.None {

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlead/fairlead/services/session/internal/mcp"
+)
+
+func lead() Spec {
+	return Spec{
+		Profile: "full", Prompt: "lead", Model: "m:lead", Tools: []string{"Bash", "Read", "Task", "mcp__git__*"}, Greeting: "Hello.",
+		Repositories: []Repository{{URL: "https://a/b"}}, TurnLimits: TurnLimits{MaxSteps: 50},
+		Extensions: Extensions{Subagents: []Subagent{
+			{Name: "reader", Description: "Reads.", Prompt: "read", Tools: []string{"Read", "mcp__git__log"}, Model: "m:small", MaxSteps: 5},
+			{Name: "nested", Description: "Gives work on.", Prompt: "nest", Tools: []string{"Read", "Task"}},
+			{Name: "plain", Description: "Does what the lead does.", Prompt: "plain"},
+			{Name: "other", Agent: "agents/other"},
+		}},
+	}
+}
+
+func TestASubagentHasNoMoreThanItsAgent(t *testing.T) {
+	other := Spec{Profile: "full", Prompt: "other", Tools: []string{"Bash", "Write", "Task"}, Extensions: Extensions{Subagents: []Subagent{{Name: "deep", Prompt: "d", Description: "d", Tools: []string{"Write"}}}}}
+	for _, c := range []struct {
+		name, subagent string
+		of             *Spec
+		last           bool
+		tools          []string
+		subagents      int
+	}{
+		{"it has the tools that it names", "reader", nil, false, []string{"Read", "mcp__git__log"}, 0},
+		{"without a list it has all but Task", "plain", nil, false, []string{"Bash", "Read", "mcp__git__*"}, 0},
+		{"with Task it has the agent's subagents", "nested", nil, false, []string{"Read", "Task"}, 4},
+		{"the deepest one gives no work on", "nested", nil, true, []string{"Read"}, 0},
+		{"another agent keeps what both have", "other", &other, false, []string{"Bash", "Task"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, _ := lead().Subagent(c.subagent)
+			got := lead().Narrowed(a, c.of, c.last)
+			if !slices.Equal(got.Tools, c.tools) || len(got.Subagents) != c.subagents {
+				t.Errorf("the tools are %v, the subagents %v", got.Tools, got.Subagents)
+			}
+			if got.Profile != "full" || got.Greeting != "" || got.Repositories != nil || got.Checkpoints == nil {
+				t.Errorf("the spec is %+v", got)
+			}
+		})
+	}
+	a, _ := lead().Subagent("nested")
+	inner, _ := lead().Subagent("plain")
+	if got := lead().Narrowed(a, nil, false).Narrowed(inner, nil, true).Tools; !slices.Equal(got, []string{"Read"}) {
+		t.Errorf("a subagent of a subagent has %v", got)
+	}
+	if a, _ := lead().Subagent("reader"); lead().Narrowed(a, nil, false).Model != "m:small" || lead().Narrowed(a, nil, false).MaxSteps != 5 {
+		t.Error("a subagent's own model and steps do not count")
+	}
+}
+
+func TestASubagentHasTheToolsOfAnMCPServerThatItNames(t *testing.T) {
+	s := lead()
+	s.MCPServers = mcp.Servers{"db": {URL: "https://db"}, "web": {URL: "https://web"}}
+	s.Subagents = append(s.Subagents, Subagent{Name: "query", Description: "d", Prompt: "p", Tools: []string{"mcp__db__select"}})
+	if faults := s.Faults(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	a, _ := s.Subagent("query")
+	if got := s.Narrowed(a, nil, true).MCPServers; len(got) != 1 || !slices.Equal(got["db"].Tools, []string{"select"}) {
+		t.Errorf("it has %v", got)
+	}
+	a, _ = s.Subagent("plain")
+	if got := s.Narrowed(a, nil, true).MCPServers; len(got) != 2 {
+		t.Errorf("one without a list has %v", got)
+	}
+}
+
+func TestFaultsOfSubagents(t *testing.T) {
+	for want, change := range map[string]func(*Spec){
+		"needs the tool Task":     func(s *Spec) { s.Tools = []string{"Bash", "Read", "mcp__git__*"}; s.Subagents = s.Subagents[:1] },
+		"tools: Task needs":       func(s *Spec) { s.Subagents = nil },
+		"has no tool Write":       func(s *Spec) { s.Subagents[0].Tools = []string{"Write"} },
+		"two of this name":        func(s *Spec) { s.Subagents[1].Name = "reader" },
+		"neither a prompt":        func(s *Spec) { s.Subagents[0].Prompt = "" },
+		"give one of them":        func(s *Spec) { s.Subagents[0].Agent = "agents/other" },
+		"not of the form agents/": func(s *Spec) { s.Subagents[3].Agent = "other" },
+		"description is missing":  func(s *Spec) { s.Subagents[0].Description = "" },
+		"max_steps is negative":   func(s *Spec) { s.Subagents[0].MaxSteps = -1 },
+		"a name is lower-case":    func(s *Spec) { s.Subagents[0].Name = "Reader" },
+	} {
+		spec := lead()
+		change(&spec)
+		if faults := spec.Faults(); len(faults) != 1 || !strings.Contains(faults[0].Text, want) {
+			t.Errorf("%s: %v", want, faults)
+		}
+	}
+	if faults := lead().Faults(); len(faults) > 0 {
+		t.Error(faults)
+	}
+	if _, err := NewSet(map[string]Spec{"lead": lead()}, "lead"); err == nil || !strings.Contains(err.Error(), "there is no agents/other in the configuration") {
+		t.Errorf("an agent that does not exist: %v", err)
+	}
+}
