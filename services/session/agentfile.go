@@ -15,3 +15,22 @@ func AgentFile(name string) (*sessionv1.AgentSpec, error) {
 	}
 	return spec.ToProto(), nil
 }
+
+// environmentFile is the keys of an environment.
+type environmentFile struct {
+	Description string              `key:"description" help:"what the environment is for, in a sentence"`
+	Network     []agent.NetworkRule `key:"network" help:"destinations that commands may reach; none: no network"`
+	Limits      agent.Limits        `key:"limits" help:"limits of the workspace and the commands"`
+	Mounts      []string            `key:"mounts" help:"mounts of the sandbox's operator, by name"`
+	Variables   map[string]string   `key:"variables" help:"environment variables of commands"`
+}
+
+// EnvironmentFile reads a YAML file with the keys of one environment. Only the server knows whether the spec is valid.
+func EnvironmentFile(name string) (*sessionv1.EnvironmentSpec, error) {
+	var f environmentFile
+	if err := config.Load(&f, config.Options{Name: "the environment", Args: []string{"--config=" + name}, Environ: []string{}}); err != nil {
+		return nil, err
+	}
+	e := agent.Environment{Description: f.Description, Network: f.Network, Limits: f.Limits, Mounts: f.Mounts, Variables: f.Variables}
+	return e.ToProto(), nil
+}

@@ -43,17 +43,18 @@ type commands struct {
 
 	turnCommands
 
-	Sessions    sessionsCommand    `cmd:"" help:"List, show, change and export sessions."`
-	Agents      agentsCommand      `cmd:"" help:"Create, change and list agents."`
-	Budgets     budgetsCommand     `cmd:"" help:"Show budgets and their use."`
-	Checkpoints checkpointsCommand `cmd:"" help:"Make and list checkpoints of sessions."`
-	Files       filesCommand       `cmd:"" help:"Read and change the files of sessions."`
-	Upload      uploadCommand      `cmd:"" help:"Upload a file for use anywhere, and print its name."`
-	Schedules   schedulesCommand   `cmd:"" help:"Send messages to sessions at set times."`
-	Triggers    triggersCommand    `cmd:"" help:"Let other systems begin turns."`
-	Webhooks    webhooksCommand    `cmd:"" help:"Notify other systems when turns end."`
-	Variables   variablesCommand   `cmd:"" help:"Set environment variables of your commands."`
-	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
+	Sessions     sessionsCommand     `cmd:"" help:"List, show, change and export sessions."`
+	Agents       agentsCommand       `cmd:"" help:"Create, change and list agents."`
+	Environments environmentsCommand `cmd:"" help:"Make and change environments, which give sessions another sandbox."`
+	Budgets      budgetsCommand      `cmd:"" help:"Show budgets and their use."`
+	Checkpoints  checkpointsCommand  `cmd:"" help:"Make and list checkpoints of sessions."`
+	Files        filesCommand        `cmd:"" help:"Read and change the files of sessions."`
+	Upload       uploadCommand       `cmd:"" help:"Upload a file for use anywhere, and print its name."`
+	Schedules    schedulesCommand    `cmd:"" help:"Send messages to sessions at set times."`
+	Triggers     triggersCommand     `cmd:"" help:"Let other systems begin turns."`
+	Webhooks     webhooksCommand     `cmd:"" help:"Notify other systems when turns end."`
+	Variables    variablesCommand    `cmd:"" help:"Set environment variables of your commands."`
+	MCP          mcpCommand          `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
 
 	approvalCommands
 	accessCommands
@@ -73,13 +74,14 @@ type turnCommands struct {
 
 // accessCommands are about who may call a server.
 type accessCommands struct {
-	Admin  adminCommand  `cmd:"" help:"Set up a server: its first admin and key."`
-	Login  loginCommand  `cmd:"" help:"Keep a credential for a server."`
-	Logout logoutCommand `cmd:"" help:"Forget the credential for a server."`
-	Whoami whoamiCommand `cmd:"" help:"Show who you are for a server, and what you may do."`
-	Keys   keysCommand   `cmd:"" help:"Make, list and revoke keys."`
-	Users  usersCommand  `cmd:"" help:"Make, list, change and delete users."`
-	Audit  auditCommand  `cmd:"" help:"Export and verify the log of all changes."`
+	Tenants tenantsCommand `cmd:"" help:"Make and list tenants."`
+	Admin   adminCommand   `cmd:"" help:"Set up a server: its first admin and key."`
+	Login   loginCommand   `cmd:"" help:"Keep a credential for a server."`
+	Logout  logoutCommand  `cmd:"" help:"Forget the credential for a server."`
+	Whoami  whoamiCommand  `cmd:"" help:"Show who you are for a server, and what you may do."`
+	Keys    keysCommand    `cmd:"" help:"Make, list and revoke keys."`
+	Users   usersCommand   `cmd:"" help:"Make, list, change and delete users."`
+	Audit   auditCommand   `cmd:"" help:"Export and verify the log of all changes."`
 }
 
 // exited ends the parser's work where kong would end the process.

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/session"
+)
+
+// environmentsCommand makes and changes environments.
+type environmentsCommand struct {
+	List    listEnvironmentsCommand   `cmd:"" help:"List the environments."`
+	Get     getEnvironmentCommand     `cmd:"" help:"Show an environment."`
+	Create  createEnvironmentCommand  `cmd:"" help:"Create an environment from a file."`
+	Update  updateEnvironmentCommand  `cmd:"" help:"Make a new version of an environment from a file, for new sessions."`
+	Archive archiveEnvironmentCommand `cmd:"" help:"Archive an environment: it takes no new sessions."`
+}
+
+// environmentFile is the file of an environment.
+type environmentFile struct {
+	File string `short:"f" required:"" placeholder:"FILE" help:"A YAML file with network, limits, mounts, variables and description (docs/environments.md)."`
+}
+
+// environmentRef names an environment.
+type environmentRef struct {
+	Environment string `arg:"" help:"The environment."`
+}
+
+func (r environmentRef) name() string { return "environments/" + bare(r.Environment) }
+
+// environmentOutput is how a command shows an environment.
+type environmentOutput struct {
+	JSON bool `name:"json" help:"Print the environment as JSON."`
+}
+
+func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
+	if o.JSON {
+		return printJSON(w, []*sessionv1.Environment{e})
+	}
+	var hosts []string
+	for _, r := range e.GetSpec().GetNetwork() {
+		hosts = append(hosts, r.GetHost())
+	}
+	return columns(w, [][]string{
+		{"environment", bare(e.GetName())}, {"version", version32(e.GetVersion())}, {"description", e.GetSpec().GetDescription()},
+		{"network", strings.Join(hosts, " ")}, {"mounts", strings.Join(e.GetSpec().GetMounts(), " ")},
+		{"variables", strings.Join(slices.Sorted(maps.Keys(e.GetSpec().GetVariables())), " ")}, {"archived", stamp(e.GetArchiveTime())},
+	})
+}
+
+// change makes a change, which may be repeated, and shows the environment.
+func (o environmentOutput) change(ctx context.Context, w io.Writer, request func() (*sessionv1.Environment, error)) error {
+	var e *sessionv1.Environment
+	err := client.Retry(ctx, quick(), func() (err error) {
+		e, err = request()
+		return err
+	})
+	if err != nil {
+		return client.Explained(err)
+	}
+	return o.print(w, e)
+}
+
+// listEnvironmentsCommand lists environments.
+type listEnvironmentsCommand struct {
+	Archived bool `help:"Also list archived environments."`
+	JSON     bool `name:"json" help:"Print one JSON environment per line."`
+	target
+}
+
+// Run lists environments.
+func (c listEnvironmentsCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		var all []*sessionv1.Environment
+		err := pages(ctx, 0, func(size int32, token string) (int, string, error) {
+			resp, err := b.places.ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token, ShowArchived: c.Archived})
+			all = append(all, resp.GetEnvironments()...)
+			return len(resp.GetEnvironments()), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return client.Explained(err)
+		}
+		if c.JSON {
+			return printJSON(s.out, all)
+		}
+		rows := [][]string{{"ENVIRONMENT", "VERSION", "ARCHIVED", "DESCRIPTION"}}
+		for _, e := range all {
+			rows = append(rows, []string{bare(e.GetName()), version32(e.GetVersion()), stamp(e.GetArchiveTime()), e.GetSpec().GetDescription()})
+		}
+		return columns(s.out, rows)
+	})
+}
+
+// getEnvironmentCommand shows an environment.
+type getEnvironmentCommand struct {
+	environmentRef
+	environmentOutput
+	target
+}
+
+// Run shows an environment.
+func (c getEnvironmentCommand) Run(ctx context.Context, s stdio) error {
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
+		if err != nil {
+			return client.Explained(err)
+		}
+		return c.print(s.out, resp.GetEnvironment())
+	})
+}
+
+// createEnvironmentCommand creates an environment.
+type createEnvironmentCommand struct {
+	environmentRef
+	environmentFile
+	environmentOutput
+	target
+}
+
+// Run creates an environment.
+func (c createEnvironmentCommand) Run(ctx context.Context, s stdio) error {
+	spec, err := session.EnvironmentFile(c.File)
+	if err != nil {
+		return err
+	}
+	r := &sessionv1.CreateEnvironmentRequest{EnvironmentId: bare(c.Environment), Spec: spec, RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
+			resp, err := b.places.CreateEnvironment(ctx, r)
+			return resp.GetEnvironment(), err
+		})
+	})
+}
+
+// updateEnvironmentCommand makes a new version.
+type updateEnvironmentCommand struct {
+	environmentRef
+	environmentFile
+	Expected int32 `placeholder:"N" help:"The newest version that you know. The default is the newest one."`
+	environmentOutput
+	target
+}
+
+// Run makes a new version.
+func (c updateEnvironmentCommand) Run(ctx context.Context, s stdio) error {
+	spec, err := session.EnvironmentFile(c.File)
+	if err != nil {
+		return err
+	}
+	r := &sessionv1.UpdateEnvironmentRequest{Name: c.name(), Spec: spec, ExpectedVersion: c.Expected, RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		if r.ExpectedVersion == 0 {
+			resp, err := b.places.GetEnvironment(ctx, &sessionv1.GetEnvironmentRequest{Name: c.name()})
+			if err != nil {
+				return client.Explained(err)
+			}
+			r.ExpectedVersion = resp.GetEnvironment().GetVersion()
+		}
+		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
+			resp, err := b.places.UpdateEnvironment(ctx, r)
+			return resp.GetEnvironment(), err
+		})
+	})
+}
+
+// archiveEnvironmentCommand archives an environment.
+type archiveEnvironmentCommand struct {
+	environmentRef
+	Undo bool `help:"Bring the environment back."`
+	environmentOutput
+	target
+}
+
+// Run archives an environment.
+func (c archiveEnvironmentCommand) Run(ctx context.Context, s stdio) error {
+	r := &sessionv1.ArchiveEnvironmentRequest{Name: c.name(), Undo: c.Undo, RequestId: id.New()}
+	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
+		return c.change(ctx, s.out, func() (*sessionv1.Environment, error) {
+			resp, err := b.places.ArchiveEnvironment(ctx, r)
+			return resp.GetEnvironment(), err
+		})
+	})
+}

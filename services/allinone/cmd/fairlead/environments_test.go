@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
+	needSandbox(t)
+	data := dataOf(t)
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "environment.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	run := func(want int, args ...string) string {
+		t.Helper()
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
+		if code != want {
+			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+		return out + errs
+	}
+	has := func(out string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in:\n%s", want, out)
+			}
+		}
+	}
+	has(run(0, "environments", "create", "prod", "-f", file("description: Production.\nvariables: {STAGE: prod}\nlimits: {processes: 64}\n")), "version      1", "STAGE", "Production.")
+	has(run(0, "environments", "update", "prod", "-f", file("variables: {STAGE: live}\n")), "version      2")
+	has(run(1, "environments", "update", "prod", "-f", file("variables: {STAGE: x}\n"), "--expected", "1"), "The newest version of environments/prod is 2, not 1")
+	has(run(0, "environments", "get", "prod", "--json"), `"STAGE":"live"`)
+	has(run(1, "environments", "create", "odd", "-f", file("mounts: [/etc]\n")), "mounts")
+	has(run(2, "environments", "create", "odd", "-f", file("netwerk: []\n")), "netwerk")
+	has(run(0, "environments", "archive", "prod"), "archived")
+	if out := run(0, "environments", "list"); strings.Contains(out, "prod") {
+		t.Errorf("an archived one is listed:\n%s", out)
+	}
+	has(run(0, "environments", "list", "--archived"), "prod")
+
+	made := run(0, "triggers", "create", "--agent", "coder", "Look at {{payload}}.", "--address", "--json")
+	has(made, `"agent":"agents/coder"`, `:fire?secret=`)
+	_, rest, _ := strings.Cut(made, `"name":"triggers/`)
+	trigger, _, _ := strings.Cut(rest, `"`)
+	has(run(0, "triggers", "list"), trigger, "agents/coder", "active")
+	has(run(0, "triggers", "pause", trigger), "paused")
+	has(run(0, "triggers", "resume", trigger), "active")
+	has(run(0, "triggers", "rotate", trigger), "old secret until", "/v1/triggers/"+trigger+":fire?secret=")
+	has(run(0, "triggers", "get", trigger), "Look at {{payload}}.")
+	has(run(0, "triggers", "delete", trigger), "deleted")
+	has(run(1, "triggers", "get", trigger), "There is no trigger")
+
+	has(run(0, "tenants", "create", "acme", "--title", "Acme"), "acme", "admin", "fl_")
+	has(run(0, "tenants", "list", "--json"), `"title":"Acme"`)
+}
