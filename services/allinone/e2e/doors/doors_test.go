@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 
+	"github.com/fairlead/fairlead/services/internal/kit/pg/pgtest"
 	"github.com/fairlead/fairlead/services/internal/kit/prove"
 )
 
@@ -20,7 +21,17 @@ func TestMain(m *testing.M) {
 }
 
 func TestNoDoorOpensForAnyoneElse(t *testing.T) {
-	w := build(t)
+	t.Run("SQLite", func(t *testing.T) { attackAll(t, "") })
+	t.Run("Postgres", func(t *testing.T) {
+		prove.Only(t, "it is the same attack, on the other database")
+		attackAll(t, pgtest.New(t))
+	})
+}
+
+// attackAll attacks a server on a database.
+func attackAll(t *testing.T, database string) {
+	t.Helper()
+	w := build(t, database)
 	all := doors(t)
 	current(t, all)
 	w.share(t)

@@ -66,6 +66,7 @@ func doors(t *testing.T) (all []door) {
 
 // further are fields that a handler needs and the schema does not ask for, as JSON.
 var further = map[string]string{
+	"McpService.SetUserMcpServer":           `{"server":{"name":"hers"}}`,
 	"IdentityService.UpdateUser":            `{"title":"x"}`,
 	"IdentityService.CreateUser":            `{"userId":"newcomer"}`,
 	"IdentityService.CreateTenant":          `{"tenantId":"newcomer"}`,

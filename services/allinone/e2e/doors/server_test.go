@@ -38,8 +38,8 @@ type server struct {
 // internalSeed is the key by which the services know each other.
 var internalSeed = bytes.Repeat([]byte{7}, 32)
 
-// serve runs the services until the test ends.
-func serve(t *testing.T) *server {
+// serve runs the services until the test ends, on a Postgres or, without an address, on SQLite.
+func serve(t *testing.T, database string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("bwrap is missing; install it with: apt-get install bubblewrap")
@@ -53,7 +53,12 @@ func serve(t *testing.T) *server {
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans)))
 	conf := host.Defaults(dir)
 	args := []string{"--config=" + s.configure(t), "--http=127.0.0.1:0", "--grpc=127.0.0.1:0"}
-	if err := config.Load(&conf, config.Options{Name: "doors", Prefix: "FAIRLEAD_", Args: args, Environ: []string{"A=b"}}); err != nil {
+	environ := []string{"A=b"}
+	if database != "" { // with several replicas, files need a store that all reach
+		environ = append(environ, "FAIRLEAD_DATABASE_URL="+database)
+		args = append(args, "--session.files.store=file://"+dir+"/shared")
+	}
+	if err := config.Load(&conf, config.Options{Name: "doors", Prefix: "FAIRLEAD_", Args: args, Environ: environ}); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -127,6 +132,9 @@ func (s *server) run(t *testing.T, h *host.Host) {
 		case l := <-listening:
 			if l.face == "http" {
 				s.url = "http://" + l.address
+				continue
+			}
+			if l.face == "peer" || l.face == "ops" {
 				continue
 			}
 			var err error

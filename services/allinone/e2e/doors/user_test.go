@@ -21,7 +21,7 @@ const (
 
 func TestAChangeOfAUserReachesTokensOfAnIssuer(t *testing.T) {
 	prove.Only(t, "it waits three times for what is remembered of a user to end")
-	w := build(t)
+	w := build(t, "")
 	w.keys["carl"] = w.issuer.token(w.issuer.claims("acme", "idp|carl", "admin"))
 	status := func(method, path, body string) int {
 		resp := w.send(t.Context(), t, w.keys["carl"], method, path, body)

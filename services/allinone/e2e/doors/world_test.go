@@ -32,10 +32,10 @@ type world struct {
 	private []string        // words in what is ann's
 }
 
-// build makes the tenants, their users and their keys.
-func build(t *testing.T) *world {
+// build makes the tenants, their users and their keys, on a database as in serve.
+func build(t *testing.T, database string) *world {
 	t.Helper()
-	w := &world{server: serve(t), absent: map[string]bool{}, names: map[string]string{}, values: map[string]string{"url": "https://git.invalid/a/code.git", "query": "about", "path": "a.md", "new_path": "b.md", "cron": "0 3 1 1 *"}, keys: map[string]string{}}
+	w := &world{server: serve(t, database), absent: map[string]bool{}, names: map[string]string{}, values: map[string]string{"url": "https://git.invalid/a/code.git", "query": "about", "path": "a.md", "new_path": "b.md", "cron": "0 3 1 1 *"}, keys: map[string]string{}}
 	w.keys["root"] = w.issuer.root()
 	for _, tenant := range []string{"acme", "rival"} {
 		made := w.do(t, "root", http.MethodPost, "/v1/tenants?tenant_id="+tenant, `{"title":"`+w.word(&w.shared)+`"}`)
@@ -138,6 +138,7 @@ func (w *world) furnish(t *testing.T) {
 	w.write(t, http.MethodPut, session+"/files/a.md", "# "+word())
 	w.names["sessions/*/files/*"] = w.names["sessions/*"] + "/files/a.md"
 	w.names["sessions/*/schedules/*"] = field(t, as("POST", session+"/schedules?schedule_id=nightly", `{"cron":"0 3 1 1 *","text":"`+word()+`"}`), "name")
+	w.names["sessions/*/mcp"] = w.names["sessions/*"] + "/mcp"
 	w.names["users/*"] = "users/ann"
 	w.names["users/*/storage"] = "users/ann/storage"
 	w.names["users/*/variables/*"] = field(t, as("PUT", "/v1/users/ann/variables/"+strings.ToUpper(word()), `{"value":"`+w.word(&w.secrets)+`"}`), "name")
@@ -157,7 +158,7 @@ func (w *world) furnish(t *testing.T) {
 	made := as("POST", "/v1/triggers", `{"agent":"agents/writer","text":"`+word()+`","proof":"TRIGGER_PROOF_ADDRESS"}`)
 	w.secrets, w.names["triggers/*"] = append(w.secrets, field(t, made, "secret")), field(t, made, "trigger.name")
 	w.grant(t, word())
-	w.names["webhooks/*"] = field(t, w.do(t, "acme", "POST", "/v1/webhooks?webhook_id=hook", `{"url":"https://hooks.example.com/`+word()+`"}`), "webhook.name")
+	w.names["webhooks/*"] = field(t, w.do(t, "acme", "POST", "/v1/webhooks?webhook_id=hook", `{"url":"https://hooks.example.com/`+word()+`","session":"`+w.names["sessions/*"]+`"}`), "webhook.name") // no turn of hers ends, so nothing is delivered
 }
 
 // share makes what every user of acme may see.
