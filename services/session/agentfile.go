@@ -23,6 +23,7 @@ type environmentFile struct {
 	Limits      agent.Limits        `key:"limits" help:"limits of the workspace and the commands"`
 	Mounts      []string            `key:"mounts" help:"mounts of the sandbox's operator, by name"`
 	Variables   map[string]string   `key:"variables" help:"environment variables of commands"`
+	Setup       []string            `key:"setup" help:"shell commands that run once in a session's workspace, before its first call"`
 }
 
 // EnvironmentFile reads a YAML file with the keys of one environment. Only the server knows whether the spec is valid.
@@ -31,6 +32,6 @@ func EnvironmentFile(name string) (*sessionv1.EnvironmentSpec, error) {
 	if err := config.Load(&f, config.Options{Name: "the environment", Args: []string{"--config=" + name}, Environ: []string{}}); err != nil {
 		return nil, err
 	}
-	e := agent.Environment{Description: f.Description, Network: f.Network, Limits: f.Limits, Mounts: f.Mounts, Variables: f.Variables}
+	e := agent.Environment{Description: f.Description, Network: f.Network, Limits: f.Limits, Mounts: f.Mounts, Variables: f.Variables, Setup: f.Setup}
 	return e.ToProto(), nil
 }

@@ -60,3 +60,40 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 	has(run(0, "tenants", "create", "acme", "--title", "Acme"), "acme", "admin", "fl_")
 	has(run(0, "tenants", "list", "--json"), `"title":"Acme"`)
 }
+
+func TestASetupRunsInTheSandboxOnceWhateverTheAgentMayDo(t *testing.T) {
+	needSandbox(t)
+	data := dataOf(t)
+	scenario, conf, env := filepath.Join(data, "scenario.yaml"), filepath.Join(data, "fairlead.yaml"), filepath.Join(data, "environment.yaml")
+	for name, text := range map[string]string{
+		scenario: "name: reader\nturns:\n  - when: .\n    steps:\n      - tools: [{name: Read, input: {file_path: /workspace/log.txt}}]\n      - text: [\"{{ .LastToolResult }}\"]\n",
+		conf:     "session:\n  scenario: " + scenario + "\n  agents:\n    reader: {model: \"scripted:reader\", prompt: p, tools: [Read], profile: read-only}\n",
+		env:      "variables: {STAGE: prod}\nsetup:\n  - echo \"set up $STAGE\" >> /workspace/log.txt\n  - echo oops >&2; exit 3\n  - echo never >> /workspace/log.txt\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data, "--config", conf)...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+		return out + errs
+	}
+	run("environments", "create", "prod", "-f", env)
+	first := run("run", "--agent", "reader", "--environment", "prod", "--key", "one", "read it")
+	if strings.Count(first, "set up prod") == 0 || strings.Contains(first, "never") || !strings.Contains(first, "oops") || !strings.Contains(first, "failed at command 2") {
+		t.Errorf("the first turn:\n%s", first)
+	}
+	_, rest, _ := strings.Cut(run("sessions", "list", "--json"), `"name":"sessions/`)
+	session, _, _ := strings.Cut(rest, `"`)
+	second := run("run", "--session", session, "read it again")
+	if strings.Contains(second, "failed at command") || !strings.Contains(second, "set up prod") {
+		t.Errorf("the second turn:\n%s", second)
+	}
+	if n := strings.Count(run("files", "get", session, "log.txt"), "set up"); n != 1 {
+		t.Errorf("the first command ran %d times", n)
+	}
+}

@@ -23,12 +23,13 @@ type Environment struct {
 	Limits      Limits            `json:"limits,omitzero"`
 	Mounts      []string          `json:"mounts,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"`
+	Setup       []string          `json:"setup,omitempty"` // commands that run once in a session's workspace
 }
 
 // In returns the spec of a session in an environment.
 func (s Spec) In(e Environment) Spec {
 	s.Environment, s.Network, s.Limits, s.Mounts = e.Name, e.Network, e.Limits, e.Mounts
-	s.Pinned = &Environment{Name: e.Name, Version: e.Version, Variables: e.Variables}
+	s.Pinned = &Environment{Name: e.Name, Version: e.Version, Variables: e.Variables, Setup: e.Setup}
 	return s
 }
 
@@ -65,13 +66,13 @@ func (e Environment) Faults() []Fault {
 // EnvironmentFrom returns the environment that a client sent.
 func EnvironmentFrom(p *sessionv1.EnvironmentSpec) Environment {
 	s := FromProto(&sessionv1.AgentSpec{Network: p.GetNetwork(), Limits: p.GetLimits(), Mounts: p.GetMounts()})
-	return Environment{Description: p.GetDescription(), Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: p.GetVariables()}
+	return Environment{Description: p.GetDescription(), Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: p.GetVariables(), Setup: p.GetSetup()}
 }
 
 // ToProto returns the environment as EnvironmentFrom takes it.
 func (e Environment) ToProto() *sessionv1.EnvironmentSpec {
 	s := Spec{Network: e.Network, Limits: e.Limits, Mounts: e.Mounts}.ToProto()
-	return &sessionv1.EnvironmentSpec{Description: e.Description, Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: e.Variables}
+	return &sessionv1.EnvironmentSpec{Description: e.Description, Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: e.Variables, Setup: e.Setup}
 }
 
 // Variables returns the environment of commands: the variables of the session's environment, and over them

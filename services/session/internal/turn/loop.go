@@ -164,6 +164,10 @@ func (w *Worker) callTools(sc state.Scope, m *sessionv1.Message) (made bool, _ s
 		return false, out, err
 	}
 	w.calls.AddNotes(notes)
+	if notes, err = w.calls.Setup(here, m); err != nil {
+		return false, state.Outcome{}, err
+	}
+	w.calls.AddNotes(notes)
 	if !w.tools.Listed() { // a successor has not read the list of tools yet
 		if _, err := w.tools.List(here); err != nil && !here.Ended() {
 			sc.Logger.WarnContext(here, "cannot list the tools; calls run one after the other", "session", sc.Lease.Session, "error", err)

@@ -130,7 +130,10 @@ type EnvironmentSpec struct {
 	Mounts []string `protobuf:"bytes,4,rep,name=mounts,proto3" json:"mounts,omitempty"`
 	// Environment variables of commands. The variables of the acting user come before
 	// them. Operators can read them: they are no place for secrets.
-	Variables     map[string]string `protobuf:"bytes,5,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Variables map[string]string `protobuf:"bytes,5,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Shell commands that run once in a session's workspace, one after the other, before the
+	// session's first call. If one fails, the rest do not run, and the model is told.
+	Setup         []string `protobuf:"bytes,6,rep,name=setup,proto3" json:"setup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,6 +199,13 @@ func (x *EnvironmentSpec) GetMounts() []string {
 func (x *EnvironmentSpec) GetVariables() map[string]string {
 	if x != nil {
 		return x.Variables
+	}
+	return nil
+}
+
+func (x *EnvironmentSpec) GetSetup() []string {
+	if x != nil {
+		return x.Setup
 	}
 	return nil
 }
@@ -765,13 +775,14 @@ const file_fairlead_session_v1_environment_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12=\n" +
 	"\farchive_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime:T\xeaAQ\n" +
-	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\x81\x03\n" +
+	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\xab\x03\n" +
 	"\x0fEnvironmentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12J\n" +
 	"\anetwork\x18\x02 \x03(\v2%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\anetwork\x128\n" +
 	"\x06limits\x18\x03 \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12 \n" +
 	"\x06mounts\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12\\\n" +
-	"\tvariables\x18\x05 \x03(\v23.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01R\tvariables\x1a<\n" +
+	"\tvariables\x18\x05 \x03(\v23.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01R\tvariables\x12(\n" +
+	"\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x10\"\br\x06\x10\x01(\x80\x80\x01R\x05setup\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdb\x01\n" +

@@ -40,6 +40,7 @@ type Calls struct {
 	message string          // the assistant message whose calls this worker began; "": none
 	begun   map[string]bool // calls of it that were requested from tools
 	notes   string          // for the model, with the next results
+	setUp   bool            // the commands of the environment have run
 }
 
 // New returns the calls of a session that has just been loaded.
@@ -58,9 +59,10 @@ func (c *Calls) Forget() { c.message, c.begun = "", nil }
 
 // AddNotes adds notes for the model to the next results.
 func (c *Calls) AddNotes(notes string) {
-	if notes != "" {
-		c.notes = notes
+	if notes != "" && c.notes != "" {
+		c.notes += "\n"
 	}
+	c.notes += notes
 }
 
 // Make makes the calls of an assistant message that have no result yet. Neighbors run at the same
