@@ -21,6 +21,8 @@ const maxInner = 4
 type script struct {
 	// commands are all simple commands, wherever they are in the script.
 	commands []command
+	// firsts are the first words of all forms of the commands.
+	firsts []string
 	// complex says why rules for single commands cannot allow the script.
 	complex string
 	// opaque says why the programs of the script cannot be determined.
@@ -227,12 +229,17 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	}
 	unwrapped, inner := s.unwrap(words, 0)
 	unwrapped = append(unwrapped, words)
-	c.variants = variants(unwrapped, plain)
+	c.variants = variants(unwrapped, plain, c.words)
 	for _, w := range unwrapped {
 		c.variants = append(c.variants, spoken(w, depth)...)
 	}
 	c.begin()
 	s.commands = append(s.commands, c)
+	for _, word := range c.firsts {
+		if !slices.Contains(s.firsts, word) {
+			s.firsts = append(s.firsts, word)
+		}
+	}
 	for _, script := range inner {
 		if depth == maxInner {
 			s.hide("it nests scripts too deeply")
@@ -244,14 +251,16 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 
 // variants returns the forms of a command that a restricting rule is tried on:
 // unchanged, without wrappers, and each with the program's base name.
-func variants(commands [][]word, words string) []string {
+func variants(commands [][]word, words, as string) []string {
 	var forms []string
 	for i, w := range commands {
 		line := words // of the last one, which is the command as it is
 		if i < len(commands)-1 {
 			line = joined(w)
 		}
-		forms = append(forms, line)
+		if i < len(commands)-1 || line != as {
+			forms = append(forms, line)
+		}
 		if name := path.Base(w[0].text); name != w[0].text {
 			forms = append(forms, joined(append([]word{{name, true}}, w[1:]...)))
 		}
@@ -276,6 +285,9 @@ func (c *command) allows(r *rule) bool {
 
 // anyMatches reports whether a restricting rule matches any command.
 func (s *script) anyMatches(r rule) bool {
+	if r.command.first != "" && !slices.Contains(s.firsts, r.command.first) {
+		return false
+	}
 	for i := range s.commands {
 		if s.commands[i].matches(r) {
 			return true
