@@ -46,7 +46,7 @@ func TestTheClientConforms(t *testing.T) {
 	for version, names := range scenarios {
 		for _, name := range names {
 			t.Run(version+" "+name, func(t *testing.T) {
-				cmd := exec.CommandContext(t.Context(), node, filepath.Join(suite, "@modelcontextprotocol/conformance/dist/index.js"), "client", //nolint:gosec // a program that this repository pins
+				cmd := exec.CommandContext(t.Context(), node, filepath.Join(suite, "@modelcontextprotocol/conformance/dist/index.js"), "client",
 					"--command", self+" -test.run=^TestAsAConformingClient$ -test.v", "--scenario", name, "--spec-version", version, "--timeout", "60000")
 				out, err := cmd.CombinedOutput()
 				if err != nil {

@@ -162,6 +162,7 @@ func TestACallWithAQuestionIsCancelled(t *testing.T) {
 func TestAServerThatAsksForAModelGetsNone(t *testing.T) {
 	r, f := newRemote(t, true), local(t)
 	r.tool("ask", object, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		//nolint:staticcheck // servers may still ask for it
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"k": &mcp.CreateMessageParams{MaxTokens: 1}}, RequestState: "s"}, nil
 	})
 	if got := f.must(mcpCall("c", "mcp__x__ask", `{}`, r.as("x")), failed); !strings.Contains(got.text(), "MCP server x") {

@@ -113,7 +113,7 @@ func rawServer(t *testing.T, list, call string) *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		result := ""
+		var result string
 		switch m.Method {
 		case "initialize":
 			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`

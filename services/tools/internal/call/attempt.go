@@ -128,7 +128,7 @@ func (a *attempt) check(ctx context.Context) (*tool.Tool, schema.Arguments, *too
 func (a *attempt) lookup(ctx context.Context) (t *tool.Tool, fault string) {
 	if mcp.Is(a.Tool) {
 		p, _ := principal.From(ctx)
-		return a.Engine.Servers.Find(ctx, mcp.Caller{User: p.User, Ref: a.Ref}, a.Request.Servers, a.Allowed, a.Tool)
+		return a.Engine.Servers.Find(ctx, mcp.Caller{User: p.User, Ref: a.Ref}, a.Servers, a.Allowed, a.Tool)
 	}
 	if t, ok := a.Tools.Get(a.Tool); ok && slices.Contains(a.Allowed, a.Tool) {
 		return t, ""

@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -75,13 +76,8 @@ func (b *builder) add(c mcp.Content) {
 
 // linkText describes a link to a resource.
 func linkText(c *mcp.ResourceLink) string {
-	text := "[Resource " + c.URI
-	for _, more := range []string{c.Title, c.Name, c.MIMEType, c.Description} {
-		if more != "" {
-			text += ", " + more
-		}
-	}
-	return text + "]"
+	said := slices.DeleteFunc([]string{c.URI, c.Title, c.Name, c.MIMEType, c.Description}, func(s string) bool { return s == "" })
+	return "[Resource " + strings.Join(said, ", ") + "]"
 }
 
 func (b *builder) resource(r *mcp.ResourceContents) {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -96,7 +97,7 @@ func key(c Caller, s offer) string {
 		b = []byte(err.Error())
 	}
 	h := sha256.New()
-	for _, part := range []string{c.Ref.Tenant, c.User, string(b), fmt.Sprint(s.operator)} {
+	for _, part := range []string{c.Ref.Tenant, c.User, string(b), strconv.FormatBool(s.operator)} {
 		sum := sha256.Sum256([]byte(part))
 		h.Write(sum[:])
 	}

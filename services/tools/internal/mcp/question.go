@@ -150,15 +150,15 @@ func (l *link) elicit(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResul
 	}
 	question, err := questionOf(l.server.GetName(), int(c.asked.Add(1)), q.Params)
 	if err != nil {
-		return cancelled, nil //nolint:nilerr // the server goes on without an answer
+		return cancelled, nil // the server goes on without an answer
 	}
 	c.pause()
 	defer c.goOn()
 	ctx, cancel := context.WithTimeout(c.ctx, answerWait)
 	defer cancel()
-	answer, err := c.out.Ask(ctx, question)
+	answer, err := c.out.Ask(ctx, question) //nolint:contextcheck // the question belongs to the call, not to the connection
 	if err != nil {
-		return cancelled, nil //nolint:nilerr // as above
+		return cancelled, nil // as above
 	}
 	return resultOf(answer)
 }

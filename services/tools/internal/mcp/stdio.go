@@ -72,7 +72,7 @@ func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	ctx, drop := context.WithCancel(p.ctx)
 	p.drop = drop
 	stdio := p.server.GetStdio()
-	stream, err := p.execs.Exec(ctx)
+	stream, err := p.execs.Exec(ctx) //nolint:contextcheck // the command outlives the attempt to connect
 	if err == nil {
 		// Recv returns the error of Send.
 		err = stream.Send(&sandboxv1.ExecRequest{Kind: &sandboxv1.ExecRequest_Start{Start: &sandboxv1.ExecStart{
@@ -92,7 +92,7 @@ func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	out, in := io.Pipe()
 	p.out = out
 	p.read.Go(func() { p.follow(in) })
-	return (&mcp.IOTransport{Reader: newMessages(out, p.say), Writer: p, MaxLineLength: maxMessage}).Connect(ctx)
+	return (&mcp.IOTransport{Reader: newMessages(out, p.say), Writer: p, MaxLineLength: maxMessage}).Connect(ctx) //nolint:contextcheck // as above
 }
 
 // refusal says why the sandbox does not run the command.
