@@ -28,7 +28,9 @@ type Renderer struct {
 	written string  // the end of what was written, to know where lines begin
 	open    []piece // the pieces of it that were shown
 	calls   map[string]string
-	began   time.Time
+	// subagents shows those that work, by call.
+	subagents map[string]*Renderer
+	began     time.Time
 }
 
 // piece is a delta that was shown.
@@ -39,7 +41,7 @@ type piece struct {
 
 // NewRenderer returns a Renderer that writes to w.
 func NewRenderer(w io.Writer, o Options) *Renderer {
-	return &Renderer{w: w, options: o, calls: map[string]string{}}
+	return &Renderer{w: w, options: o, calls: map[string]string{}, subagents: map[string]*Renderer{}}
 }
 
 // Err returns the first error of the writer; nothing is written after it.
@@ -80,7 +82,9 @@ func (r *Renderer) Event(e *sessionv1.Event) {
 	case *sessionv1.Event_SessionCompacted:
 		r.lines(r.style(dim, fmt.Sprintf("- the conversation was shortened for the model: %d to %d tokens", b.SessionCompacted.GetTokensBefore(), b.SessionCompacted.GetTokensAfter())))
 	default:
-		r.call(e)
+		if !r.subagent(e) {
+			r.call(e)
+		}
 	}
 }
 
