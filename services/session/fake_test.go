@@ -25,6 +25,7 @@ type peers struct {
 	toolsv1.UnimplementedToolServiceServer
 	toolsv1.UnimplementedCallServiceServer
 	toolsv1.UnimplementedOperationServiceServer
+	toolsv1.UnimplementedLoginServiceServer
 	sandboxv1.UnimplementedWorkspaceServiceServer
 	sandboxv1.UnimplementedSnapshotServiceServer
 	sandboxv1.UnimplementedFileServiceServer
@@ -84,6 +85,7 @@ func (p *peers) register(r grpc.ServiceRegistrar) {
 	toolsv1.RegisterToolServiceServer(r, p)
 	toolsv1.RegisterCallServiceServer(r, p)
 	toolsv1.RegisterOperationServiceServer(r, p)
+	toolsv1.RegisterLoginServiceServer(r, p)
 	sandboxv1.RegisterWorkspaceServiceServer(r, p)
 	sandboxv1.RegisterSnapshotServiceServer(r, p)
 	sandboxv1.RegisterFileServiceServer(r, p)

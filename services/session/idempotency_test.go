@@ -176,6 +176,15 @@ var mutations = map[string]repeated{
 		}
 		return &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/B", RequestId: "r"}, nil
 	},
+	"McpService.LoginMcpServer": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.LoginMcpServerRequest{Name: f.withWiki(ctx, t) + "/mcp/wiki"}, nil
+	},
+	"McpService.LogoutMcpServer": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.LogoutMcpServerRequest{Name: f.withWiki(ctx, t) + "/mcp/wiki"}, nil
+	},
+	"McpService.FinishMcpLogin": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.FinishMcpLoginRequest{State: "s", Code: "c"}, nil
+	},
 	"McpService.SetUserMcpServer": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.SetUserMcpServerRequest{Name: "users/default/mcpServers/a", Server: wiki("a"), RequestId: "r"},
 			&sessionv1.SetUserMcpServerRequest{Name: "users/default/mcpServers/a", Server: wiki("a", "Bearer x"), RequestId: "r"}

@@ -13,6 +13,8 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
+	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/mcp"
@@ -227,5 +229,47 @@ func TestTheStatusOfAServerNeedsNoTurn(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(got.Status.Servers, func(a, b *commonv1.McpServerStatus) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("in the order %v", got.Status.Servers)
+	}
+}
+
+// BeginLogin answers with a page that names the server's address and the user.
+func (p *peers) BeginLogin(ctx context.Context, r *toolsv1.BeginLoginRequest) (*toolsv1.BeginLoginResponse, error) {
+	acting, _ := principal.From(ctx)
+	return &toolsv1.BeginLoginResponse{AuthorizationUrl: "https://login.example.com/?user=" + acting.User + "&server=" + r.Server.GetHttp().GetUrl()}, nil
+}
+
+// FinishLogin ends any login.
+func (p *peers) FinishLogin(context.Context, *toolsv1.FinishLoginRequest) (*toolsv1.FinishLoginResponse, error) {
+	return &toolsv1.FinishLoginResponse{Server: "wiki"}, nil
+}
+
+// ForgetLogin forgets any login.
+func (p *peers) ForgetLogin(context.Context, *toolsv1.ForgetLoginRequest) (*toolsv1.ForgetLoginResponse, error) {
+	return &toolsv1.ForgetLoginResponse{}, nil
+}
+
+// withWiki creates a session with the server wiki.
+func (f *fixture) withWiki(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	made, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{McpServers: []*commonv1.McpServer{wiki("wiki")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Session.Name
+}
+
+func TestALoginIsTheCallersForTheServerOfTheSession(t *testing.T) {
+	f := start(t, hello)
+	ann := as(t.Context(), "ann", principal.RoleUser)
+	servers, s := sessionv1.NewMcpServiceClient(f.conn), f.withWiki(ann, t)
+	got, err := servers.LoginMcpServer(ann, &sessionv1.LoginMcpServerRequest{Name: s + "/mcp/wiki"})
+	if err != nil || got.AuthorizationUrl != "https://login.example.com/?user=ann&server=https://wiki.example.com/mcp" {
+		t.Errorf("begun: %v, %v", got, err)
+	}
+	if _, err := servers.LoginMcpServer(ann, &sessionv1.LoginMcpServerRequest{Name: s + "/mcp/other"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND) {
+		t.Errorf("to a server that the session does not have: %v", err)
+	}
+	if _, err := servers.LoginMcpServer(as(t.Context(), "bob", principal.RoleUser), &sessionv1.LoginMcpServerRequest{Name: s + "/mcp/wiki"}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
+		t.Errorf("in another user's session: %v", err)
 	}
 }
