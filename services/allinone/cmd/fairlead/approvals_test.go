@@ -46,6 +46,10 @@ session:
   scenario: `+scenario+`
   agents:
     asker: {model: "scripted:asker", prompt: p, tools: [Write, AskUserQuestion], profile: ask-writes}
+    stopper: {model: "scripted:asker", prompt: p, tools: [Write], profile: stopper}
+tools:
+  profiles:
+    stopper: {allow: [Write], interrupt: ["Write(./secret*)"]}
 `)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan string, 1)

@@ -45,6 +45,7 @@ func Options(request, session *sessionv1.TurnOptions) *sessionv1.TurnOptions {
 	out := &sessionv1.TurnOptions{
 		Model: cmp.Or(request.GetModel(), session.GetModel()), Context: cmp.Or(request.GetContext(), session.GetContext()),
 		ThinkingTokens: cmp.Or(thinking(request), thinking(session)), Parameters: map[string]string{},
+		PermissionMode: cmp.Or(request.GetPermissionMode(), session.GetPermissionMode()),
 	}
 	maps.Copy(out.Parameters, session.GetParameters())
 	maps.Copy(out.Parameters, request.GetParameters())

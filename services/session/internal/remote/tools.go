@@ -8,6 +8,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -17,12 +18,16 @@ type Tools struct {
 	tools      toolsv1.ToolServiceClient
 	operations toolsv1.OperationServiceClient
 	logins     toolsv1.LoginServiceClient
+	profiles   toolsv1.ProfileServiceClient
 }
 
 // NewTools returns the tools service behind a connection.
 func NewTools(to grpc.ClientConnInterface) *Tools {
 	c := conn{rpc.AsService(to)}
-	return &Tools{calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c), logins: toolsv1.NewLoginServiceClient(c)}
+	return &Tools{
+		calls: toolsv1.NewCallServiceClient(c), tools: toolsv1.NewToolServiceClient(c), operations: toolsv1.NewOperationServiceClient(c),
+		logins: toolsv1.NewLoginServiceClient(c), profiles: toolsv1.NewProfileServiceClient(c),
+	}
 }
 
 // CallTool makes a call, or attaches to it. next returns its pieces, until its io.EOF or the
@@ -33,6 +38,17 @@ func (t *Tools) CallTool(ctx context.Context, r *toolsv1.CallToolRequest) (next 
 		return nil, err
 	}
 	return stream.Recv, nil
+}
+
+// BypassAllowed reports whether the operator allows the mode bypass under a profile.
+func (t *Tools) BypassAllowed(ctx context.Context, profile string) (bool, error) {
+	_, err := t.profiles.ExplainCall(ctx, &toolsv1.ExplainCallRequest{
+		Name: "profiles/" + profile, Tool: "Read", Mode: commonv1.PermissionMode_PERMISSION_MODE_BYPASS,
+	})
+	if apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_BYPASS_NOT_ALLOWED) {
+		return false, nil
+	}
+	return true, err
 }
 
 // CancelCall stops a call. It returns the call's result if the call had one.

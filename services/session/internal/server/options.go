@@ -2,10 +2,12 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
@@ -24,6 +26,25 @@ func (c *Config) checkOptions(spec agent.Spec, o *sessionv1.TurnOptions, field s
 		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 			fmt.Sprintf("%s.thinking_tokens is %d; the configuration of the model allows at most %d.", field, *o.ThinkingTokens, most),
 			apierr.Field(field+".thinking_tokens", fmt.Sprintf("above the operator's ceiling of %d", most)))
+	}
+	return nil
+}
+
+// checkMode refuses the permission mode bypass where the operator does not allow it. While tools cannot be asked
+// the mode is accepted: tools refuses each call then.
+func (c *Config) checkMode(ctx context.Context, spec agent.Spec, o *sessionv1.TurnOptions, field string) error {
+	if o.GetPermissionMode() != commonv1.PermissionMode_PERMISSION_MODE_BYPASS {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolPatience)
+	defer cancel()
+	allowed, err := c.Tools.BypassAllowed(ctx, spec.Profile)
+	if err != nil {
+		c.Log.WarnContext(ctx, "cannot ask tools whether the mode bypass is allowed; tools decides with each call", "error", err)
+		return nil
+	}
+	if !allowed {
+		return badInput(field+".permission_mode", "The operator does not allow the permission mode BYPASS. Use another mode, or ask the operator to set tools.allow-bypass.")
 	}
 	return nil
 }

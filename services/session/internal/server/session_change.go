@@ -48,6 +48,9 @@ func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.Update
 	if err != nil {
 		return err
 	}
+	if err := s.checkMode(ctx, spec, r.TurnOptions, "turn_options"); err != nil {
+		return err
+	}
 	return s.checkOptions(spec, r.TurnOptions, "turn_options", false)
 }
 

@@ -41,6 +41,9 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
+	if err := s.checkMode(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options"); err != nil {
+		return nil, err
+	}
 	if err := s.checkMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
 		return nil, err
 	}

@@ -134,6 +134,9 @@ func (s *turns) prepare(ctx context.Context, method string, from origin, session
 	if err := s.checkOptions(spec, options, "options", true); err != nil {
 		return nil, store.Submit{}, err
 	}
+	if err := s.checkMode(ctx, spec, options, "options"); err != nil {
+		return nil, store.Submit{}, err
+	}
 	accepted := proto.CloneOf(r)
 	accepted.Options = options
 	if err := s.checkFits(ctx, k, session, spec, accepted); err != nil {

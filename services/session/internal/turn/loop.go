@@ -157,6 +157,9 @@ func (w *Worker) makeCalls(sc state.Scope, m *sessionv1.Message) (state.Outcome,
 // callTools makes the calls of a message that have no result yet, and reports whether all have
 // one now.
 func (w *Worker) callTools(sc state.Scope, m *sessionv1.Message) (made bool, _ state.Outcome, _ error) {
+	if sc.Active.Run.Interrupt != "" { // an earlier worker stopped there
+		return false, state.Interrupted(store.Write{}, &permissionError{sc.Active.Run.Interrupt}), nil
+	}
 	here, stop := w.workspace.UntilLost(sc)
 	defer stop()
 	notes, out, err := w.workspace.Await(here)
@@ -181,6 +184,9 @@ func (w *Worker) callTools(sc state.Scope, m *sessionv1.Message) (made bool, _ s
 	}
 	if err != nil || !out.GoesOn() {
 		return false, out, err
+	}
+	if sc.Active.Run.Interrupt != "" {
+		return false, state.Interrupted(store.Write{}, &permissionError{sc.Active.Run.Interrupt}), nil
 	}
 	if err := w.takeCommands(sc.Outlasting()); err != nil {
 		return false, state.Outcome{}, err
@@ -235,11 +241,14 @@ func (w *Worker) end(sc state.Scope, e state.End) error {
 // stopped returns the end of a turn that stops because of e.Cause.
 func stopped(t *state.Turn, e state.End) state.End {
 	var up *spend.TimeError
+	var denied *permissionError
 	switch {
 	case errors.Is(e.Cause, errWallTime):
 		return *state.Partial(e.Write, sessionv1.ErrorReason_ERROR_REASON_MAX_WALL_TIME, fmt.Sprintf(
 			"The turn reached its time limit of %v. Send another message to let the agent continue, or allow more with limits.max_wall_time.",
 			t.Proto.Limits.GetMaxWallTime().AsDuration())).End
+	case errors.As(e.Cause, &denied):
+		return *state.Ended(e.Write, sessionv1.TurnState_TURN_STATE_INTERRUPTED, state.TurnError(sessionv1.ErrorReason_ERROR_REASON_PERMISSION_INTERRUPT, denied.why)).End
 	case errors.As(e.Cause, &up):
 		return *spend.Exhausted(e.Write, up.Denied).End
 	default:

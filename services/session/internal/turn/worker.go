@@ -83,6 +83,12 @@ var (
 	errWallTime    = errors.New("the turn's time is up")
 )
 
+// permissionError ends a turn because a rule of the permission profile says so.
+type permissionError struct{ why string }
+
+// Error says which rule.
+func (e *permissionError) Error() string { return e.why }
+
 // ErrHandOver says that a worker has stopped between two steps because it was asked to. The lease must be
 // released so that another replica goes on.
 var ErrHandOver = state.ErrHandOver

@@ -569,9 +569,12 @@ type TurnOptions struct {
 	Context string `protobuf:"bytes,3,opt,name=context,proto3" json:"context,omitempty"`
 	// Values for the agent's `parameters`, by name. Each one needs a value, and there are
 	// no others.
-	Parameters    map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Parameters map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// How the permission profile decides: DEFAULT, ACCEPT_EDITS, PLAN, in which nothing is
+	// changed, or BYPASS, which the operator must allow. Not set: DEFAULT.
+	PermissionMode v1.PermissionMode `protobuf:"varint,5,opt,name=permission_mode,json=permissionMode,proto3,enum=fairlead.common.v1.PermissionMode" json:"permission_mode,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TurnOptions) Reset() {
@@ -630,6 +633,13 @@ func (x *TurnOptions) GetParameters() map[string]string {
 		return x.Parameters
 	}
 	return nil
+}
+
+func (x *TurnOptions) GetPermissionMode() v1.PermissionMode {
+	if x != nil {
+		return x.PermissionMode
+	}
+	return v1.PermissionMode(0)
 }
 
 // FirstMessage is a message that begins a session.
@@ -866,7 +876,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\r\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\r\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -920,7 +930,7 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x10PushedRepository\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x16\n" +
-	"\x06branch\x18\x03 \x01(\tR\x06branch\"\xc0\x02\n" +
+	"\x06branch\x18\x03 \x01(\tR\x06branch\"\x97\x03\n" +
 	"\vTurnOptions\x12\x1e\n" +
 	"\x05model\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x125\n" +
 	"\x0fthinking_tokens\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00H\x00R\x0ethinkingTokens\x88\x01\x01\x12#\n" +
@@ -928,7 +938,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x03(\v20.fairlead.session.v1.TurnOptions.ParametersEntryB\x10\xbaH\r\x9a\x01\n" +
 	"\x10@*\x06r\x04(\x80\x80\x04R\n" +
-	"parameters\x1a=\n" +
+	"parameters\x12U\n" +
+	"\x0fpermission_mode\x18\x05 \x01(\x0e2\".fairlead.common.v1.PermissionModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x0epermissionMode\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x12\n" +
@@ -984,8 +995,9 @@ var file_fairlead_session_v1_session_proto_goTypes = []any{
 	nil,                           // 9: fairlead.session.v1.TurnOptions.ParametersEntry
 	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
-	(*v1.Content)(nil),            // 12: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(v1.PermissionMode)(0),        // 12: fairlead.common.v1.PermissionMode
+	(*v1.Content)(nil),            // 13: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	8,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
@@ -1000,14 +1012,15 @@ var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	11, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
 	2,  // 10: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
 	9,  // 11: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	12, // 12: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	4,  // 13: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	13, // 14: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 12: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	13, // 13: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	4,  // 14: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	14, // 15: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }

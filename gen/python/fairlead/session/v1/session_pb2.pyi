@@ -3,6 +3,7 @@ import datetime
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import content_pb2 as _content_pb2
 from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
+from fairlead.common.v1 import permission_pb2 as _permission_pb2
 from google.api import field_behavior_pb2 as _field_behavior_pb2
 from google.api import resource_pb2 as _resource_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -123,7 +124,7 @@ class PushedRepository(_message.Message):
     def __init__(self, directory: _Optional[str] = ..., url: _Optional[str] = ..., branch: _Optional[str] = ...) -> None: ...
 
 class TurnOptions(_message.Message):
-    __slots__ = ("model", "thinking_tokens", "context", "parameters")
+    __slots__ = ("model", "thinking_tokens", "context", "parameters", "permission_mode")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -135,11 +136,13 @@ class TurnOptions(_message.Message):
     THINKING_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_MODE_FIELD_NUMBER: _ClassVar[int]
     model: str
     thinking_tokens: int
     context: str
     parameters: _containers.ScalarMap[str, str]
-    def __init__(self, model: _Optional[str] = ..., thinking_tokens: _Optional[int] = ..., context: _Optional[str] = ..., parameters: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    permission_mode: _permission_pb2.PermissionMode
+    def __init__(self, model: _Optional[str] = ..., thinking_tokens: _Optional[int] = ..., context: _Optional[str] = ..., parameters: _Optional[_Mapping[str, str]] = ..., permission_mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ...) -> None: ...
 
 class FirstMessage(_message.Message):
     __slots__ = ("text", "content", "options")

@@ -178,7 +178,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallToolRequest, err error) {
 	r := &toolsv1.CallToolRequest{
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
-		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools,
+		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools, Mode: sc.Mode(),
 	}
 	if toolset.OfServer(u.Tool) { // other calls need no server, and its values may be secrets
 		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {
@@ -263,6 +263,9 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.sc.Active
+	if end.reported.GetInterrupt() {
+		t.Run.Interrupt = fmt.Sprintf("A rule ends the turn because of the call %s of %s: %s", u.CallId, u.Tool, textOf(end.result))
+	}
 	if err := t.SetResult(u.CallId, end.result); err != nil {
 		return err
 	}
@@ -272,6 +275,17 @@ func (c *caller) record(u *sessionv1.ToolUse, end ended, begun time.Time) error 
 	write.StepCommitted = true // a call is recorded only once, so a turn that crashes its replicas cannot reset the count for ever
 	callEnded(c.sc, &write, u, end, time.Since(begun))
 	return c.sc.Append(write)
+}
+
+// textOf returns the text of a result.
+func textOf(r *sessionv1.ToolResult) string {
+	var all []string
+	for _, c := range r.Content {
+		if text := c.GetText().GetText(); text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 func decision(d toolsv1.CallDecisionKind) sessionv1.Decision {

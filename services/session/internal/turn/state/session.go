@@ -263,6 +263,9 @@ func (s *Session) options() *sessionv1.TurnOptions {
 	return s.Active.Request.GetOptions()
 }
 
+// Mode returns the permission mode of the active turn.
+func (s *Session) Mode() commonv1.PermissionMode { return s.options().GetPermissionMode() }
+
 // ResolveModel finds the model of the active turn: its own, or else the agent's.
 func (s *Session) ResolveModel() (Resolved, error) {
 	o := s.options()

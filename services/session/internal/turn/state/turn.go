@@ -60,6 +60,8 @@ type CallState struct {
 	Approvals map[string]Answer   `json:"approvals,omitempty"` // by call id
 	Answers   map[string][]byte   `json:"answers,omitempty"`   // QuestionAnswer by call id
 	Finished  []byte              `json:"finished,omitempty"`  // StepFinished of the step whose calls run
+	// Interrupt says which call a rule denied that ends the turn; empty: none.
+	Interrupt string `json:"interrupt,omitempty"`
 }
 
 // QueueState is the part of a turn's state about the turns behind it.
@@ -275,7 +277,7 @@ func (t *Turn) TakeQueue() (ids []string, urgent int) {
 
 // ClearStep clears the state of the step that has ended.
 func (t *Turn) ClearStep() {
-	t.Run.StepSeq, t.Run.Attempt, t.Run.Finished, t.Run.Squeezed = 0, 0, nil, 0
+	t.Run.StepSeq, t.Run.Attempt, t.Run.Finished, t.Run.Squeezed, t.Run.Interrupt = 0, 0, nil, 0, ""
 	clear(t.Run.Results)
 	clear(t.Run.Asked)
 	clear(t.Run.Approvals)
