@@ -126,7 +126,7 @@ var passes = map[string][]string{
 	},
 	modern: {
 		"tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "json-schema-2020-12",
-		"server-sse-multiple-streams", "dns-rebinding-protection", "http-header-validation", "http-custom-header-server-validation",
+		"server-sse-multiple-streams", "dns-rebinding-protection",
 		"input-required-result-missing-input-response", "input-required-result-unsupported-methods",
 		"input-required-result-ignore-extra-params", "input-required-result-validate-input",
 	},
@@ -152,20 +152,28 @@ func TestTheOfficialConformanceSuite(t *testing.T) {
 		listed, err := c.ListTools(t.Context(), nil)
 		return err == nil && len(listed.Tools) > 20
 	})
-	at := s.renaming(t, "ann")
-	eras(t, func(t *testing.T, revision string) {
+	run := func(t *testing.T, user string, scenarios []string, arguments ...string) {
+		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		out := t.TempDir()
-		report, err := exec.CommandContext(ctx, node, suite, "server", "--url", at+"/mcp", "--requirements", revision, "-o", out).CombinedOutput()
+		arguments = append([]string{suite, "server", "--url", s.renaming(t, user) + "/mcp", "-o", out}, arguments...)
+		report, err := exec.CommandContext(ctx, node, arguments...).CombinedOutput()
 		passed, failed := results(t, out)
 		t.Logf("%v: %d scenarios pass: %s\n%d fail: %s", err, len(passed), strings.Join(passed, " "), len(failed), strings.Join(slices.Sorted(maps.Keys(failed)), " "))
-		for _, scenario := range passes[revision] {
+		for _, scenario := range scenarios {
 			if !slices.Contains(passed, scenario) {
 				t.Errorf("%s does not pass: %s\n%s", scenario, failed[scenario], tail(report))
 			}
 		}
-	})
+	}
+	// In a session of its own: the suite leaves questions without an answer, for which the calls behind them wait.
+	for _, scenario := range []string{"http-header-validation", "http-custom-header-server-validation"} {
+		t.Run(scenario, func(t *testing.T) {
+			run(t, "bob", []string{scenario}, "--scenario", scenario, "--spec-version", modern)
+		})
+	}
+	eras(t, func(t *testing.T, revision string) { run(t, "ann", passes[revision], "--requirements", revision) })
 }
 
 // results reads the verdicts of the suite: the scenarios that pass, and why the others do not.

@@ -127,7 +127,7 @@ func (c *calling) ask(a asked) {
 		case err != nil:
 			c.s.log.InfoContext(ctx, "an MCP client did not answer; the call waits for another answer", "turn", c.turn, "error", err)
 		default:
-			if err := c.resolve(c.out, a, answer); err != nil {
+			if err := c.resolve(c.out, a, answer); err != nil { //nolint:contextcheck // it is the caller's
 				c.s.log.WarnContext(ctx, "the answer of an MCP client was not accepted", "turn", c.turn, "error", err)
 			}
 		}

@@ -57,7 +57,7 @@ func (sc *scope) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 		c.request.RequestId = req.Extra.Header.Get(idempotencyKey)
 	}
 	if req.Params.RequestState != "" {
-		if err := c.answered(); err != nil {
+		if err := c.answered(); err != nil { //nolint:contextcheck // calling has both contexts
 			return nil, err
 		}
 	}
@@ -67,9 +67,9 @@ func (sc *scope) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 			settle()
 		}
 	}()
-	result, err := c.follow()
+	result, err := c.follow() //nolint:contextcheck // as above
 	if ctx.Err() != nil && c.cancels() {
-		c.interrupt()
+		c.interrupt() //nolint:contextcheck // as above
 	}
 	return result, err
 }

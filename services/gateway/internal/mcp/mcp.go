@@ -154,7 +154,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := context.WithValue(r.Context(), scopeValue{}, found)
-	r = r.WithContext(ctx)
+	r = r.WithContext(ctx) //nolint:contextcheck // it is made of the request's
 	r.Header = r.Header.Clone()
 	r.Header.Set("Authorization", "Bearer known") // the credential ends here
 	out := newStream(w, s.Heartbeat, s.WriteTimeout)

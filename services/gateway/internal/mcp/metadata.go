@@ -38,11 +38,16 @@ func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	// The client has gone if it cannot be written.
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"resource": s.base(r) + resource, "authorization_servers": s.Issuers, "bearer_methods_supported": []string{"header"},
-		"resource_name": "Fairlead",
-	})
+	_ = json.NewEncoder(w).Encode(metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"})
 	return true
+}
+
+// metadata is what a client must know of a path to log in.
+type metadata struct {
+	Resource             string   `json:"resource"`
+	AuthorizationServers []string `json:"authorization_servers"`
+	BearerMethods        []string `json:"bearer_methods_supported"`
+	ResourceName         string   `json:"resource_name"`
 }
 
 // Challenge tells a client without a valid credential where it finds out how to log in.
