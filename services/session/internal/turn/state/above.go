@@ -24,7 +24,7 @@ func (s *Session) AcceptForSubagent(r *sessionv1.CreateTurnRequest, trace map[st
 	if nearest.Limits, err = proto.Marshal(s.Active.Proto.Limits); err != nil {
 		return nil, fmt.Errorf("marshal the turn's limits: %w", err)
 	}
-	run := Run{Request: request, User: s.Active.Run.User, Trace: trace, Above: append([]Above{nearest}, s.Active.Run.Above...)}
+	run := Run{Origin: Origin{Request: request, User: s.Active.Run.User, Trace: trace}, Above: append([]Above{nearest}, s.Active.Run.Above...)}
 	for _, limit := range s.Active.Run.Budget.Allowed { // a person who let the turn pass is not asked again
 		if strings.HasPrefix(limit, "user ") || strings.HasPrefix(limit, "tenant ") {
 			run.Budget.Allowed = append(run.Budget.Allowed, limit)

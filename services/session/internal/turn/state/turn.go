@@ -16,12 +16,7 @@ import (
 // Run is the loop's state of a turn, stored in TurnRow.Run. It has everything that a successor needs and that
 // is not in the messages.
 type Run struct {
-	Request []byte `json:"request"` // the CreateTurnRequest
-	User    string `json:"user"`
-	// WritesAgents says that the user's credential could make agents when the turn was accepted.
-	WritesAgents bool              `json:"writes_agents,omitempty"`
-	Trace        map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
-
+	Origin
 	StartSeq int64         `json:"start_seq,omitempty"` // number of turn.started; 0: not begun
 	StepSeq  int64         `json:"step_seq,omitempty"`  // first number of the current step; 0: none
 	Attempt  int           `json:"attempt,omitempty"`   // of the current step
@@ -51,6 +46,15 @@ type Run struct {
 
 	Began   int64 `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
 	unknown unknown
+}
+
+// Origin is the part of a turn's state about its request.
+type Origin struct {
+	Request []byte `json:"request"` // the CreateTurnRequest
+	User    string `json:"user"`
+	// WritesAgents says that the user's credential could make agents when the turn was accepted.
+	WritesAgents bool              `json:"writes_agents,omitempty"`
+	Trace        map[string]string `json:"trace,omitempty"` // W3C Trace Context of the request
 }
 
 // CallState is the part of a turn's state about the calls of the current step.
@@ -146,7 +150,7 @@ func Accept(r *sessionv1.CreateTurnRequest, user string, writesAgents bool, trac
 	if err != nil {
 		return nil, fmt.Errorf("marshal the request: %w", err)
 	}
-	return json.Marshal(Run{Request: request, User: user, WritesAgents: writesAgents, Trace: trace})
+	return json.Marshal(Run{Origin: Origin{Request: request, User: user, WritesAgents: writesAgents, Trace: trace}})
 }
 
 // Turn is a turn in memory. Its holder changes it, and writes Row.
