@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 	"github.com/fairlead/fairlead/services/session"
@@ -131,6 +132,14 @@ func TestASubagentWorksInASessionOfItsOwn(t *testing.T) {
 	if list, err := f.ListSessions(ctx, &sessionv1.ListSessionsRequest{}); err != nil || len(list.Sessions) != 1 {
 		t.Errorf("the list has %d sessions (%v)", len(list.GetSessions()), err)
 	}
+	planned := f.session(ctx, t)
+	f.runTurn(ctx, t, &sessionv1.RunTurnRequest{
+		Parent: planned, Text: "one", Options: &sessionv1.TurnOptions{PermissionMode: commonv1.PermissionMode_PERMISSION_MODE_PLAN},
+	}, func(e *sessionv1.Event) {
+		if b := e.GetSubagentEvent().GetEvent().GetTurnStarted(); b != nil && b.Options.GetPermissionMode() != commonv1.PermissionMode_PERMISSION_MODE_PLAN {
+			t.Errorf("the subagent of a turn that plans has the mode %v", b.Options.GetPermissionMode())
+		}
+	})
 	turn, err := f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: events[0].Turn})
 	if err != nil || turn.Turn.SubagentUsage.GetOutputTokens() == 0 || turn.Turn.SubagentUsage.OutputTokens != child.Usage.OutputTokens {
 		t.Errorf("the parent's turn counts %v for it, the child used %v", turn.GetTurn().GetSubagentUsage(), child.Usage)

@@ -192,7 +192,10 @@ func (s *Subagents) limits(sc state.Scope, spec agent.Spec) *sessionv1.TurnLimit
 
 // firstTurn returns the command of the child's only turn.
 func firstTurn(sc state.Scope, k store.Key, t task, spec agent.Spec, limits *sessionv1.TurnLimits) (*store.Submit, error) {
-	r := &sessionv1.CreateTurnRequest{Parent: "sessions/" + k.Session, Text: t.Prompt}
+	r := &sessionv1.CreateTurnRequest{
+		Parent: "sessions/" + k.Session, Text: t.Prompt,
+		Options: &sessionv1.TurnOptions{PermissionMode: sc.Mode()}, // a subagent may do no more than the turn
+	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(sc, carrier)
 	run, err := sc.AcceptForSubagent(r, carrier)
