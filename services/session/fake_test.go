@@ -331,7 +331,12 @@ func (p *peers) CallTool(r *toolsv1.CallToolRequest, stream grpc.ServerStreaming
 		p.approvals[id] = r.Approval
 	}
 	p.highest[fencedBy(r.Call)] = r.Call.Epoch
-	p.holders[id] = r.Call.Holder + " in " + r.Call.Session
+	holder := r.Call.Holder + " in " + r.Call.Session
+	if before, known := p.holders[id]; known && before != holder {
+		p.mu.Unlock()
+		return apierr.Of(codes.AlreadyExists, toolsv1.ErrorReason_ERROR_REASON_CALL_ID_REUSED, "the id is of another call")
+	}
+	p.holders[id] = holder
 	if r.Answer != nil {
 		p.answers[id] = append(p.answers[id], r.Answer)
 	}

@@ -96,4 +96,8 @@ func TestASetupRunsInTheSandboxOnceWhateverTheAgentMayDo(t *testing.T) {
 	if n := strings.Count(run("files", "get", session, "log.txt"), "set up"); n != 1 {
 		t.Errorf("the first command ran %d times", n)
 	}
+	other := run("run", "--agent", "reader", "--environment", "prod", "--key", "two", "read it")
+	if !strings.Contains(other, "set up prod") || !strings.Contains(other, "oops") {
+		t.Errorf("the first turn of another session:\n%s", other)
+	}
 }

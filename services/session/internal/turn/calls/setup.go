@@ -60,7 +60,8 @@ func (c *Calls) setupOne(sc state.Scope, n int, command string) (failure string,
 		return "", false, err
 	}
 	for try := range setupTries { // a command that was stopped with its turn has an id that is used up
-		u := &sessionv1.ToolUse{CallId: fmt.Sprintf("setup.%d.%d", n, try), Tool: setupTool, ArgumentsJson: string(arguments)}
+		// A call's id is unique in its tenant, and a subagent finds the setup of its root.
+		u := &sessionv1.ToolUse{CallId: fmt.Sprintf("setup.%s.%d.%d", sc.WorkspaceKey().Session, n, try), Tool: setupTool, ArgumentsJson: string(arguments)}
 		var result *toolsv1.CallResult
 		for repeats := 0; ; repeats++ {
 			var began bool
