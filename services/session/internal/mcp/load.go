@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -17,6 +18,7 @@ const maxLoaded = 64
 type Store interface {
 	UserMCPServers(ctx context.Context, o store.Owner) ([]store.MCPServer, error)
 	SessionMCPServers(ctx context.Context, k store.Key) ([]*commonv1.McpServer, error)
+	SessionOwner(ctx context.Context, k store.Key) (string, error)
 	Variables(ctx context.Context, o store.Owner) ([]store.Variable, error)
 }
 
@@ -28,7 +30,8 @@ type Loaded struct {
 	Broken []*commonv1.McpServerStatus
 }
 
-// Load reads the servers of a session with this agent.
+// Load reads the servers of a session with this agent. Those that the session brings get the variables of its owner
+// alone: an operator's must not go to the servers of the users whose sessions the operator looks at.
 func Load(ctx context.Context, from Store, k store.Key, agent Servers, acting store.Owner) (Loaded, error) {
 	own, err := from.SessionMCPServers(ctx, k)
 	if err != nil {
@@ -46,6 +49,12 @@ func Load(ctx context.Context, from Store, k store.Key, agent Servers, acting st
 	if len(all) == 0 {
 		return Loaded{}, nil
 	}
+	owner := acting.User
+	if len(own) > 0 {
+		if owner, err = from.SessionOwner(ctx, k); err != nil {
+			return Loaded{}, err
+		}
+	}
 	set, err := from.Variables(ctx, acting)
 	if err != nil {
 		return Loaded{}, err
@@ -56,9 +65,17 @@ func Load(ctx context.Context, from Store, k store.Key, agent Servers, acting st
 	}
 	var out Loaded
 	for _, s := range all {
-		resolved, err := Resolve(s, variables)
+		foreign := owner != acting.User && slices.ContainsFunc(own, func(o *commonv1.McpServer) bool { return o.GetName() == s.GetName() })
+		values := variables
+		if foreign {
+			values = nil
+		}
+		resolved, err := Resolve(s, values)
 		var missing *MissingError
 		switch {
+		case errors.As(err, &missing) && foreign:
+			out.broken(s, fmt.Sprintf("The session's user %s has set the server up with the variable %s, and your variables do not go there. It works in turns of that user.",
+				owner, strings.Join(missing.Names, ", ")))
 		case errors.As(err, &missing):
 			out.broken(s, fmt.Sprintf("The user %s has no variable %s, which the server needs. Set it with `fairlead variables set NAME`.", acting.User, strings.Join(missing.Names, ", ")))
 		case err != nil:

@@ -82,7 +82,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
 	n.Mounts, n.MetadataJSON, n.TurnOptions = source.Mounts, source.MetadataJson, source.TurnOptions
 	n.Environment, n.EnvironmentVersion = source.Environment, source.EnvironmentVersion
-	if n.MCPServers, err = s.Store.SessionMCPServers(ctx, from); err != nil {
+	if n.MCPServers, err = s.ownServers(ctx, from, n.User); err != nil {
 		return storeError(err, subject{session: r.Name})
 	}
 	n.Event.GetSessionCreated().Agent = source.Agent
@@ -100,6 +100,16 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 		s.dropUnused(ctx, n.Key, answer, err)
 	}
 	return err
+}
+
+// ownServers returns the MCP servers that a session brings, if it is the user's. Another user's would get the variables
+// of the fork's user, and work with the secrets of the other.
+func (s *forks) ownServers(ctx context.Context, k store.Key, user string) ([]*commonv1.McpServer, error) {
+	owner, err := s.Store.SessionOwner(ctx, k)
+	if err != nil || owner != user {
+		return nil, err
+	}
+	return s.Store.SessionMCPServers(ctx, k)
 }
 
 // dropUnused deletes files that were made for a session that does not exist: it
