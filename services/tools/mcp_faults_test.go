@@ -261,6 +261,68 @@ func TestAServerThatRestartsIsUsedAgain(t *testing.T) {
 	}
 }
 
+// forgetful forwards to a server until the first call. From then on it has forgotten the session of every stream that
+// is asked for, and answers the call with answer.
+func forgetful(t *testing.T, r *remote, answer func(w http.ResponseWriter, q *http.Request)) (url string, calls *atomic.Int64) {
+	t.Helper()
+	calls = &atomic.Int64{}
+	begun := make(chan bool)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			return
+		}
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		switch call := bytes.Contains(body, []byte(`"tools/call"`)); {
+		case call && calls.Add(1) == 1:
+			close(begun)
+			answer(w, q)
+		case q.Method == http.MethodGet && calls.Load() > 0:
+			w.WriteHeader(http.StatusNotFound)
+		case q.Method == http.MethodGet:
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			select {
+			case <-begun:
+			case <-q.Context().Done():
+			}
+		default:
+			r.http.Config.Handler.ServeHTTP(w, q)
+		}
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL, calls
+}
+
+func TestACallIsNotRepeatedForASessionThatIsForgottenWhileItRuns(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"with the stream of the call": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "id: 1\nretry: 1\ndata: \n\n")
+		},
+		"with another stream": func(w http.ResponseWriter, q *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-q.Context().Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, f := newRemote(t, false), local(t)
+			r.tool("t", object, says("again"))
+			url, calls := forgetful(t, r, answer)
+			got := f.must(mcpCall("c", "mcp__x__t", `{}`, webServer("x", url)), unknown)
+			if n := calls.Load(); n != 1 {
+				t.Errorf("the call was made %d times: %s", n, got.text())
+			}
+		})
+	}
+}
+
 func TestAServerOfTheFirstRevision(t *testing.T) {
 	f := local(t)
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "old"}, nil)

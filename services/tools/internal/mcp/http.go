@@ -134,7 +134,9 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.answered(resp.StatusCode)
+	if q.Method == http.MethodPost { // a request for the rest of a stream says nothing of the call's beginning
+		x.answered(resp.StatusCode)
+	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		_ = resp.Body.Close()
 		return nil, errLogin
@@ -170,7 +172,7 @@ var errLogin = errors.New("the server wants a login (HTTP status 401); log in to
 // exchange notes how far a request got.
 type exchange struct {
 	left   atomic.Bool  // part of the request was sent
-	status atomic.Int32 // of the last response
+	status atomic.Int32 // of the last response to the request itself
 }
 
 type exchangeKey struct{}

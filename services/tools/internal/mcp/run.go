@@ -66,8 +66,7 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 			return tool.Failed(away(r.server.McpServer, v.message())), nil
 		}
 		answer, err := r.once(ctx, l, v.session, c.Arguments, &d, out)
-		if errors.Is(err, mcp.ErrSessionMissing) && !again {
-			// The server has forgotten the connection, and has refused the call for it.
+		if e, ok := errors.AsType[*callError](err); ok && e.forgotten() && !again {
 			l.lost(v.session)
 			continue
 		}
@@ -139,6 +138,12 @@ func (e *callError) Unwrap() error { return e.err }
 // refused reports whether the server has not begun the call.
 func (e *callError) refused() bool {
 	return !e.sent && e.status == 0 || e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout
+}
+
+// forgotten reports whether the server has refused the call because it has forgotten the connection. It may also say so
+// of a stream while the call runs.
+func (e *callError) forgotten() bool {
+	return errors.Is(e.err, mcp.ErrSessionMissing) && e.status == http.StatusNotFound
 }
 
 // failed returns the result of a call without a response that can be used.
