@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	Guardrails   map[string]guardrail.Config `key:"guardrails" help:"guardrail profiles by name; a model names its profile, and default applies to all other models"`
 	Budgets      allowance.Config            `key:"budgets"`
 	Files        blob.Config                 `key:"files"`
+	Skills       skill.Config                `key:"skills"`
 	CheckpointsConfig
 
 	CompactionConfig
@@ -120,7 +122,7 @@ func Defaults() Config {
 			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
 		},
 		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
-		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
+		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), Skills: skill.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
 		ImportMaxBytes: 1 << 30, SandboxLostAfter: 30 * time.Second, WorkspaceExport: ExportTurn,
 		RepositoryBranch: "fairlead/{session}",
 	}
@@ -180,6 +182,9 @@ func (c Config) Validate() error {
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
 	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is not turn or off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
+	if err := c.Skills.Validate(); err != nil {
+		faults = append(faults, err)
+	}
 	if err := c.Files.Validate(); err != nil {
 		faults = append(faults, err)
 	}

@@ -236,6 +236,27 @@ var mutations = map[string]repeated{
 		s := f.session(ctx, t)
 		return &sessionv1.ArchiveSessionRequest{Name: s, RequestId: "r"}, &sessionv1.ArchiveSessionRequest{Name: s, Undo: true, RequestId: "r"}
 	},
+	"SkillService.CreateSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateSkillRequest{File: f.skillFile(ctx, t, "pdf", "one"), RequestId: "r"},
+			&sessionv1.CreateSkillRequest{File: f.skillFile(ctx, t, "pdf", "two"), RequestId: "r"}
+	},
+	"SkillService.UpdateSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.skill(ctx, t, "", "pdf").Name
+		return &sessionv1.UpdateSkillRequest{Name: name, File: f.skillFile(ctx, t, "pdf", "two"), ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.UpdateSkillRequest{Name: name, File: f.skillFile(ctx, t, "pdf", "three"), ExpectedVersion: 1, RequestId: "r"}
+	},
+	"SkillService.RollbackSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.skill(ctx, t, "", "pdf").Name
+		return &sessionv1.RollbackSkillRequest{Name: name, Version: 1, ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.RollbackSkillRequest{Name: name, Version: 1, ExpectedVersion: 2, RequestId: "r"}
+	},
+	"SkillService.ArchiveSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name := f.skill(ctx, t, "", "pdf").Name
+		return &sessionv1.ArchiveSkillRequest{Name: name, RequestId: "r"}, &sessionv1.ArchiveSkillRequest{Name: name, Undo: true, RequestId: "r"}
+	},
+	"SkillService.DeleteSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteSkillRequest{Name: f.skill(ctx, t, "", "pdf").Name, RequestId: "r"}, nil
+	},
 	"EnvironmentService.CreateEnvironment": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{}, RequestId: "r"},
 			&sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{Description: "x"}, RequestId: "r"}

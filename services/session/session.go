@@ -21,6 +21,7 @@ import (
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
+	"github.com/fairlead/fairlead/services/internal/kit/objectstore"
 	"github.com/fairlead/fairlead/services/internal/kit/pg"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
@@ -38,6 +39,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/store/postgres"
 	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
@@ -81,6 +83,7 @@ type Service struct {
 	nodes      *placement.Nodes
 	work       *placement.Work
 	blobs      *blob.Blobs // nil: no store of users' files
+	skills     *skill.Library
 	agents     *agents
 	sandbox    *remote.Sandbox
 	tools      *remote.Tools
@@ -131,6 +134,13 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if s.blobs, err = blob.Open(c.Files, c.filesFolder(), st); err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
 	}
+	var objects objectstore.Store
+	if s.blobs != nil {
+		objects = s.blobs.Objects
+	}
+	if s.skills, err = skill.Open(ctx, c.Skills, objects); err != nil {
+		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
+	}
 	group, err := d.Server.group(st)
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", errors.Join(err, st.Close()))
@@ -171,9 +181,9 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, MaxDepth: c.SubagentDepth, JobsWake: s.jobs.Wake,
 	}, &turn.Deps{
-		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools, Agents: agentMaker{s},
+		Store: s.store, Committer: s.committer, Resolve: s.resolve, Tools: s.tools, Agents: agentMaker{s}, Skills: s.skills,
 		Workspace: workspace.Config{
-			Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
+			Skills: s.skills, Sandbox: s.sandbox, Branch: c.RepositoryBranch, Nodes: s.nodes, Export: c.WorkspaceExport == ExportTurn,
 			Checkpoints: workspace.CheckpointConfig{Tools: c.Checkpoints, Keep: c.KeepCheckpoints},
 		},
 		Telemetry: telemetry.Telemetry{Tracer: otel.Tracer(scope), Metrics: metrics}, Log: d.Log,
@@ -199,7 +209,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
-		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL},
+		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
 		Use:       server.Use{Config: c.Use, Admit: s.limiter.Request}, Webhooks: c.Webhooks, ImportMaxBytes: int64(c.ImportMaxBytes),
 		Ceilings: server.Limits{MaxSteps: c.CeilingSteps, MaxWallTime: c.CeilingWallTime, MaxOutputTokens: c.CeilingOutputTokens},
 	})
@@ -259,6 +269,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterUserServiceServer(r, s.server.UserService())
 	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
+	sessionv1.RegisterSkillServiceServer(r, s.server.SkillService())
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())

@@ -107,7 +107,7 @@ func addSchemas(doc object) {
 // singular maps the collections to the names of their path parameters.
 var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation", "profiles": "profile", "grants": "grant",
-	"schedules": "schedule", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcp_server", "mcp": "server",
+	"schedules": "schedule", "skills": "skill", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcp_server", "mcp": "server",
 	"tenants": "tenant", "keys": "key",
 	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file", "artifacts": "artifact",
 }

@@ -42,6 +42,7 @@ type backend struct {
 	points    sessionv1.CheckpointServiceClient
 	users     sessionv1.UserServiceClient
 	mcp       sessionv1.McpServiceClient
+	skills    sessionv1.SkillServiceClient
 	people    sessionv1.IdentityServiceClient
 	places    sessionv1.EnvironmentServiceClient
 	audit     sessionv1.AuditServiceClient
@@ -59,7 +60,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
-		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn),
+		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 		tools: sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}

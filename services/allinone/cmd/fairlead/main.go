@@ -53,9 +53,8 @@ type commands struct {
 	Schedules    schedulesCommand    `cmd:"" help:"Send messages to sessions at set times."`
 	Triggers     triggersCommand     `cmd:"" help:"Let other systems begin turns."`
 	Webhooks     webhooksCommand     `cmd:"" help:"Notify other systems when turns end."`
-	Variables    variablesCommand    `cmd:"" help:"Set environment variables of your commands."`
-	MCP          mcpCommand          `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
 
+	extensionCommands
 	approvalCommands
 	accessCommands
 
@@ -70,6 +69,13 @@ type turnCommands struct {
 	Run  runCommand  `cmd:"" help:"Run one turn and show it."`
 	Chat chatCommand `cmd:"" help:"Talk to an agent, line by line."`
 	Call callCommand `cmd:"" help:"Call a tool in a session, without the model."`
+}
+
+// extensionCommands are about what users bring for their agents.
+type extensionCommands struct {
+	Variables variablesCommand `cmd:"" help:"Set environment variables of your commands."`
+	MCP       mcpCommand       `cmd:"" name:"mcp" help:"Connect MCP servers, whose tools your agents get."`
+	Skills    skillsCommand    `cmd:"" help:"Give agents skills: folders with instructions and scripts."`
 }
 
 // accessCommands are about who may call a server.

@@ -49,6 +49,8 @@ var excuses = map[string]string{
 	"SessionService.ImportSession":          "BAD_IMPORT",         // the request has no transcript
 	"RepositoryService.PushRepository":      "REMOTE_NOT_ALLOWED", // there is no Git server
 	"SessionFileService.ImportSessionFiles": "BAD_ARCHIVE",        // the request has no archive
+	"SkillService.CreateSkill":              "INVALID_SKILL",      // the file is no archive
+	"SkillService.UpdateSkill":              "INVALID_SKILL",      // the file is no archive
 }
 
 func excused(d door, a answer) bool {

@@ -1,12 +1,16 @@
 package doors
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"regexp"
 	"strings"
@@ -152,6 +156,7 @@ func (w *world) furnish(t *testing.T) {
 	}
 	w.names["files/*"], w.names["uploads/*"] = upload(), strings.Replace(upload(), "files", "uploads", 1)
 	w.write(t, http.MethodPatch, "/v1/"+strings.Replace(w.names["files/*"], "files", "uploads", 1), "# "+word())
+	w.names["skills/*"] = field(t, as("POST", "/v1/skills", `{"user":"users/ann","file":"`+w.skillFile(t, word())+`"}`), "name")
 	w.work(t)
 	w.export(t, session)
 	w.ask(t, session, word())
@@ -159,6 +164,45 @@ func (w *world) furnish(t *testing.T) {
 	w.secrets, w.names["triggers/*"] = append(w.secrets, field(t, made, "secret")), field(t, made, "trigger.name")
 	w.grant(t, word())
 	w.names["webhooks/*"] = field(t, w.do(t, "acme", "POST", "/v1/webhooks?webhook_id=hook", `{"url":"https://hooks.example.com/`+word()+`","session":"`+w.names["sessions/*"]+`"}`), "webhook.name") // no turn of hers ends, so nothing is delivered
+}
+
+// skillFile uploads the archive of a skill of ann's.
+func (w *world) skillFile(t *testing.T, description string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	f, err := z.Create("SKILL.md")
+	if err == nil {
+		_, err = io.WriteString(f, "---\nname: dancing\ndescription: "+description+"\n---\n")
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var form bytes.Buffer
+	m := multipart.NewWriter(&form)
+	part, err := m.CreateFormFile("file", "skill.zip")
+	if err == nil {
+		_, err = part.Write(b.Bytes())
+	}
+	if err := errors.Join(err, m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/v1/files:upload", &form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.keys["ann"])
+	req.Header.Set("Content-Type", m.FormDataContentType())
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("upload a skill: %s %v %v", resp.Status, answer, err)
+	}
+	return field(t, answer, "name")
 }
 
 // share makes what every user of acme may see.

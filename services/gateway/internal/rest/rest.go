@@ -128,6 +128,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterEnvironmentServiceHandlerClient(ctx, a.mux, sessionv1.NewEnvironmentServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the environment service: %w", err)
 	}
+	if err := sessionv1.RegisterSkillServiceHandlerClient(ctx, a.mux, sessionv1.NewSkillServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the skill service: %w", err)
+	}
 	if err := sessionv1.RegisterIdentityServiceHandlerClient(ctx, a.mux, sessionv1.NewIdentityServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the identity service: %w", err)
 	}

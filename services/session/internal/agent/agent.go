@@ -59,6 +59,10 @@ type Spec struct {
 type Extensions struct {
 	MCPServers mcp.Servers `key:"mcp-servers" json:"mcp_servers,omitempty" help:"MCP servers whose tools the agent gets, by name, besides those of the operator that tools names"`
 	Subagents  []Subagent  `key:"subagents" json:"subagents,omitempty" help:"the agents that the agent may give work to, with the tool Task"`
+
+	Skills []string `key:"skills" json:"skills,omitempty" help:"the skills that sessions have, by name, such as pdf, or pdf@2 for one version; the user's skill of a name comes before the tenant's, and the tenant's before the one in session.skills.dir"`
+	// PinnedSkills are the skills of a session; an agent has none.
+	PinnedSkills []Skill `key:"-" json:"pinned_skills,omitempty"`
 }
 
 // TurnLimits are the limits of each turn of an agent. Zeros mean the server's.
@@ -225,6 +229,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Tools: a.Spec.Tools, Profile: a.Spec.Profile, Greeting: a.Spec.Greeting, Default: isDefault,
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
-		Environment: a.Spec.Environment, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
+		Environment: a.Spec.Environment, Skills: a.Spec.Skills, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
 	}
 }

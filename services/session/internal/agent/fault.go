@@ -23,6 +23,7 @@ func (s Spec) Faults() []Fault {
 	check(s.checkSubagents())
 	check("parameters", s.checkParameters())
 	check("environment", s.checkEnvironment())
+	check("skills", checkSkills(s.Skills))
 	check("checkpoints", CheckCheckpoints(s.Checkpoints))
 	check("network", s.checkNetwork())
 	check("limits", s.Limits.check())

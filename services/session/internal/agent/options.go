@@ -79,7 +79,7 @@ func (s Spec) CheckOptions(o *sessionv1.TurnOptions, defaultModel string, whole 
 	return nil
 }
 
-// PromptFor returns the prompt with a turn's parameters and context. A value is taken as it is: braces in it
+// PromptFor returns the prompt with the session's skills and a turn's parameters and context. A value is taken as it is: braces in it
 // mean nothing.
 func (s Spec) PromptFor(o *sessionv1.TurnOptions) string {
 	prompt := s.Prompt
@@ -91,6 +91,9 @@ func (s Spec) PromptFor(o *sessionv1.TurnOptions) string {
 			}
 			return text
 		})
+	}
+	if skills := s.SkillPrompt(); skills != "" {
+		prompt += "\n\n" + skills
 	}
 	return strings.TrimSpace(prompt + "\n\n" + o.GetContext())
 }

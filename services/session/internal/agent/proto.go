@@ -28,6 +28,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 		})
 	}
 	s.MCPServers, s.Subagents = mcp.From(p.GetMcpServers()), subagentsFrom(p.GetSubagents())
+	s.Skills = p.GetSkills()
 	return s
 }
 
@@ -52,7 +53,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 			Url: r.URL, Ref: r.Ref, Directory: r.Directory, Depth: r.Depth, Branch: r.Branch, Push: r.Push,
 		})
 	}
-	p.McpServers = s.MCPServers.Protos()
+	p.McpServers, p.Skills = s.MCPServers.Protos(), s.Skills
 	return p
 }
 

@@ -41,6 +41,7 @@ func checkMounts(names []string) error {
 func (s Spec) Workspace(session *sessionv1.Session, call *commonv1.CallRef) *sandboxv1.EnsureWorkspaceRequest {
 	return &sandboxv1.EnsureWorkspaceRequest{
 		Call: call, Network: s.NetworkPolicy(), Limits: s.WorkspaceLimits(), Mounts: s.workspaceMounts(session.GetMounts()),
+		Trees: s.workspaceTrees(),
 	}
 }
 

@@ -33,6 +33,7 @@ func TestAWorkspaceIsAskedForWithTheMountsOfBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := &sandboxv1.EnsureWorkspaceRequest{
 				Call: call, Network: &sandboxv1.NetworkPolicy{}, Limits: &sandboxv1.WorkspaceLimits{}, Mounts: &sandboxv1.WorkspaceMounts{Names: x.want},
+				Trees: &sandboxv1.WorkspaceTrees{},
 			}
 			if d := cmp.Diff(want, x.spec.Workspace(&sessionv1.Session{Mounts: x.session}, call), protocmp.Transform()); d != "" {
 				t.Error(d)

@@ -44,6 +44,8 @@ var (
 	ErrNoRepository = errors.New("there is no repository")
 	// ErrRepositoryExists means that the repository's directory is taken.
 	ErrRepositoryExists = errors.New("the repository exists")
+	// ErrNoTree means that the node does not have a tree.
+	ErrNoTree = errors.New("there is no such tree")
 	// ErrBranchExists means that the repository has the branch already.
 	ErrBranchExists = errors.New("the branch exists")
 )
@@ -65,6 +67,7 @@ var ofSandbox = map[sandboxv1.ErrorReason]error{
 	sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_NOT_FOUND: ErrNoRepository,
 	sandboxv1.ErrorReason_ERROR_REASON_REPOSITORY_EXISTS:    ErrRepositoryExists,
 	sandboxv1.ErrorReason_ERROR_REASON_BRANCH_EXISTS:        ErrBranchExists,
+	sandboxv1.ErrorReason_ERROR_REASON_TREE_NOT_FOUND:       ErrNoTree,
 }
 
 var ofTools = map[toolsv1.ErrorReason]error{

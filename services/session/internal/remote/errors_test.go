@@ -30,6 +30,7 @@ func TestReasonsBecomeErrors(t *testing.T) {
 		sandboxv1.ErrorReason_ERROR_REASON_STALE_EPOCH:         remote.ErrStaleEpoch,
 		toolsv1.ErrorReason_ERROR_REASON_STALE_EPOCH:           remote.ErrStaleEpoch,
 		sandboxv1.ErrorReason_ERROR_REASON_WORKSPACE_NOT_FOUND: remote.ErrNoWorkspace,
+		sandboxv1.ErrorReason_ERROR_REASON_TREE_NOT_FOUND:      remote.ErrNoTree,
 		toolsv1.ErrorReason_ERROR_REASON_OPERATION_NOT_FOUND:   remote.ErrNoOperation,
 	} {
 		cause := refused(r)

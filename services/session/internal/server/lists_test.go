@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -186,10 +187,25 @@ func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ boo
 	if collection == "agents" {
 		return nil, nil
 	}
+	if collection == "skills" {
+		return rows(h, strings.TrimPrefix(after, "skills/s"), limit, func(id string) store.AgentRow {
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: "skills/s" + id, Spec: heavySkill()}}
+		})
+	}
 	return rows(h, strings.TrimPrefix(after, "environments/e"), limit, func(id string) store.AgentRow {
 		spec, _ := json.Marshal(agent.Environment{Description: heavyText})
 		return store.AgentRow{AgentRevision: store.AgentRevision{Name: "environments/e" + id, Spec: spec}}
 	})
+}
+
+func heavySkill() []byte {
+	spec, _ := json.Marshal(skillSpec{Description: heavyText})
+	return spec
+}
+
+// GetAgent finds any skill.
+func (h *heavy) GetAgent(_ context.Context, _, name string, _ int32) (store.AgentRow, error) {
+	return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill()}}, nil
 }
 
 func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int32, limit int) ([]store.AgentRow, error) {
@@ -199,6 +215,9 @@ func (h *heavy) ListAgentVersions(_ context.Context, _, name string, before int3
 	}
 	return rows(h, after, limit, func(id string) store.AgentRow {
 		n, _ := strconv.Atoi(id)
+		if strings.HasPrefix(name, "skills/") {
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: heavySkill()}, Version: int32(heavyEntries + 1 - n)}
+		}
 		spec := agent.Spec{Prompt: heavyText}
 		return store.AgentRow{AgentRevision: store.AgentRevision{Name: name, Spec: spec.Marshal()}, Version: int32(heavyEntries + 1 - n)}
 	})
@@ -253,6 +272,12 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"EnvironmentService.ListEnvironments": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.EnvironmentService().ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
+	},
+	"SkillService.ListSkills": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SkillService().ListSkills(ctx, &sessionv1.ListSkillsRequest{PageSize: size, PageToken: token})
+	},
+	"SkillService.ListSkillVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.SkillService().ListSkillVersions(ctx, &sessionv1.ListSkillVersionsRequest{Parent: "skills/s001", PageSize: size, PageToken: token})
 	},
 	"CheckpointService.ListCheckpoints": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.CheckpointService().ListCheckpoints(ctx, &sessionv1.ListCheckpointsRequest{Parent: "sessions/s", PageSize: size, PageToken: token})
@@ -342,7 +367,7 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 				toolsv1.RegisterCallServiceServer(r, heavyTools{})
 			})
 			s := New(Config{
-				Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}},
+				Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}, Skills: &skill.Library{}},
 				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},
 			})
 			entries := map[string]bool{}

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/webhook"
 )
@@ -98,12 +99,14 @@ type Faults struct {
 	ModelFaults func(agent.Spec) []agent.Fault
 }
 
-// UserFiles is where the files of users are.
+// UserFiles is where the files of users and of skills are.
 type UserFiles struct {
 	// Files keeps users' files; nil: there is no store for them. FileTTL is how long a file is kept that names
 	// no time.
 	Files   *blob.Blobs
 	FileTTL time.Duration
+	// Skills keeps the files of skills.
+	Skills *skill.Library
 }
 
 // Peers are the services that the server calls.
@@ -117,6 +120,7 @@ type Peers struct {
 type Sandbox interface {
 	Capabilities(ctx context.Context, node string) (*sandboxv1.GetCapabilitiesResponse, error)
 	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	ImportWorkspace(ctx context.Context, call *commonv1.CallRef, write func(io.Writer) error) (made bool, err error)
 	AddRepository(ctx context.Context, call *commonv1.CallRef, directory, branch string) (*sandboxv1.Repository, error)
 	CloneRepository(ctx context.Context, r *sandboxv1.CloneRepositoryRequest) (*sandboxv1.Repository, error)

@@ -38,6 +38,9 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	if a, err = s.find.inEnvironment(ctx, k.Tenant, r.GetSession().GetEnvironment(), a); err != nil {
 		return nil, err
 	}
+	if a, err = s.find.withSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
+		return nil, err
+	}
 	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
 		TurnOptions: asked.GetTurnOptions(), Environment: a.Spec.Environment, EnvironmentVersion: a.Spec.EnvironmentVersion(),
-		Extensions: store.Extensions{Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers()},
+		Extensions: store.Extensions{Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers(), Skills: a.Spec.SkillLabels()},
 		Messages:   greeting(k, a),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},

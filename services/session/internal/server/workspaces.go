@@ -111,7 +111,7 @@ func (s workspaces) ensureWorkspace(ctx context.Context, session *sessionv1.Sess
 		return placement.ToBeRestored(session.Name)
 	}
 	want.MustExist = place.Made
-	if err := s.Sandbox.EnsureWorkspace(ctx, want); err != nil {
+	if err := s.Skills.Ensure(ctx, s.Sandbox, principal.Tenant(ctx), spec.PinnedSkills, want); err != nil {
 		return apierr.Forward(lost(err, place, session.Name))
 	}
 	if place.Made {

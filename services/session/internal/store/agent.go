@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of a tenant's agents. Archived agents count, too.
+// Bounds of a collection, such as the agents of a tenant, where a write sets none. Archived ones count,
+// too.
 const (
 	MaxAgents        = 1000
 	MaxAgentVersions = 10_000
@@ -22,7 +23,7 @@ var (
 
 // AgentRevision is the configuration of an agent at one time.
 type AgentRevision struct {
-	Name     string // `agents/{agent}` or `environments/{environment}`
+	Name     string // `agents/{agent}`, `environments/{environment}` or `skills/{skill}`, perhaps below `users/{user}/`
 	Revision string
 	Spec     []byte // opaque to the store
 }
@@ -46,7 +47,17 @@ type AgentWrite struct {
 	RestoredFrom int32
 	// Expected is the newest version so far; 0 makes the agent.
 	Expected int32
-	Request  Request
+	// Most bounds the agents of the same collection, and MostVersions the versions of one; 0 means
+	// MaxAgents and MaxAgentVersions.
+	Most, MostVersions int
+	Request            Request
+}
+
+// DeleteAgent deletes an agent with its versions.
+type DeleteAgent struct {
+	Tenant, Name string
+	Jobs         []Job // put with the deletion
+	Request      Request
 }
 
 // ArchiveAgent archives an agent, or brings it back.
@@ -56,7 +67,7 @@ type ArchiveAgent struct {
 	Request      Request
 }
 
-// Agents stores the agents of tenants, and their environments, which are versioned alike.
+// Agents stores the agents of tenants, and their environments and skills, which are versioned alike.
 type Agents interface {
 	// PutAgentRevision stores a revision. A revision is immutable, so storing it
 	// twice changes nothing.
@@ -72,9 +83,12 @@ type Agents interface {
 	// ArchiveAgent archives an agent or brings it back. ErrNotFound,
 	// ErrRequestIDReused.
 	ArchiveAgent(ctx context.Context, a ArchiveAgent) (Answer, error)
+	// DeleteAgent deletes an agent, its versions and their revisions. ErrNotFound,
+	// ErrRequestIDReused.
+	DeleteAgent(ctx context.Context, d DeleteAgent) (Answer, error)
 	// GetAgent reads a version of an agent; 0 means the newest. ErrNotFound.
 	GetAgent(ctx context.Context, tenant, name string, version int32) (AgentRow, error)
-	// ListAgents lists the agents or environments (collection) at their newest version
+	// ListAgents lists the agents, environments or skills (collection) at their newest version
 	// behind the one named after, by name.
 	ListAgents(ctx context.Context, tenant, collection, after string, archived bool, limit int) ([]AgentRow, error)
 	// ListAgentVersions lists the versions of an agent below the number before (0: all),

@@ -26,7 +26,8 @@ const (
 	JobStorage JobKind = "storage"
 	// JobGrants deletes a user's grants in tools; the body is the user.
 	JobGrants JobKind = "grants"
-	JobFile   JobKind = "file" // delete the content of a file that was deleted
+	JobFile   JobKind = "file"  // delete the content of a file that was deleted
+	JobSkill  JobKind = "skill" // delete the files of a skill that was deleted
 	// JobExpireFiles deletes the files whose time has come.
 	JobExpireFiles JobKind = "expire_files"
 	// JobSubagent ends a subagent's work if the turn that it works for has ended.

@@ -24,6 +24,7 @@ type MCPServer struct {
 type Extensions struct {
 	Mounts     []string // requested besides its agent's
 	MCPServers []*commonv1.McpServer
+	Skills     []string // its agent's as well, with the versions that it keeps to
 }
 
 // MCPServers stores the MCP servers of users and sessions.

@@ -61,6 +61,7 @@ type Deps struct {
 	Tools     Tools
 	Agents    calls.Agents
 	Workspace workspace.Config
+	Skills    calls.Skills // nil: no session has skills
 	Telemetry telemetry.Telemetry
 	Log       *slog.Logger
 	// Budgets are the operator's. BudgetQueues has the turns of all workers that wait for a budget.
@@ -121,7 +122,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
 	w.tools = toolset.New(d.Tools.ListSessionTools)
-	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Telemetry: d.Telemetry}, w.tools, subagent.New(d.Subagents))
+	w.calls = calls.New(calls.Config{Client: d.Tools, Agents: d.Agents, Skills: d.Skills, Telemetry: d.Telemetry}, w.tools, subagent.New(d.Subagents))
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)

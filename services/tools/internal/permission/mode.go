@@ -35,7 +35,7 @@ const exitPlanMode = "ExitPlanMode"
 
 // planners are tools that change nothing but what the session itself keeps. The calls of a subagent
 // are decided by themselves, in the same mode.
-var planners = []string{"Task", "TodoWrite", "AskUserQuestion", exitPlanMode}
+var planners = []string{"Skill", "Task", "TodoWrite", "AskUserQuestion", exitPlanMode}
 
 // editors are the tools that change files.
 var editors = []string{"Write", "Edit", "MultiEdit"}

@@ -81,6 +81,8 @@ type Agent struct {
 	Parameters []string `protobuf:"bytes,24,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// The environment of sessions that name none, as `environments/{environment}`.
 	Environment string `protobuf:"bytes,25,opt,name=environment,proto3" json:"environment,omitempty"`
+	// The skills of its sessions, by name.
+	Skills []string `protobuf:"bytes,28,rep,name=skills,proto3" json:"skills,omitempty"`
 	// When the agent was created. Not set for an agent of the configuration file.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest version was made. Not set for an agent of the configuration file.
@@ -252,6 +254,13 @@ func (x *Agent) GetEnvironment() string {
 		return x.Environment
 	}
 	return ""
+}
+
+func (x *Agent) GetSkills() []string {
+	if x != nil {
+		return x.Skills
+	}
+	return nil
 }
 
 func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
@@ -430,7 +439,10 @@ type AgentSpec struct {
 	McpServers []*v1.McpServer `protobuf:"bytes,21,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
 	// The agents that the agent may give work to, with the tool `Task`, which must be among
 	// its tools then.
-	Subagents     []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
+	Subagents []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
+	// The skills that sessions of the agent have, by name, such as `pdf`; `pdf@2` for one
+	// version. Which skill a name means depends on the session's user.
+	Skills        []string `protobuf:"bytes,24,rep,name=skills,proto3" json:"skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +627,13 @@ func (x *AgentSpec) GetMcpServers() []*v1.McpServer {
 func (x *AgentSpec) GetSubagents() []*Subagent {
 	if x != nil {
 		return x.Subagents
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetSkills() []string {
+	if x != nil {
+		return x.Skills
 	}
 	return nil
 }
@@ -1114,7 +1133,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\a\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\a\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -1136,7 +1155,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x18 \x03(\tR\n" +
 	"parameters\x12 \n" +
-	"\venvironment\x18\x19 \x01(\tR\venvironment\x12;\n" +
+	"\venvironment\x18\x19 \x01(\tR\venvironment\x12\x16\n" +
+	"\x06skills\x18\x1c \x03(\tR\x06skills\x12;\n" +
 	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1153,7 +1173,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xbb\t\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x89\n" +
+	"\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1182,7 +1203,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\x12H\n" +
 	"\vmcp_servers\x18\x15 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
 	"mcpServers\x12E\n" +
-	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\"\xc0\x02\n" +
+	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\x12L\n" +
+	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\"\xc0\x02\n" +
 	"\bSubagent\x121\n" +
 	"\x04name\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\x04name\x12*\n" +
 	"\vdescription\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12!\n" +

@@ -204,6 +204,12 @@ const (
 	ErrorReason_ERROR_REASON_FILES_UNAVAILABLE ErrorReason = 146
 	// The operator has configured no store of files.
 	ErrorReason_ERROR_REASON_NO_FILE_STORE ErrorReason = 147
+	// There is no such skill, or no such version of it.
+	ErrorReason_ERROR_REASON_SKILL_NOT_FOUND ErrorReason = 360
+	// The archive is not a skill; the fields name its files and their faults.
+	ErrorReason_ERROR_REASON_INVALID_SKILL ErrorReason = 361
+	// The skill is the operator's, and the API does not change it.
+	ErrorReason_ERROR_REASON_SKILL_READ_ONLY ErrorReason = 362
 	// A tenant, a user or a key has reached a limit; QuotaFailure names both.
 	ErrorReason_ERROR_REASON_LIMIT_REACHED ErrorReason = 160
 	// There is no such MCP server.
@@ -323,6 +329,9 @@ var (
 		145: "ERROR_REASON_FILE_REFUSED",
 		146: "ERROR_REASON_FILES_UNAVAILABLE",
 		147: "ERROR_REASON_NO_FILE_STORE",
+		360: "ERROR_REASON_SKILL_NOT_FOUND",
+		361: "ERROR_REASON_INVALID_SKILL",
+		362: "ERROR_REASON_SKILL_READ_ONLY",
 		160: "ERROR_REASON_LIMIT_REACHED",
 		300: "ERROR_REASON_MCP_SERVER_NOT_FOUND",
 		301: "ERROR_REASON_MCP_NAME_TAKEN",
@@ -425,6 +434,9 @@ var (
 		"ERROR_REASON_FILE_REFUSED":           145,
 		"ERROR_REASON_FILES_UNAVAILABLE":      146,
 		"ERROR_REASON_NO_FILE_STORE":          147,
+		"ERROR_REASON_SKILL_NOT_FOUND":        360,
+		"ERROR_REASON_INVALID_SKILL":          361,
+		"ERROR_REASON_SKILL_READ_ONLY":        362,
 		"ERROR_REASON_LIMIT_REACHED":          160,
 		"ERROR_REASON_MCP_SERVER_NOT_FOUND":   300,
 		"ERROR_REASON_MCP_NAME_TAKEN":         301,
@@ -473,7 +485,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x8d\x1a\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xf4\x1a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -561,7 +573,10 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x17ERROR_REASON_FILE_STATE\x10\x90\x01\x12\x1e\n" +
 	"\x19ERROR_REASON_FILE_REFUSED\x10\x91\x01\x12#\n" +
 	"\x1eERROR_REASON_FILES_UNAVAILABLE\x10\x92\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_NO_FILE_STORE\x10\x93\x01\x12\x1f\n" +
+	"\x1aERROR_REASON_NO_FILE_STORE\x10\x93\x01\x12!\n" +
+	"\x1cERROR_REASON_SKILL_NOT_FOUND\x10\xe8\x02\x12\x1f\n" +
+	"\x1aERROR_REASON_INVALID_SKILL\x10\xe9\x02\x12!\n" +
+	"\x1cERROR_REASON_SKILL_READ_ONLY\x10\xea\x02\x12\x1f\n" +
 	"\x1aERROR_REASON_LIMIT_REACHED\x10\xa0\x01\x12&\n" +
 	"!ERROR_REASON_MCP_SERVER_NOT_FOUND\x10\xac\x02\x12 \n" +
 	"\x1bERROR_REASON_MCP_NAME_TAKEN\x10\xad\x02\x12$\n" +

@@ -253,6 +253,7 @@ type Event struct {
 	//	*Event_SubagentStarted
 	//	*Event_SubagentEvent
 	//	*Event_SubagentFinished
+	//	*Event_SkillUsed
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
 	//	*Event_Warning
@@ -721,6 +722,15 @@ func (x *Event) GetSubagentFinished() *SubagentFinished {
 	return nil
 }
 
+func (x *Event) GetSkillUsed() *SkillUsed {
+	if x != nil {
+		if x, ok := x.Body.(*Event_SkillUsed); ok {
+			return x.SkillUsed
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSessionRewindFailed() *SessionRewindFailed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SessionRewindFailed); ok {
@@ -976,6 +986,11 @@ type Event_SubagentFinished struct {
 	SubagentFinished *SubagentFinished `protobuf:"bytes,132,opt,name=subagent_finished,json=subagentFinished,proto3,oneof"`
 }
 
+type Event_SkillUsed struct {
+	// The agent read the instructions of a skill.
+	SkillUsed *SkillUsed `protobuf:"bytes,136,opt,name=skill_used,json=skillUsed,proto3,oneof"`
+}
+
 type Event_SessionRewindFailed struct {
 	// A rewind failed.
 	SessionRewindFailed *SessionRewindFailed `protobuf:"bytes,113,opt,name=session_rewind_failed,json=sessionRewindFailed,proto3,oneof"`
@@ -1081,6 +1096,8 @@ func (*Event_SubagentStarted) isEvent_Body() {}
 func (*Event_SubagentEvent) isEvent_Body() {}
 
 func (*Event_SubagentFinished) isEvent_Body() {}
+
+func (*Event_SkillUsed) isEvent_Body() {}
 
 func (*Event_SessionRewindFailed) isEvent_Body() {}
 
@@ -4154,6 +4171,81 @@ func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
 	return nil
 }
 
+// SkillUsed says that the agent read the instructions of a skill of its session. It
+// precedes the end of the call.
+type SkillUsed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The name, such as `pdf`.
+	Skill string `protobuf:"bytes,2,opt,name=skill,proto3" json:"skill,omitempty"`
+	// The user to whom the skill belongs, as `users/{user}`; empty for the tenant's and the
+	// operator's.
+	User string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// The version that the session keeps to; 0 for a skill of the operator's.
+	Version       int32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkillUsed) Reset() {
+	*x = SkillUsed{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkillUsed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkillUsed) ProtoMessage() {}
+
+func (x *SkillUsed) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkillUsed.ProtoReflect.Descriptor instead.
+func (*SkillUsed) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *SkillUsed) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *SkillUsed) GetSkill() string {
+	if x != nil {
+		return x.Skill
+	}
+	return ""
+}
+
+func (x *SkillUsed) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *SkillUsed) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // Artifact is a regular file below the folder `artifacts` of a workspace.
 type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4175,7 +4267,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4279,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +4292,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4258,7 +4350,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4270,7 +4362,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4375,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Warning) GetReason() string {
@@ -4313,7 +4405,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4325,7 +4417,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4338,7 +4430,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4374,7 +4466,7 @@ type SubagentStarted struct {
 
 func (x *SubagentStarted) Reset() {
 	*x = SubagentStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4386,7 +4478,7 @@ func (x *SubagentStarted) String() string {
 func (*SubagentStarted) ProtoMessage() {}
 
 func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4399,7 +4491,7 @@ func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
 func (*SubagentStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SubagentStarted) GetCallId() string {
@@ -4453,7 +4545,7 @@ type SubagentEvent struct {
 
 func (x *SubagentEvent) Reset() {
 	*x = SubagentEvent{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4465,7 +4557,7 @@ func (x *SubagentEvent) String() string {
 func (*SubagentEvent) ProtoMessage() {}
 
 func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4478,7 +4570,7 @@ func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
 func (*SubagentEvent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SubagentEvent) GetCallId() string {
@@ -4514,7 +4606,7 @@ type SubagentFinished struct {
 
 func (x *SubagentFinished) Reset() {
 	*x = SubagentFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4526,7 +4618,7 @@ func (x *SubagentFinished) String() string {
 func (*SubagentFinished) ProtoMessage() {}
 
 func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4539,7 +4631,7 @@ func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
 func (*SubagentFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubagentFinished) GetCallId() string {
@@ -4601,7 +4693,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x89'\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb'\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4654,7 +4746,10 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12mcp_server_changed\x18\x85\x01 \x01(\v2%.fairlead.session.v1.McpServerChangedB\x16\xf2\xd4\x18\x12mcp_server.changedH\x00R\x10mcpServerChanged\x12h\n" +
 	"\x10subagent_started\x18\x82\x01 \x01(\v2$.fairlead.session.v1.SubagentStartedB\x14\xf2\xd4\x18\x10subagent.startedH\x00R\x0fsubagentStarted\x12`\n" +
 	"\x0esubagent_event\x18\x83\x01 \x01(\v2\".fairlead.session.v1.SubagentEventB\x12\xf2\xd4\x18\x0esubagent.eventH\x00R\rsubagentEvent\x12l\n" +
-	"\x11subagent_finished\x18\x84\x01 \x01(\v2%.fairlead.session.v1.SubagentFinishedB\x15\xf2\xd4\x18\x11subagent.finishedH\x00R\x10subagentFinished\x12y\n" +
+	"\x11subagent_finished\x18\x84\x01 \x01(\v2%.fairlead.session.v1.SubagentFinishedB\x15\xf2\xd4\x18\x11subagent.finishedH\x00R\x10subagentFinished\x12P\n" +
+	"\n" +
+	"skill_used\x18\x88\x01 \x01(\v2\x1e.fairlead.session.v1.SkillUsedB\x0e\xf2\xd4\x18\n" +
+	"skill.usedH\x00R\tskillUsed\x12y\n" +
 	"\x15session_rewind_failed\x18q \x01(\v2(.fairlead.session.v1.SessionRewindFailedB\x19\xf2\xd4\x18\x15session.rewind_failedH\x00R\x13sessionRewindFailed\x12k\n" +
 	"\x11checkpoint_failed\x18r \x01(\v2%.fairlead.session.v1.CheckpointFailedB\x15\xf2\xd4\x18\x11checkpoint.failedH\x00R\x10checkpointFailed\x12E\n" +
 	"\awarning\x18d \x01(\v2\x1c.fairlead.session.v1.WarningB\v\xf2\xd4\x18\awarningH\x00R\awarning\x12E\n" +
@@ -4894,7 +4989,12 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x05empty\x18\b \x01(\bR\x05empty\x12\x18\n" +
 	"\amessage\x18\t \x01(\tR\amessage\"O\n" +
 	"\x10ArtifactsChanged\x12;\n" +
-	"\tartifacts\x18\x01 \x03(\v2\x1d.fairlead.session.v1.ArtifactR\tartifacts\"\xb4\x01\n" +
+	"\tartifacts\x18\x01 \x03(\v2\x1d.fairlead.session.v1.ArtifactR\tartifacts\"h\n" +
+	"\tSkillUsed\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x14\n" +
+	"\x05skill\x18\x02 \x01(\tR\x05skill\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\x05R\aversion\"\xb4\x01\n" +
 	"\bArtifact\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1d\n" +
@@ -4954,7 +5054,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -5003,30 +5103,31 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*RepositoryPushFailed)(nil),      // 44: fairlead.session.v1.RepositoryPushFailed
 	(*WorkspaceMoved)(nil),            // 45: fairlead.session.v1.WorkspaceMoved
 	(*ArtifactsChanged)(nil),          // 46: fairlead.session.v1.ArtifactsChanged
-	(*Artifact)(nil),                  // 47: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 48: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 49: fairlead.session.v1.ErrorOccurred
-	(*SubagentStarted)(nil),           // 50: fairlead.session.v1.SubagentStarted
-	(*SubagentEvent)(nil),             // 51: fairlead.session.v1.SubagentEvent
-	(*SubagentFinished)(nil),          // 52: fairlead.session.v1.SubagentFinished
-	(*timestamppb.Timestamp)(nil),     // 53: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 54: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 55: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 56: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 57: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 58: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 59: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 60: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 61: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 62: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 63: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 64: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 65: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 66: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 67: google.protobuf.FieldOptions
+	(*SkillUsed)(nil),                 // 47: fairlead.session.v1.SkillUsed
+	(*Artifact)(nil),                  // 48: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 49: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 50: fairlead.session.v1.ErrorOccurred
+	(*SubagentStarted)(nil),           // 51: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 52: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 53: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 54: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 55: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 56: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 57: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 58: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 59: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 60: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 61: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 62: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 63: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 64: fairlead.session.v1.ToolOutcome
+	(v1.ApprovalScope)(0),             // 65: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 66: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 67: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 68: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	53, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	54, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -5067,48 +5168,49 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	44, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
 	46, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
 	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	50, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
-	51, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
-	52, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
-	7,  // 44: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	39, // 45: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	48, // 46: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	49, // 47: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	54, // 48: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	55, // 49: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	56, // 50: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	57, // 51: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	58, // 52: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	59, // 53: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	60, // 54: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	61, // 55: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	62, // 56: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	61, // 57: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 58: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	53, // 59: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	63, // 60: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	55, // 61: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 62: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	53, // 63: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	64, // 64: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	65, // 65: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	53, // 66: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	66, // 67: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	37, // 68: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 69: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	53, // 70: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	47, // 71: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	53, // 72: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	3,  // 73: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
-	59, // 74: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
-	60, // 75: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
-	61, // 76: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
-	67, // 77: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	78, // [78:78] is the sub-list for method output_type
-	78, // [78:78] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	77, // [77:78] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	51, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	52, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	53, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	47, // 44: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
+	7,  // 45: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	39, // 46: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	49, // 47: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	50, // 48: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	55, // 49: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	56, // 50: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	57, // 51: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	58, // 52: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	59, // 53: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	60, // 54: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	61, // 55: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	62, // 56: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	63, // 57: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	62, // 58: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 59: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	54, // 60: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	64, // 61: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	56, // 62: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 63: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	54, // 64: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	65, // 65: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	66, // 66: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	54, // 67: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	67, // 68: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	37, // 69: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 70: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	54, // 71: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	48, // 72: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	54, // 73: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 74: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	60, // 75: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	61, // 76: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	62, // 77: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	68, // 78: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	78, // [78:79] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -5163,6 +5265,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_SubagentStarted)(nil),
 		(*Event_SubagentEvent)(nil),
 		(*Event_SubagentFinished)(nil),
+		(*Event_SkillUsed)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
 		(*Event_Warning)(nil),
@@ -5174,7 +5277,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

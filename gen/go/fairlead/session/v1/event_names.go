@@ -47,6 +47,7 @@ var EventNames = []string{
 	"subagent.started",
 	"subagent.event",
 	"subagent.finished",
+	"skill.used",
 	"session.rewind_failed",
 	"checkpoint.failed",
 	"warning",
@@ -143,6 +144,8 @@ func EventName(e *Event) string {
 		return "subagent.event"
 	case *Event_SubagentFinished:
 		return "subagent.finished"
+	case *Event_SkillUsed:
+		return "skill.used"
 	case *Event_SessionRewindFailed:
 		return "session.rewind_failed"
 	case *Event_CheckpointFailed:

@@ -161,7 +161,11 @@ type Session struct {
 	McpServers []*v1.McpServer `protobuf:"bytes,40,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
 	// The call for which a subagent works in the session. Such a session takes no messages, has no
 	// workspace of its own, and is deleted with the session of the call. Not set for any other.
-	ParentCall    *ParentCall `protobuf:"bytes,42,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
+	ParentCall *ParentCall `protobuf:"bytes,42,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
+	// The skills of the session besides its agent's, by name, such as `pdf`; `pdf@2` for one
+	// version, which also takes the place of the agent's. An answer has all skills of the
+	// session, with the versions that it keeps to; one of the operator's has no version.
+	Skills        []string `protobuf:"bytes,45,rep,name=skills,proto3" json:"skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -395,6 +399,13 @@ func (x *Session) GetMcpServers() []*v1.McpServer {
 func (x *Session) GetParentCall() *ParentCall {
 	if x != nil {
 		return x.ParentCall
+	}
+	return nil
+}
+
+func (x *Session) GetSkills() []string {
+	if x != nil {
+		return x.Skills
 	}
 	return nil
 }
@@ -876,7 +887,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcb\r\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9c\x0e\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -914,7 +925,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\vmcp_servers\x18( \x03(\v2\x1d.fairlead.common.v1.McpServerB\v\xe0A\x05\xbaH\x05\x92\x01\x02\x10 R\n" +
 	"mcpServers\x12E\n" +
 	"\vparent_call\x18* \x01(\v2\x1f.fairlead.session.v1.ParentCallB\x03\xe0A\x03R\n" +
-	"parentCall\x1a9\n" +
+	"parentCall\x12O\n" +
+	"\x06skills\x18- \x03(\tB7\xe0A\x05\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:@\xeaA=\n" +

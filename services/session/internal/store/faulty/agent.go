@@ -12,6 +12,7 @@ const (
 	GetAgentRevision  Method = "GetAgentRevision"
 	WriteAgent        Method = "WriteAgent"
 	ArchiveAgent      Method = "ArchiveAgent"
+	DeleteAgent       Method = "DeleteAgent"
 	GetAgent          Method = "GetAgent"
 	ListAgents        Method = "ListAgents"
 	ListAgentVersions Method = "ListAgentVersions"
@@ -37,6 +38,11 @@ func (s agents) WriteAgent(ctx context.Context, w store.AgentWrite) (store.Answe
 // ArchiveAgent implements store.Agents.
 func (s agents) ArchiveAgent(ctx context.Context, a store.ArchiveAgent) (store.Answer, error) {
 	return do(ctx, s.injector, ArchiveAgent, func() (store.Answer, error) { return s.inner.ArchiveAgent(ctx, a) })
+}
+
+// DeleteAgent implements store.Agents.
+func (s agents) DeleteAgent(ctx context.Context, d store.DeleteAgent) (store.Answer, error) {
+	return do(ctx, s.injector, DeleteAgent, func() (store.Answer, error) { return s.inner.DeleteAgent(ctx, d) })
 }
 
 // GetAgent implements store.Agents.

@@ -95,6 +95,62 @@ func testAgents(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("a deleted agent is gone with its versions, and its name is free", func(t *testing.T) {
+		f := newFixture(t, open)
+		f.writeAgent(agentWrite("a", 0))
+		f.writeAgent(agentWrite("a", 1))
+		f.writeAgent(agentWrite("b", 0))
+		d := store.DeleteAgent{Tenant: "acme", Name: "agents/a", Jobs: []store.Job{{Tenant: "acme", Kind: store.JobSkill, ID: "x"}}, Request: store.Request{Method: "DeleteAgent", ID: "r"}}
+		for _, replayed := range []bool{false, true} {
+			answer, err := f.DeleteAgent(f.ctx(), d)
+			if f.must(err); answer.Replayed != replayed {
+				t.Errorf("replayed: %t", answer.Replayed)
+			}
+		}
+		for _, version := range []int32{0, 1, 2} {
+			if _, err := f.GetAgent(f.ctx(), "acme", "agents/a", version); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("version %d: %v", version, err)
+			}
+		}
+		if _, err := f.GetAgentRevision(f.ctx(), "acme", "agents/a", "r1"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("its revision: %v", err)
+		}
+		jobs, err := f.ClaimJobs(f.ctx(), store.JobClaim{Kinds: []store.JobKind{store.JobSkill}, Limit: 9, TTL: time.Minute})
+		if f.must(err); len(jobs) != 1 || jobs[0].ID != "x" {
+			t.Errorf("jobs: %+v", jobs)
+		}
+		d.Request.ID = "other"
+		if _, err := f.DeleteAgent(f.ctx(), d); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("again: %v", err)
+		}
+		if got := f.writeAgent(agentWrite("a", 0)); got != "1" {
+			t.Errorf("the new one has version %s", got)
+		}
+		if _, err := f.GetAgent(f.ctx(), "acme", "agents/b", 1); err != nil {
+			t.Errorf("another agent: %v", err)
+		}
+	})
+
+	t.Run("each collection has a bound of its own", func(t *testing.T) {
+		f := newFixture(t, open)
+		write := func(name string, expected int32) error {
+			w := agentWrite("x", expected)
+			w.Name, w.Most, w.MostVersions = name, 1, 2
+			_, err := f.WriteAgent(f.ctx(), w)
+			return err
+		}
+		f.must(errors.Join(write("skills/a", 0), write("users/ann/skills/a", 0), write("users/bob/skills/a", 0), write("skills/a", 1)))
+		for _, err := range []error{write("skills/b", 0), write("users/ann/skills/b", 0), write("skills/a", 2)} {
+			if !errors.Is(err, store.ErrTooMany) {
+				t.Errorf("one more: %v", err)
+			}
+		}
+		rows, err := f.ListAgents(f.ctx(), "acme", "users/ann/skills", "", false, 0)
+		if f.must(err); len(rows) != 1 || rows[0].Name != "users/ann/skills/a" {
+			t.Errorf("ann has %+v", rows)
+		}
+	})
+
 	t.Run("a write that does not know the newest version changes nothing", func(t *testing.T) {
 		f := newFixture(t, open)
 		f.writeAgent(agentWrite("a", 0))

@@ -1,9 +1,11 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"path"
 	"strconv"
 
 	"github.com/fairlead/fairlead/services/internal/kit/sqldb"
@@ -65,7 +67,9 @@ func (t agents) WriteAgent(ctx context.Context, w store.AgentWrite) (store.Answe
 }
 
 func insertAgent(ctx context.Context, tx Tx, w store.AgentWrite) error {
-	count, err := sqldb.Value[int](tx.QueryRow(ctx, "select count(*) from agents where tenant = $1", w.Tenant))
+	collection := path.Dir(w.Name)
+	count, err := sqldb.Value[int](tx.QueryRow(ctx, "select count(*) from agents where tenant = $1 and name >= $2 and name < $3",
+		w.Tenant, collection+"/", collection+"0")) // 0 follows the slash
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func insertAgent(ctx context.Context, tx Tx, w store.AgentWrite) error {
 		return err
 	case made == 0:
 		return store.ErrExists
-	case count >= store.MaxAgents:
+	case count >= cmp.Or(w.Most, store.MaxAgents):
 		return store.ErrTooMany
 	}
 	return nil
@@ -96,7 +100,7 @@ func raiseAgent(ctx context.Context, tx Tx, w store.AgentWrite) error {
 		return store.ErrConflict
 	case archived:
 		return store.ErrArchived
-	case newest >= store.MaxAgentVersions:
+	case int(newest) >= cmp.Or(w.MostVersions, store.MaxAgentVersions):
 		return store.ErrTooMany
 	}
 	_, err = tx.Exec(ctx, "update agents set version = $3 where tenant = $1 and name = $2", w.Tenant, w.Name, newest+1)
@@ -111,6 +115,21 @@ func (t agents) ArchiveAgent(ctx context.Context, a store.ArchiveAgent) (store.A
 	}
 	return once(ctx, t.db, "archive agent", request{Request: a.Request, tenant: a.Tenant}, nil, func(tx Tx) ([]store.Wake, error) {
 		return nil, changed(tx.Exec(ctx, "update agents set archive_time = "+change+" where tenant = $1 and name = $2", a.Tenant, a.Name))
+	})
+}
+
+// DeleteAgent implements store.Agents.
+func (t agents) DeleteAgent(ctx context.Context, d store.DeleteAgent) (store.Answer, error) {
+	return once(ctx, t.db, "delete agent", request{Request: d.Request, tenant: d.Tenant}, nil, func(tx Tx) ([]store.Wake, error) {
+		if err := changed(tx.Exec(ctx, "delete from agents where tenant = $1 and name = $2", d.Tenant, d.Name)); err != nil {
+			return nil, err
+		}
+		if _, err := tx.Send(ctx,
+			sqldb.S("delete from agent_versions where tenant = $1 and name = $2", d.Tenant, d.Name),
+			sqldb.S("delete from agent_revisions where tenant = $1 and name = $2", d.Tenant, d.Name)); err != nil {
+			return nil, err
+		}
+		return putJobs(ctx, tx, d.Jobs)
 	})
 }
 

@@ -29,6 +29,7 @@ const (
 type Config struct {
 	Client    Tools
 	Agents    Agents
+	Skills    Skills // nil: no session has skills
 	Telemetry telemetry.Telemetry
 }
 

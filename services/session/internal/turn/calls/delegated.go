@@ -18,7 +18,7 @@ import (
 // reports the result to tools, so that a repeated request with the same id returns
 // it. The events of the call are written with the result (todoEvents): after the
 // report, a worker that takes over gets the result from tools and does not call
-// delegated.
+// delegated. So are those of a skill (skillEvents).
 func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.CallDelegated) (ended, error) {
 	result := &toolsv1.CallResult{Outcome: toolsv1.CallOutcome_CALL_OUTCOME_OK}
 	switch d.Tool {
@@ -55,6 +55,12 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			return ended{}, err
 		}
 		result = made
+	case agent.SkillTool:
+		read, err := c.readSkill(sc, d.ArgumentsJson)
+		if err != nil {
+			return ended{}, err
+		}
+		result = read
 	default:
 		result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_ERROR
 		result.Content = []*commonv1.Content{state.Text(fmt.Sprintf("The session cannot do %s itself.", d.Tool))}

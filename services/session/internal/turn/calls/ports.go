@@ -5,6 +5,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 )
 
 // Tools is what this package needs of the tools service. Refusals are the errors of package remote.
@@ -15,4 +16,10 @@ type Tools interface {
 	CancelCall(ctx context.Context, call *commonv1.CallRef) (*toolsv1.CallResult, error)
 	// ReportResult gives a delegated call its result.
 	ReportResult(ctx context.Context, call *commonv1.CallRef, result *toolsv1.CallResult) error
+}
+
+// Skills has the instructions of skills.
+type Skills interface {
+	// Instructions returns those of a skill of a tenant. skill.ErrGone if it was deleted.
+	Instructions(ctx context.Context, tenant string, s agent.Skill) (string, error)
 }

@@ -70,6 +70,7 @@ func callEnded(sc state.Scope, write *store.Write, u *sessionv1.ToolUse, end end
 	finished.GetToolCallFinished().Operation = end.reported.GetOperation()
 	write.Events = append(write.Events, networkEvents(sc.Active.Proto.Name, sc.Active.Step(), u.CallId, end.reported)...)
 	write.Events = append(write.Events, todoEvents(sc, u, end.result)...)
+	write.Events = append(write.Events, skillEvents(sc, u, end.result)...)
 	write.Events = append(write.Events, finished)
 	write.Events = append(write.Events, operationEvents(sc, u, end.reported)...)
 	write.Jobs = append(write.Jobs, watchOperation(sc, u, end.reported)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 )
@@ -21,6 +22,7 @@ import (
 type maker struct {
 	nodes   *placement.Nodes
 	sandbox Sandbox
+	skills  *skill.Library
 	lost    atomic.Int64 // the generation of a place whose node has lost the workspace
 }
 
@@ -52,7 +54,7 @@ func (m *maker) ensure(sc state.Scope, ref *commonv1.CallRef, warn func(error), 
 		if err := add(r); err != nil {
 			return err
 		}
-		err := m.sandbox.EnsureWorkspace(sc, r)
+		err := m.skills.Ensure(sc, m.sandbox, sc.Lease.Tenant, sc.Spec.PinnedSkills, r)
 		if r.MustExist && errors.Is(err, remote.ErrNoWorkspace) {
 			m.lost.Store(ref.WorkspaceGeneration)
 		}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"io"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
@@ -12,6 +13,7 @@ import (
 // or place. Refusals are the errors of package remote.
 type Sandbox interface {
 	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 	FenceWorkspace(ctx context.Context, call *commonv1.CallRef) error
 	SealWorkspace(ctx context.Context, call *commonv1.CallRef) error
 	UnsealWorkspace(ctx context.Context, call *commonv1.CallRef) error

@@ -12,6 +12,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
+	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
 	"github.com/fairlead/fairlead/services/session/internal/turn/toolset"
@@ -22,7 +23,8 @@ type Config struct {
 	Sandbox     Sandbox
 	Branch      string // the pattern of sessions' own branches
 	Nodes       *placement.Nodes
-	Export      bool // workspaces are exported after turns
+	Skills      *skill.Library // nil: no session has skills
+	Export      bool           // workspaces are exported after turns
 	Checkpoints CheckpointConfig
 }
 
@@ -43,7 +45,7 @@ type Workspace struct {
 
 // New returns the workspace of a session that has just been loaded.
 func New(c Config, tools *toolset.Toolset, endCalls EndCalls) *Workspace {
-	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox}
+	m := &maker{nodes: c.Nodes, sandbox: c.Sandbox, skills: c.Skills}
 	copies := &copies{sandbox: c.Sandbox, maker: m}
 	p := &Mover{nodes: c.Nodes, sandbox: c.Sandbox, export: c.Export, tools: tools, maker: m, copies: copies, endCalls: endCalls}
 	return &Workspace{

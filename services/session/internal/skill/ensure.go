@@ -1,0 +1,58 @@
+package skill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/remote"
+)
+
+// Sandbox is what Ensure needs of the sandbox service.
+type Sandbox interface {
+	EnsureWorkspace(ctx context.Context, r *sandboxv1.EnsureWorkspaceRequest) error
+	PutTree(ctx context.Context, node, digest string, from io.Reader) error
+}
+
+// Ensure makes a workspace of a tenant with skills. It gives the node those that it lacks. A skill that was
+// deleted is left out.
+func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) error {
+	err := to.EnsureWorkspace(ctx, r)
+	if !errors.Is(err, remote.ErrNoTree) || len(skills) == 0 {
+		return err
+	}
+	there := &sandboxv1.WorkspaceTrees{}
+	for _, s := range skills {
+		switch err := l.give(ctx, to, r.GetCall().GetNode(), tenant, s); {
+		case errors.Is(err, ErrGone):
+		case err != nil:
+			return err
+		default:
+			there.Trees = append(there.Trees, &sandboxv1.WorkspaceTree{Name: s.Name, Digest: s.Digest})
+		}
+	}
+	r.Trees = there
+	return to.EnsureWorkspace(ctx, r)
+}
+
+// give puts a skill on a node.
+func (l *Library) give(ctx context.Context, to Sandbox, node, tenant string, s agent.Skill) error {
+	from, err := l.Open(ctx, tenant, s)
+	switch {
+	case errors.Is(err, ErrGone):
+		return err
+	case err != nil:
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	defer func() { _ = from.Close() }()
+	if err := to.PutTree(ctx, node, s.Digest, from); err != nil {
+		return fmt.Errorf("put skill %s on the sandbox node: %w", s.Label(), err)
+	}
+	return nil
+}
