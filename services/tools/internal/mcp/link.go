@@ -94,7 +94,8 @@ func (l *link) hold(c Caller) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.holders++
-	if c.Ref.Epoch >= l.caller.Ref.Epoch {
+	// The epochs of a subagent's session and of its root's are not compared.
+	if c.Ref.Holder != l.caller.Ref.Holder || c.Ref.Epoch >= l.caller.Ref.Epoch {
 		l.caller = c
 	}
 }

@@ -61,7 +61,7 @@ func (l *link) newProcess() *process {
 	return &process{
 		execs: l.pool.Execs, server: l.server.McpServer, ctx: node.At(l.ctx, c.Ref.Node), ended: make(chan struct{}),
 		call: &commonv1.CallRef{
-			Session: c.Ref.Session, Epoch: c.Ref.Epoch, Node: c.Ref.Node, WorkspaceGeneration: c.Ref.Generation,
+			Session: c.Ref.Session, Holder: c.Ref.Holder, Epoch: c.Ref.Epoch, Node: c.Ref.Node, WorkspaceGeneration: c.Ref.Generation,
 			CallId: "mcp-" + l.key[:16] + "-" + id.New(),
 		},
 	}
