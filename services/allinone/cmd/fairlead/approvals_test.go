@@ -172,7 +172,7 @@ func TestAQuestionIsAnsweredFromTheCommandLine(t *testing.T) {
 		if out := a.command(t, 1, "approve", p.CallID); !strings.Contains(out, "fairlead answer") {
 			t.Errorf("an approval of a question: %s", out)
 		}
-		if out := a.command(t, 2, "answer", p.CallID, "1"); !strings.Contains(out, "2 questions wait") {
+		if out := a.command(t, 2, "answer", p.CallID, "1"); !strings.Contains(out, "questions: 2, answers: 1") {
 			t.Errorf("one answer of two: %s", out)
 		}
 		a.command(t, 0, append([]string{"answer", p.CallID}, c.answer...)...)

@@ -24,7 +24,7 @@ type environmentsCommand struct {
 
 // environmentFile is the file of an environment.
 type environmentFile struct {
-	File string `short:"f" required:"" placeholder:"FILE" help:"A YAML file with network, limits, mounts, variables and description (docs/environments.md)."`
+	File string `short:"f" required:"" placeholder:"FILE" help:"A YAML file with network, limits, mounts, setup, variables and description (docs/environments.md)."`
 }
 
 // environmentRef names an environment.
@@ -47,11 +47,15 @@ func (o environmentOutput) print(w io.Writer, e *sessionv1.Environment) error {
 	for _, r := range e.GetSpec().GetNetwork() {
 		hosts = append(hosts, r.GetHost())
 	}
-	return columns(w, [][]string{
+	rows := [][]string{
 		{"environment", bare(e.GetName())}, {"version", version32(e.GetVersion())}, {"description", e.GetSpec().GetDescription()},
 		{"network", strings.Join(hosts, " ")}, {"mounts", strings.Join(e.GetSpec().GetMounts(), " ")},
 		{"variables", strings.Join(slices.Sorted(maps.Keys(e.GetSpec().GetVariables())), " ")}, {"archived", stamp(e.GetArchiveTime())},
-	})
+	}
+	for _, command := range e.GetSpec().GetSetup() {
+		rows = append(rows, []string{"setup", command})
+	}
+	return whole(w, rows)
 }
 
 // change makes a change, which may be repeated, and shows the environment.

@@ -34,6 +34,7 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 		}
 	}
 	has(run(0, "environments", "create", "prod", "-f", file("description: Production.\nvariables: {STAGE: prod}\nlimits: {processes: 64}\n")), "version      1", "STAGE", "Production.")
+	has(run(0, "environments", "create", "built", "-f", file("setup: [make tools, make data]\n")), "make tools", "make data")
 	has(run(0, "environments", "update", "prod", "-f", file("variables: {STAGE: live}\n")), "version      2")
 	has(run(1, "environments", "update", "prod", "-f", file("variables: {STAGE: x}\n"), "--expected", "1"), "The newest version of environments/prod is 2, not 1")
 	has(run(0, "environments", "get", "prod", "--json"), `"STAGE":"live"`)
@@ -47,6 +48,9 @@ func TestEnvironmentsTenantsAndTriggersOnTheCommandLine(t *testing.T) {
 
 	made := run(0, "triggers", "create", "--agent", "coder", "Look at {{payload}}.", "--address", "--json")
 	has(made, `"agent":"agents/coder"`, `:fire?secret=`)
+	if _, secret, _ := strings.Cut(run(0, "triggers", "create", "--agent", "coder", "Look.", "--address"), "secret="); len(secret) < 43 || strings.Contains(secret, "...") {
+		t.Errorf("the address ends in %q", secret)
+	}
 	_, rest, _ := strings.Cut(made, `"name":"triggers/`)
 	trigger, _, _ := strings.Cut(rest, `"`)
 	has(run(0, "triggers", "list"), trigger, "agents/coder", "active")

@@ -148,7 +148,7 @@ func (c mcpStatusCommand) Run(ctx context.Context, s stdio) error {
 			state := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(x.GetState().String(), "MCP_SERVER_STATE_"), "_", " "))
 			rows = append(rows, []string{x.GetName(), state, strconv.Itoa(len(x.GetTools())), x.GetMessage()})
 		}
-		return columns(s.out, rows)
+		return whole(s.out, rows)
 	})
 }
 

@@ -103,16 +103,7 @@ func printExplanation(w io.Writer, e *toolsv1.ExplainCallResponse) error {
 	for _, g := range e.GetGrants() {
 		rows = append(rows, []string{"grant", bare(g.GetName()) + " " + g.GetRule()})
 	}
-	width := 0
-	for _, row := range rows {
-		width = max(width, len(row[0]))
-	}
-	for _, row := range rows { // a table would shorten the reasons
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, row[0], row[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return whole(w, rows)
 }
 
 // listGrantsCommand lists grants.

@@ -66,5 +66,5 @@ func TestExamplesOfThePermissionsPage(t *testing.T) {
 	has(run(0, "profiles", "delete", "mine"), "deleted mine")
 	has(run(1, "profiles", "get", "mine"), "no such permission profile")
 	has(run(0, "permissions", "grants"), "GRANT")
-	has(run(1, "permissions", "revoke", "g1"), "there is no such grant")
+	has(run(1, "permissions", "revoke", "g1"), "there is no such grant", "grants/g1")
 }

@@ -118,7 +118,7 @@ func (c answerCommand) content(q *commonv1.Question) (string, error) {
 		return c.Content, nil
 	}
 	if len(c.Answers) != len(items) {
-		return "", usage("%d questions wait for an answer, and %d answers were given", len(items), len(c.Answers))
+		return "", usage("questions: %d, answers: %d; give one answer for each question, in their order", len(items), len(c.Answers))
 	}
 	answers := map[string]any{}
 	for i, item := range items {

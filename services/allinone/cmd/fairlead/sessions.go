@@ -255,21 +255,26 @@ func pages(ctx context.Context, limit int, ask func(size int32, token string) (g
 	return context.Cause(ctx)
 }
 
-// columns prints rows as an aligned table. Cells are not trusted.
-func columns(w io.Writer, rows [][]string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// columns prints rows as an aligned table. Cells are not trusted, and long ones are shortened.
+func columns(w io.Writer, rows [][]string) error { return table(w, rows, 60) }
+
+// whole is columns with every cell in full, for what a person copies or must read to its end.
+func whole(w io.Writer, rows [][]string) error { return table(w, rows, 0) }
+
+func table(w io.Writer, rows [][]string, width int) error {
+	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			if cells[i] = terminal.Line(cell, 60); cells[i] == "" {
+			if cells[i] = terminal.Line(cell, width); cells[i] == "" {
 				cells[i] = "-" // an empty cell at the end of a row would break its column
 			}
 		}
-		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
+		if _, err := fmt.Fprintln(aligned, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
-	return table.Flush()
+	return aligned.Flush()
 }
 
 // bare returns the last part of a resource name.

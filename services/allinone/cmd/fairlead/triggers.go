@@ -72,7 +72,7 @@ func (c createTriggerCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.CreateTriggerResponse{resp})
 		}
-		return columns(s.out, append(triggerRows(resp.GetTrigger()), []string{"path", resp.GetPath()}, []string{"secret", resp.GetSecret()}))
+		return whole(s.out, append(triggerRows(resp.GetTrigger()), []string{"path", resp.GetPath()}, []string{"secret", resp.GetSecret()}))
 	})
 }
 
@@ -208,7 +208,7 @@ func (c rotateTriggerCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return printJSON(s.out, []*sessionv1.RotateTriggerSecretResponse{resp})
 		}
-		return columns(s.out, append(triggerRows(resp.GetTrigger()), []string{"path", resp.GetPath()}, []string{"secret", resp.GetSecret()}))
+		return whole(s.out, append(triggerRows(resp.GetTrigger()), []string{"path", resp.GetPath()}, []string{"secret", resp.GetSecret()}))
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
-// Explain formats an error of the server for a person: its message, the wrong
-// fields, and the reason for programs. It returns the text of other errors. The
+// Explain formats an error of the server for a person: its message, what it is
+// about, the wrong fields, and the reason for programs. It returns the text of other errors. The
 // result may be shown on a terminal.
 func Explain(err error) string {
 	st, ok := status.FromError(err)
@@ -26,6 +26,11 @@ func Explain(err error) string {
 	}
 	if reason := apierr.Reason(err); reason != "" {
 		lines[0] += " (" + reason + ")"
+	}
+	if about, ok := apierr.Detail[*errdetails.ResourceInfo](err); ok {
+		if name := about.GetResourceName(); name != "" && !strings.Contains(lines[0], name[strings.LastIndex(name, "/")+1:]) {
+			lines = append(lines, "  "+name)
+		}
 	}
 	if bad, ok := apierr.Detail[*errdetails.BadRequest](err); ok {
 		for _, v := range bad.GetFieldViolations() {

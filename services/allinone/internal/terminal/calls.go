@@ -30,7 +30,7 @@ func (r *Renderer) call(e *sessionv1.Event) {
 		r.lines(strings.TrimRight(r.style(cyan, "> "+name)+" "+short, " "))
 	case *sessionv1.Event_ToolCallDecision:
 		if d := b.ToolCallDecision; d.GetDecision() == sessionv1.Decision_DECISION_DENY {
-			r.lines(r.style(yellow, "  not allowed by "+Line(d.GetRule(), 80)))
+			r.lines(r.style(yellow, "  not allowed: "+Line(d.GetRule(), 80)))
 		}
 	case *sessionv1.Event_ToolCallProgress:
 		r.lines(r.style(dim, "  "+Line(b.ToolCallProgress.GetMessage(), 100)))
@@ -121,14 +121,21 @@ func (r *Renderer) question(a *sessionv1.QuestionRequested) {
 
 // answered describes the answer to a question.
 func answered(a *sessionv1.QuestionResolved) string {
-	text := strings.ToLower(strings.TrimPrefix(a.GetAction().String(), "QUESTION_ACTION_"))
+	text := map[commonv1.QuestionAction]string{
+		commonv1.QuestionAction_QUESTION_ACTION_ACCEPT:  "answered",
+		commonv1.QuestionAction_QUESTION_ACTION_DECLINE: "declined",
+		commonv1.QuestionAction_QUESTION_ACTION_CANCEL:  "cancelled",
+	}[a.GetAction()]
 	switch {
 	case a.GetExpired():
 		return "no answer came in time"
 	case a.GetUser() != "":
 		text += " by " + a.GetUser()
 	}
-	return strings.TrimSpace(text + " " + a.GetContentJson())
+	if a.GetContentJson() != "" {
+		text += ": " + a.GetContentJson()
+	}
+	return text
 }
 
 // resolved describes an answer.

@@ -1,6 +1,24 @@
 package terminal
 
-import "testing"
+import (
+	"testing"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+)
+
+func TestAnswersAreShownInWords(t *testing.T) {
+	const accept, decline = commonv1.QuestionAction_QUESTION_ACTION_ACCEPT, commonv1.QuestionAction_QUESTION_ACTION_DECLINE
+	for want, a := range map[string]*sessionv1.QuestionResolved{
+		`answered by ann: {"port":1}`: {Action: accept, User: "ann", ContentJson: `{"port":1}`},
+		"declined by ann":             {Action: decline, User: "ann"},
+		"no answer came in time":      {Expired: true},
+	} {
+		if got := answered(a); got != want {
+			t.Errorf("shown as %q, want %q", got, want)
+		}
+	}
+}
 
 func TestArgumentsShowEveryDigit(t *testing.T) {
 	for in, want := range map[string]string{
