@@ -41,6 +41,7 @@ type authority struct {
 	access   map[string]time.Time  // ends of access tokens
 	refresh  map[string]bool
 	lifetime time.Duration
+	narrow   bool         // no token is enough
 	asked    []url.Values // pages
 	made     int
 }
@@ -54,8 +55,12 @@ func newAuthority(t *testing.T, server http.Handler) *authority {
 		token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 		a.mu.Lock()
 		end, ok := a.access[token]
+		narrow := a.narrow
 		a.mu.Unlock()
 		switch {
+		case narrow && q.Method == http.MethodPost:
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="write"`)
+			w.WriteHeader(http.StatusForbidden)
 		case q.URL.Path == "/.well-known/oauth-protected-resource/mcp":
 			a.answer(w, map[string]any{"resource": a.resource, "authorization_servers": []string{a.http.URL}, "scopes_supported": []string{"all"}})
 		case !ok || time.Now().After(end):
@@ -275,6 +280,26 @@ func TestAUserLogsInToAServer(t *testing.T) {
 	}
 	if got, err := drain(r); err != nil || got.text() == "hello" {
 		t.Errorf("a call after the login was forgotten says %q, %v", got.text(), err)
+	}
+}
+
+func TestACallThatNeedsFurtherRightsWasNotMade(t *testing.T) {
+	f, a, s := withLogins(t)
+	ann := f.person("ann", s)
+	if err := ann.finish(a.follow(ann.begin())); err != nil {
+		t.Fatal(err)
+	}
+	ann.state(connected)
+	a.mu.Lock()
+	a.narrow = true
+	a.mu.Unlock()
+	r, err := ann.calls.CallTool(ann.ctx, mcpCall("c1", "mcp__wiki__hello", `{}`, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := drain(r)
+	if err != nil || got.result.GetOutcome() != failed || !strings.Contains(got.text(), "was not made") || !strings.Contains(got.text(), "further rights") {
+		t.Errorf("the call ended as %v: %q, %v", got.result.GetOutcome(), got.text(), err)
 	}
 }
 

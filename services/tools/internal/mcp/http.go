@@ -131,6 +131,9 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 		send = func(q *http.Request) (*http.Response, error) { return t.bearer.send(t.base, q) }
 	}
 	resp, err := send(q)
+	if errors.Is(err, errScope) {
+		x.answered(http.StatusForbidden)
+	}
 	if err != nil {
 		return nil, err
 	}
