@@ -250,7 +250,7 @@ func TestTheToolsOfASessionAreItsAgents(t *testing.T) {
 			break
 		}
 	}
-	if want := "[Background Bash Block Broken Read TodoWrite Write]"; fmt.Sprint(got) != want {
+	if want := "[AskUserQuestion Background Bash Block Broken Elicit Read TodoWrite Write]"; fmt.Sprint(got) != want {
 		t.Errorf("the tools are %v, want %s", got, want)
 	}
 	bob := principal.With(t.Context(), principal.Principal{Tenant: "acme", User: "bob", Role: principal.RoleUser})

@@ -221,7 +221,7 @@ func TestModesAndFilters(t *testing.T) {
 
 	_, err := f.call(in(0, bashCall("m7", "out x"), &commonv1.PermissionRules{}, &commonv1.PermissionRules{Deny: []string{"Read", "Bash("}}))
 	bad, _ := apierr.Detail[*errdetails.BadRequest](err)
-	if apierr.Reason(err) != "INVALID_RULE" || len(bad.GetFieldViolations()) != 1 || bad.GetFieldViolations()[0].GetField() != "filters[1].deny[1]" {
+	if !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_INVALID_RULE) || len(bad.GetFieldViolations()) != 1 || bad.GetFieldViolations()[0].GetField() != "filters[1].deny[1]" {
 		t.Errorf("got %v, %v", err, bad)
 	}
 	faults, err := f.calls.CheckAgents(t.Context(), &toolsv1.CheckAgentsRequest{Agents: []*toolsv1.AgentNeeds{

@@ -214,7 +214,7 @@ func TestGrantsByTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := r.GetGrants()[1].GetName()
-	if _, err := grants.DeleteGrant(as("eve", principal.RoleUser), &toolsv1.DeleteGrantRequest{Name: name}); apierr.Reason(err) != "GRANT_NOT_FOUND" {
+	if _, err := grants.DeleteGrant(as("eve", principal.RoleUser), &toolsv1.DeleteGrantRequest{Name: name}); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_GRANT_NOT_FOUND) {
 		t.Errorf("another user deletes it: %v", err)
 	}
 	f.must(asking("b3", "exit 0"), outcomeOK)

@@ -80,10 +80,14 @@ func TestGetTool(t *testing.T) {
 
 func TestThePublicFaceHasNoCalls(t *testing.T) {
 	f := newFixture(t, nil)
-	public := grpc.NewServer()
+	public, peer := grpc.NewServer(), grpc.NewServer()
 	f.service.RegisterPublic(public)
-	for name := range public.GetServiceInfo() {
-		if name != "fairlead.tools.v1.ToolService" && name != "fairlead.tools.v1.OperationService" {
+	f.service.RegisterPeer(peer)
+	if _, ok := peer.GetServiceInfo()["fairlead.tools.v1.CallService"]; !ok {
+		t.Error("session reaches no calls")
+	}
+	for name := range peer.GetServiceInfo() {
+		if _, ok := public.GetServiceInfo()[name]; ok {
 			t.Errorf("%s is served to clients", name)
 		}
 	}
