@@ -44,14 +44,20 @@ func makers(c *session.Config) {
 	c.Agents["maker"] = agent.Spec{
 		Prompt: "Make agents.", Profile: "full", Tools: []string{"Bash", "Read", "create_agent", "edit_agent"}, Greeting: "Hello.",
 		Network: []agent.NetworkRule{{Host: "a.example.com"}}, Mounts: []string{"books"}, TurnLimits: agent.TurnLimits{MaxSteps: 7},
+		Extensions: agent.Extensions{Permissions: agent.Permissions{Deny: []string{"Bash(rm *)"}}},
 	}
 }
 
 // told runs a turn of the agent maker, and returns what its model was told.
 func (f *fixture) told(ctx context.Context, t *testing.T, message string) string {
 	t.Helper()
-	s := f.sessionOf(ctx, t, "maker")
-	for _, e := range f.turn(ctx, t, s.Name, message) {
+	return f.toldIn(ctx, t, f.sessionOf(ctx, t, "maker").Name, message)
+}
+
+// toldIn is told in a session that exists.
+func (f *fixture) toldIn(ctx context.Context, t *testing.T, session, message string) string {
+	t.Helper()
+	for _, e := range f.turn(ctx, t, session, message) {
 		if end := e.GetTurnFinished(); end != nil {
 			return end.GetFinalText()
 		}
@@ -76,6 +82,18 @@ func TestAnAgentMakesAgentsThatCanDoNoMoreThanItself(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"Read"}, spec.Tools) + cmp.Diff([]string{"books"}, spec.Mounts); d != "" || len(spec.Network) != 1 || spec.Network[0].Host != "a.example.com" {
 		t.Error(d, spec.Network)
+	}
+	if got := spec.Permissions.GetDeny(); !slices.Equal(got, []string{"Bash(rm *)"}) {
+		t.Errorf("it denies %v", got)
+	}
+	narrower, err := f.CreateSession(olga, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{
+		Agent: "agents/maker", Permissions: &commonv1.PermissionRules{Deny: []string{"Read"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.toldIn(olga, t, narrower.Session.Name, "edit"); !strings.Contains(got, "2 sets of permission rules") {
+		t.Errorf("with rules of the session, too: %q", got)
 	}
 	if got := f.told(olga, t, "edit"); !strings.Contains(got, "agents/notes has version 2") {
 		t.Error(got)

@@ -25,7 +25,7 @@ func (p *peers) CheckAgents(_ context.Context, r *toolsv1.CheckAgentsRequest) (*
 	defer p.mu.Unlock()
 	resp := &toolsv1.CheckAgentsResponse{}
 	for _, a := range r.Agents {
-		if slices.Contains(a.Tools, p.lacks) || slices.Contains(a.McpServers, p.lacks) { // the operator has the server
+		if slices.Contains(a.Tools, p.lacks) || slices.Contains(a.McpServers, p.lacks) || slices.Contains(a.GetPermissions().GetDeny(), p.lacks) { // the operator has the server
 			resp.Faults = append(resp.Faults, &toolsv1.AgentFault{Agent: a.Agent, Field: "tools", Message: noTelepathy})
 		}
 	}

@@ -48,6 +48,12 @@ var refusals = map[sessionv1.ErrorReason]struct {
 		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{McpServers: []*commonv1.McpServer{wiki("a"), wiki("a")}}})
 		return err
 	}},
+	sessionv1.ErrorReason_ERROR_REASON_INVALID_PERMISSIONS: {codes.InvalidArgument, func(ctx context.Context, _ *testing.T, f *fixture, _ *faulty.Store) error {
+		f.peers.lack("Write(")
+		defer f.peers.lack("")
+		_, err := f.CreateSession(ctx, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{Permissions: &commonv1.PermissionRules{Deny: []string{"Write("}}}})
+		return err
+	}},
 	sessionv1.ErrorReason_ERROR_REASON_TURN_NOT_FOUND: {codes.NotFound, func(ctx context.Context, t *testing.T, f *fixture, _ *faulty.Store) error {
 		_, err := f.GetTurn(ctx, &sessionv1.GetTurnRequest{Name: f.session(ctx, t) + "/turns/none"})
 		return err

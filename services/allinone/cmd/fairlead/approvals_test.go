@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,7 @@ turns:
           {question: "Which database?", header: Database, options: [{label: Postgres, description: many}, {label: SQLite, description: one}]},
           {question: "Which parts?", header: Parts, multiSelect: true, options: [{label: API, description: a}, {label: UI, description: u}]}]}}]
       - text: ["{{ .LastToolResult }}"]
+`+tasks("writer secret", "writer other", "writer open", "named secret", "named third", "named other", "named open")+`
   - steps:
       - tools: [{name: Write, input: {file_path: "/workspace/{{ .UserText }}", content: "hello"}}]
       - text: ["{{ .LastToolResult }}"]
@@ -46,6 +48,14 @@ session:
   scenario: `+scenario+`
   agents:
     asker: {model: "scripted:asker", prompt: p, tools: [Write, AskUserQuestion], profile: ask-writes}
+    narrow:
+      model: "scripted:asker"
+      prompt: p
+      tools: [Write, Task]
+      profile: full
+      permissions: {deny: ["Write(./secret*)"]}
+      subagents: [{name: writer, description: w, prompt: p, tools: [Write]}, {name: named, agent: agents/narrower}]
+    narrower: {model: "scripted:asker", prompt: p, tools: [Write], profile: full, permissions: {disabled-tools: [Bash], deny: ["Write(./third*)"]}}
     stopper: {model: "scripted:asker", prompt: p, tools: [Write], profile: stopper}
 tools:
   profiles:
@@ -73,6 +83,20 @@ tools:
 		}
 	}
 	return a
+}
+
+// tasks returns turns of a scenario: each gives the name of a file to a subagent.
+func tasks(all ...string) string {
+	var b strings.Builder
+	for _, t := range all {
+		who, file, _ := strings.Cut(t, " ")
+		fmt.Fprintf(&b, `
+  - when: ^%s$
+    steps:
+      - tools: [{name: Task, input: {description: d, subagent_type: %s, prompt: %s.txt}}]
+      - text: ["{{ .LastToolResult }}"]`, t, who, file)
+	}
+	return b.String()
 }
 
 // command runs a client's command.

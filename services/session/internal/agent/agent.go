@@ -55,7 +55,7 @@ type Spec struct {
 	Extensions
 }
 
-// Extensions are what an agent brings besides the tools of the service.
+// Extensions are what an agent brings besides the tools and profiles of the service.
 type Extensions struct {
 	MCPServers mcp.Servers `key:"mcp-servers" json:"mcp_servers,omitempty" help:"MCP servers whose tools the agent gets, by name, besides those of the operator that tools names"`
 	Subagents  []Subagent  `key:"subagents" json:"subagents,omitempty" help:"the agents that the agent may give work to, with the tool Task"`
@@ -63,6 +63,10 @@ type Extensions struct {
 	Skills []string `key:"skills" json:"skills,omitempty" help:"the skills that sessions have, by name, such as pdf, or pdf@2 for one version; the user's skill of a name comes before the tenant's, and the tenant's before the one in session.skills.dir"`
 	// PinnedSkills are the skills of a session; an agent has none.
 	PinnedSkills []Skill `key:"-" json:"pinned_skills,omitempty"`
+
+	Permissions Permissions `key:"permissions" json:"permissions,omitzero" help:"rules that narrow what the profile allows"`
+	// Further are the rules of the agents that a subagent names, its own and those above; an agent has none.
+	Further []Permissions `key:"-" json:"further_permissions,omitempty"`
 }
 
 // TurnLimits are the limits of each turn of an agent. Zeros mean the server's.
@@ -121,7 +125,9 @@ func New(id string, spec Spec) Agent {
 
 // Needs returns what the tools service must have for the agent.
 func (a Agent) Needs() *toolsv1.AgentNeeds {
-	return &toolsv1.AgentNeeds{Agent: a.ID, Profile: a.Spec.Profile, Tools: a.Spec.Tools, McpServers: a.Spec.MCPServers.Names()}
+	return &toolsv1.AgentNeeds{
+		Agent: a.ID, Profile: a.Spec.Profile, Tools: a.Spec.Tools, McpServers: a.Spec.MCPServers.Names(), Permissions: a.Spec.Permissions.Proto(),
+	}
 }
 
 // Set has the agents of a server. It does not change.
@@ -230,5 +236,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
 		Environment: a.Spec.Environment, Skills: a.Spec.Skills, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
+		Permissions: a.Spec.Permissions.Proto(),
 	}
 }

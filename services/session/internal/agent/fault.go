@@ -30,6 +30,7 @@ func (s Spec) Faults() []Fault {
 	check("mounts", checkMounts(s.Mounts))
 	check("repositories", s.checkRepositories())
 	check("mcp_servers", s.MCPServers.Check())
+	check("permissions", s.Permissions.check())
 	for _, limit := range []struct {
 		field    string
 		negative bool

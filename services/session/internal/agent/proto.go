@@ -29,6 +29,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 	}
 	s.MCPServers, s.Subagents = mcp.From(p.GetMcpServers()), subagentsFrom(p.GetSubagents())
 	s.Skills = p.GetSkills()
+	s.Permissions = permissionsFrom(p.GetPermissions())
 	return s
 }
 
@@ -53,7 +54,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 			Url: r.URL, Ref: r.Ref, Directory: r.Directory, Depth: r.Depth, Branch: r.Branch, Push: r.Push,
 		})
 	}
-	p.McpServers, p.Skills = s.MCPServers.Protos(), s.Skills
+	p.McpServers, p.Skills, p.Permissions = s.MCPServers.Protos(), s.Skills, s.Permissions.Proto()
 	return p
 }
 

@@ -97,6 +97,7 @@ func (s Spec) Narrowed(a Subagent, of *Spec, last bool) Spec {
 	} else {
 		child.Prompt, child.Verdict, child.OutputSchema, child.Subagents, child.TurnLimits = of.Prompt, of.Verdict, of.OutputSchema, of.Subagents, of.TurnLimits
 		child.Models, child.Model = of.Models, cmp.Or(of.Model, s.Model)
+		child.Further = append(slices.Clip(s.Further), of.Permissions)
 		child.Tools = common(s.offered(), of.offered())
 		if len(a.Tools) > 0 {
 			child.Tools = common(child.Tools, a.Tools)

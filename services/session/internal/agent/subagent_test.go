@@ -100,3 +100,27 @@ func TestFaultsOfSubagents(t *testing.T) {
 		t.Errorf("an agent that does not exist: %v", err)
 	}
 }
+
+func TestASubagentHasAllFilters(t *testing.T) {
+	denies := func(rule string) Permissions { return Permissions{Deny: []string{rule}} }
+	s := lead()
+	s.Permissions = denies("a")
+	of := Spec{Profile: "full", Tools: []string{"Bash", "Task"}, Extensions: Extensions{Permissions: denies("b")}}
+	a, _ := s.Subagent("other")
+	child := s.Narrowed(a, &of, false)
+	of.Permissions = denies("c")
+	child = child.Narrowed(a, &of, true)
+	var got []string
+	for _, f := range child.Filters(denies("s").Proto()) {
+		got = append(got, f.Deny...)
+	}
+	if !slices.Equal(got, []string{"a", "s", "b", "c"}) {
+		t.Errorf("its filters deny %v", got)
+	}
+	if kept, err := Unmarshal(child.Marshal()); err != nil || len(kept.Filters(nil)) != 3 {
+		t.Errorf("the pinned spec has the filters %v, %v", kept.Filters(nil), err)
+	}
+	if got := s.Filters(denies("a").Proto()); len(got) != 1 {
+		t.Errorf("the same rules twice are %v", got)
+	}
+}

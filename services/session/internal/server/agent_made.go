@@ -84,7 +84,11 @@ func (a *AgentServer) makeAgent(ctx context.Context, c calls.AgentCall) (made *s
 	if err := a.writable(name); err != nil {
 		return nil, method, err
 	}
-	base, digest := mostOf(c.Maker), sha256.Sum256([]byte(c.Tool+"\x00"+c.Arguments))
+	maker, err := filtered(c)
+	if err != nil {
+		return nil, method, err
+	}
+	base, digest := mostOf(maker), sha256.Sum256([]byte(c.Tool+"\x00"+c.Arguments))
 	w := store.AgentWrite{Request: keepForADay(store.Request{Method: "MakeAgent", Parent: c.Turn, ID: c.ID, Digest: digest[:]})}
 	if c.Tool == state.EditAgentTool {
 		old, err := a.s.Store.GetAgent(ctx, c.Tenant, name, 0)
@@ -129,6 +133,19 @@ func (a *AgentServer) mayMake(ctx context.Context, c calls.AgentCall) error {
 
 // makers are the tools that no made agent gets.
 var makers = []string{state.CreateAgentTool, state.EditAgentTool}
+
+// filtered returns the maker with all that narrows its profile, as what it makes has it.
+func filtered(c calls.AgentCall) (agent.Spec, error) {
+	switch len(c.Filters) {
+	case 0:
+		return c.Maker, nil
+	case 1:
+		return c.Maker.WithFilter(c.Filters[0]), nil
+	}
+	return c.Maker, fail(codes.FailedPrecondition, sessionv1.ErrorReason_ERROR_REASON_BEYOND_ROLE,
+		fmt.Sprintf("This session may make no agents: %d sets of permission rules narrow what it may do, and an agent has only one. An operator can make the agent with `fairlead agents create`.", len(c.Filters)),
+		apierr.Precondition("SESSION", c.Turn, "has more rules than an agent"))
+}
 
 // mostOf returns the most that an agent may make: itself, without what is its own conversation's.
 func mostOf(maker agent.Spec) agent.Spec {

@@ -81,7 +81,7 @@ func (s *forks) fork(ctx context.Context, from store.Key, r *sessionv1.ForkSessi
 	}
 	n.Agent, n.AgentRevision, n.AgentVersion, n.Title, n.Labels, n.Budget = source.Agent, source.AgentRevision, source.AgentVersion, source.Title, source.Labels, source.Budget
 	n.Mounts, n.MetadataJSON, n.TurnOptions = source.Mounts, source.MetadataJson, source.TurnOptions
-	n.Environment, n.EnvironmentVersion = source.Environment, source.EnvironmentVersion
+	n.Environment, n.EnvironmentVersion, n.Permissions = source.Environment, source.EnvironmentVersion, source.Permissions
 	if n.MCPServers, err = s.ownServers(ctx, from, n.User); err != nil {
 		return storeError(err, subject{session: r.Name})
 	}

@@ -206,8 +206,11 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	if err := checkSessionBudget(was.Budget, s.Budgets.For(in.Tenant).Session); err != nil {
 		return err
 	}
+	if err := s.checkPermissions(ctx, "session.permissions", was.Permissions); err != nil {
+		return err
+	}
 	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget
-	in.Mounts, in.MetadataJSON = was.Mounts, was.MetadataJson
+	in.Mounts, in.MetadataJSON, in.Permissions = was.Mounts, was.MetadataJson, was.Permissions
 	if s.checkOptions(a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
 		in.TurnOptions = was.TurnOptions
 	}

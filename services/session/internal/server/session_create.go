@@ -50,6 +50,9 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	if err := s.checkMCP(ctx, "session.mcp_servers", r.GetSession().GetMcpServers()); err != nil {
 		return nil, err
 	}
+	if err := s.checkPermissions(ctx, "session.permissions", r.GetSession().GetPermissions()); err != nil {
+		return nil, err
+	}
 	n := newSession(k, a, r)
 	n.User, n.Caps = user(ctx), s.Use.Sessions(k.Tenant, user(ctx))
 	n.Request = keepForADay(request("CreateSession", ownScope(ctx), r.RequestId, r))
@@ -80,8 +83,10 @@ func newSession(k store.Key, a agent.Agent, r *sessionv1.CreateSessionRequest) s
 		Key: k, Agent: a.Name(), AgentRevision: a.Revision, AgentVersion: a.Version, Title: asked.GetTitle(), Labels: asked.GetLabels(),
 		Budget: asked.GetBudget(), MetadataJSON: asked.GetMetadataJson(), CallerKey: asked.GetKey(), Replace: r.Replace,
 		TurnOptions: asked.GetTurnOptions(), Environment: a.Spec.Environment, EnvironmentVersion: a.Spec.EnvironmentVersion(),
-		Extensions: store.Extensions{Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers(), Skills: a.Spec.SkillLabels()},
-		Messages:   greeting(k, a),
+		Extensions: store.Extensions{
+			Mounts: asked.GetMounts(), MCPServers: asked.GetMcpServers(), Skills: a.Spec.SkillLabels(), Permissions: asked.GetPermissions(),
+		},
+		Messages: greeting(k, a),
 		Event: &sessionv1.Event{FirstSeq: 1, Seq: 1, Time: timestamppb.Now(), Body: &sessionv1.Event_SessionCreated{
 			SessionCreated: &sessionv1.SessionCreated{Agent: a.Name(), Greeting: a.Spec.Greeting},
 		}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 )
 
@@ -17,6 +18,7 @@ type Import struct {
 	Budget                      *sessionv1.Budget // nil: none of its own
 	Mounts                      []string          // requested besides its agent's
 	MetadataJSON                string
+	Permissions                 *commonv1.PermissionRules // nil: they do not narrow its agent's
 	TurnOptions                 *sessionv1.TurnOptions
 	Environment                 string // its name; empty: none
 	EnvironmentVersion          int32

@@ -25,6 +25,8 @@ type Extensions struct {
 	Mounts     []string // requested besides its agent's
 	MCPServers []*commonv1.McpServer
 	Skills     []string // its agent's as well, with the versions that it keeps to
+	// Permissions narrow its agent's; nil: they do not.
+	Permissions *commonv1.PermissionRules
 }
 
 // MCPServers stores the MCP servers of users and sessions.

@@ -83,6 +83,8 @@ type Agent struct {
 	Environment string `protobuf:"bytes,25,opt,name=environment,proto3" json:"environment,omitempty"`
 	// The skills of its sessions, by name.
 	Skills []string `protobuf:"bytes,28,rep,name=skills,proto3" json:"skills,omitempty"`
+	// Rules that narrow what the profile allows.
+	Permissions *v1.PermissionRules `protobuf:"bytes,26,opt,name=permissions,proto3" json:"permissions,omitempty"`
 	// When the agent was created. Not set for an agent of the configuration file.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest version was made. Not set for an agent of the configuration file.
@@ -263,6 +265,13 @@ func (x *Agent) GetSkills() []string {
 	return nil
 }
 
+func (x *Agent) GetPermissions() *v1.PermissionRules {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
 func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreateTime
@@ -437,6 +446,9 @@ type AgentSpec struct {
 	// names. AgentVersion shows a value of a header or of a variable of the environment
 	// only if it is a reference, such as `Bearer ${NAME}`; another one is `(hidden)`.
 	McpServers []*v1.McpServer `protobuf:"bytes,21,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// Rules that narrow what the profile allows. Without `allow`, they allow what they
+	// neither deny nor ask about. They hold for the agent's subagents, too.
+	Permissions *v1.PermissionRules `protobuf:"bytes,22,opt,name=permissions,proto3" json:"permissions,omitempty"`
 	// The agents that the agent may give work to, with the tool `Task`, which must be among
 	// its tools then.
 	Subagents []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
@@ -620,6 +632,13 @@ func (x *AgentSpec) GetEnvironment() string {
 func (x *AgentSpec) GetMcpServers() []*v1.McpServer {
 	if x != nil {
 		return x.McpServers
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetPermissions() *v1.PermissionRules {
+	if x != nil {
+		return x.Permissions
 	}
 	return nil
 }
@@ -1133,7 +1152,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\a\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\a\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -1156,7 +1175,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"parameters\x18\x18 \x03(\tR\n" +
 	"parameters\x12 \n" +
 	"\venvironment\x18\x19 \x01(\tR\venvironment\x12\x16\n" +
-	"\x06skills\x18\x1c \x03(\tR\x06skills\x12;\n" +
+	"\x06skills\x18\x1c \x03(\tR\x06skills\x12E\n" +
+	"\vpermissions\x18\x1a \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12;\n" +
 	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1173,7 +1193,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\x89\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xd0\n" +
 	"\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
@@ -1203,6 +1223,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\venvironment\x18\x14 \x01(\tB-\xbaH*r(2&^$|^environments/[a-z][a-z0-9-]{0,62}$R\venvironment\x12H\n" +
 	"\vmcp_servers\x18\x15 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10 R\n" +
 	"mcpServers\x12E\n" +
+	"\vpermissions\x18\x16 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12E\n" +
 	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\x12L\n" +
 	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\"\xc0\x02\n" +
 	"\bSubagent\x121\n" +
@@ -1274,33 +1295,36 @@ var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*AgentLimits)(nil),           // 5: fairlead.session.v1.AgentLimits
 	(*AgentRepository)(nil),       // 6: fairlead.session.v1.AgentRepository
 	(*AgentNetworkRule)(nil),      // 7: fairlead.session.v1.AgentNetworkRule
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*v1.McpServer)(nil),          // 10: fairlead.common.v1.McpServer
+	(*v1.PermissionRules)(nil),    // 8: fairlead.common.v1.PermissionRules
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
 	7,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
 	5,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
 	6,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	8,  // 3: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 4: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	8,  // 5: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
-	2,  // 6: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
-	8,  // 7: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
-	4,  // 8: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
-	7,  // 9: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	5,  // 10: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
-	6,  // 11: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
-	9,  // 12: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
-	10, // 13: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	3,  // 14: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
-	9,  // 15: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	9,  // 16: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	8,  // 3: fairlead.session.v1.Agent.permissions:type_name -> fairlead.common.v1.PermissionRules
+	9,  // 4: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 5: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	9,  // 6: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
+	2,  // 7: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
+	9,  // 8: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
+	4,  // 9: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
+	7,  // 10: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	5,  // 11: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
+	6,  // 12: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
+	10, // 13: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
+	11, // 14: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	8,  // 15: fairlead.session.v1.AgentSpec.permissions:type_name -> fairlead.common.v1.PermissionRules
+	3,  // 16: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
+	10, // 17: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	10, // 18: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }

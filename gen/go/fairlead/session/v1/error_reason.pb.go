@@ -238,6 +238,9 @@ const (
 	ErrorReason_ERROR_REASON_SUBAGENT_SESSION ErrorReason = 340
 	// A rule of the permission profile denied a call and ends the turn.
 	ErrorReason_ERROR_REASON_PERMISSION_INTERRUPT ErrorReason = 321
+	// A session's rule on calls is not valid: INVALID_ARGUMENT. The field violation names
+	// the rule.
+	ErrorReason_ERROR_REASON_INVALID_PERMISSIONS ErrorReason = 322
 )
 
 // Enum value maps for ErrorReason.
@@ -346,6 +349,7 @@ var (
 		320: "ERROR_REASON_QUESTION_MISMATCH",
 		340: "ERROR_REASON_SUBAGENT_SESSION",
 		321: "ERROR_REASON_PERMISSION_INTERRUPT",
+		322: "ERROR_REASON_INVALID_PERMISSIONS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -451,6 +455,7 @@ var (
 		"ERROR_REASON_QUESTION_MISMATCH":      320,
 		"ERROR_REASON_SUBAGENT_SESSION":       340,
 		"ERROR_REASON_PERMISSION_INTERRUPT":   321,
+		"ERROR_REASON_INVALID_PERMISSIONS":    322,
 	}
 )
 
@@ -485,7 +490,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xf4\x1a\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x9b\x1b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -590,7 +595,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x19ERROR_REASON_BAD_DELIVERY\x10\x95\x03\x12#\n" +
 	"\x1eERROR_REASON_QUESTION_MISMATCH\x10\xc0\x02\x12\"\n" +
 	"\x1dERROR_REASON_SUBAGENT_SESSION\x10\xd4\x02\x12&\n" +
-	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02\x12%\n" +
+	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

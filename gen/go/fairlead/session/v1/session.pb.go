@@ -159,6 +159,9 @@ type Session struct {
 	// the environment is shown only if it is a reference, such as `Bearer ${NAME}`; another
 	// one is `(hidden)`.
 	McpServers []*v1.McpServer `protobuf:"bytes,40,rep,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// Rules that narrow further what the agent's profile and rules allow. A fork has them,
+	// too, and so do the session's subagents.
+	Permissions *v1.PermissionRules `protobuf:"bytes,41,opt,name=permissions,proto3" json:"permissions,omitempty"`
 	// The call for which a subagent works in the session. Such a session takes no messages, has no
 	// workspace of its own, and is deleted with the session of the call. Not set for any other.
 	ParentCall *ParentCall `protobuf:"bytes,42,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
@@ -392,6 +395,13 @@ func (x *Session) GetPushedRepositories() []*PushedRepository {
 func (x *Session) GetMcpServers() []*v1.McpServer {
 	if x != nil {
 		return x.McpServers
+	}
+	return nil
+}
+
+func (x *Session) GetPermissions() *v1.PermissionRules {
+	if x != nil {
+		return x.Permissions
 	}
 	return nil
 }
@@ -887,7 +897,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9c\x0e\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\x0e\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -923,7 +933,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\x13environment_version\x18% \x01(\x05B\x03\xe0A\x03R\x12environmentVersion\x12[\n" +
 	"\x13pushed_repositories\x18& \x03(\v2%.fairlead.session.v1.PushedRepositoryB\x03\xe0A\x03R\x12pushedRepositories\x12K\n" +
 	"\vmcp_servers\x18( \x03(\v2\x1d.fairlead.common.v1.McpServerB\v\xe0A\x05\xbaH\x05\x92\x01\x02\x10 R\n" +
-	"mcpServers\x12E\n" +
+	"mcpServers\x12J\n" +
+	"\vpermissions\x18) \x01(\v2#.fairlead.common.v1.PermissionRulesB\x03\xe0A\x05R\vpermissions\x12E\n" +
 	"\vparent_call\x18* \x01(\v2\x1f.fairlead.session.v1.ParentCallB\x03\xe0A\x03R\n" +
 	"parentCall\x12O\n" +
 	"\x06skills\x18- \x03(\tB7\xe0A\x05\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x1a9\n" +
@@ -1007,9 +1018,10 @@ var file_fairlead_session_v1_session_proto_goTypes = []any{
 	nil,                           // 9: fairlead.session.v1.TurnOptions.ParametersEntry
 	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
-	(v1.PermissionMode)(0),        // 12: fairlead.common.v1.PermissionMode
-	(*v1.Content)(nil),            // 13: fairlead.common.v1.Content
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*v1.PermissionRules)(nil),    // 12: fairlead.common.v1.PermissionRules
+	(v1.PermissionMode)(0),        // 13: fairlead.common.v1.PermissionMode
+	(*v1.Content)(nil),            // 14: fairlead.common.v1.Content
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
 }
 var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	8,  // 0: fairlead.session.v1.Session.labels:type_name -> fairlead.session.v1.Session.LabelsEntry
@@ -1022,17 +1034,18 @@ var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	4,  // 7: fairlead.session.v1.Session.turn_options:type_name -> fairlead.session.v1.TurnOptions
 	3,  // 8: fairlead.session.v1.Session.pushed_repositories:type_name -> fairlead.session.v1.PushedRepository
 	11, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	2,  // 10: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
-	9,  // 11: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	12, // 12: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
-	13, // 13: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	4,  // 14: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	14, // 15: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 10: fairlead.session.v1.Session.permissions:type_name -> fairlead.common.v1.PermissionRules
+	2,  // 11: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
+	9,  // 12: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	13, // 13: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	14, // 14: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	4,  // 15: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	15, // 16: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }

@@ -1850,7 +1850,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\aservers\x18\t \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12@\n" +
 	"\x04mode\x18\n" +
 	" \x01(\x0e2\".fairlead.common.v1.PermissionModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12G\n" +
-	"\afilters\x18\v \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\bR\afiltersJ\x04\b\a\x10\bR\x14workspace_generation\"\xa4\x02\n" +
+	"\afilters\x18\v \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\x10R\afiltersJ\x04\b\a\x10\bR\x14workspace_generation\"\xa4\x02\n" +
 	"\bApproval\x12\x1f\n" +
 	"\x06digest\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12#\n" +

@@ -1027,7 +1027,7 @@ const file_fairlead_tools_v1_profile_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01(\x80\x01R\x04tool\x120\n" +
 	"\x0earguments_json\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\rargumentsJson\x12@\n" +
 	"\x04mode\x18\x04 \x01(\x0e2\".fairlead.common.v1.PermissionModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12G\n" +
-	"\afilters\x18\x05 \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\bR\afilters\x12F\n" +
+	"\afilters\x18\x05 \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\x10R\afilters\x12F\n" +
 	"\asession\x18\x06 \x01(\tB,\xbaH)r'2%^(sessions/[a-z0-9][a-z0-9-]{0,62})?$R\asession\"\xb5\x02\n" +
 	"\x13ExplainCallResponse\x12?\n" +
 	"\bdecision\x18\x01 \x01(\x0e2#.fairlead.tools.v1.CallDecisionKindR\bdecision\x12\x12\n" +

@@ -29,7 +29,7 @@ func ForCreate(s store.NewSession, now time.Time) (*Created, error) {
 	}
 	body, err := proto.Marshal(&sessionv1.Session{
 		Title: s.Title, Labels: s.Labels, Budget: s.Budget, Mounts: s.Mounts, AgentVersion: s.AgentVersion, MetadataJson: s.MetadataJSON, TurnOptions: s.TurnOptions, Environment: s.Environment, EnvironmentVersion: s.EnvironmentVersion, ForkedFrom: s.Event.GetSessionCreated().GetForkedFrom(),
-		McpServers: mcp.Show(s.MCPServers), Skills: s.Skills,
+		McpServers: mcp.Show(s.MCPServers), Skills: s.Skills, Permissions: s.Permissions,
 		ParentCall: s.Child.ParentCall(),
 	})
 	if err != nil {

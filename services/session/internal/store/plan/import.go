@@ -28,7 +28,7 @@ type Imported struct {
 
 // ForImport begins an import at the time now.
 func ForImport(i store.Import, now time.Time) (*Importing, error) {
-	body, err := proto.Marshal(&sessionv1.Session{Title: i.Title, Labels: i.Labels, Budget: i.Budget, Mounts: i.Mounts, AgentVersion: i.AgentVersion, MetadataJson: i.MetadataJSON, TurnOptions: i.TurnOptions, Environment: i.Environment, EnvironmentVersion: i.EnvironmentVersion})
+	body, err := proto.Marshal(&sessionv1.Session{Title: i.Title, Labels: i.Labels, Budget: i.Budget, Mounts: i.Mounts, AgentVersion: i.AgentVersion, MetadataJson: i.MetadataJSON, TurnOptions: i.TurnOptions, Environment: i.Environment, EnvironmentVersion: i.EnvironmentVersion, Permissions: i.Permissions})
 	if err != nil {
 		return nil, fmt.Errorf("marshal session: %w", err)
 	}

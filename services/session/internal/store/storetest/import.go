@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -39,7 +40,7 @@ func history(k store.Key) store.Import {
 	}
 	return store.Import{
 		Key: k, User: "ann", Agent: "agents/coder", AgentRevision: "r1", Title: "title", Labels: map[string]string{"a": "b"},
-		Mounts: []string{"books", "drafts"},
+		Mounts: []string{"books", "drafts"}, Permissions: &commonv1.PermissionRules{Deny: []string{"Bash"}},
 		Budget: &sessionv1.Budget{MaxTokens: 7}, Usage: &sessionv1.Usage{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ThinkingTokens: 5, CostNanoUsd: 6},
 		FinishedTurns: 2, Head: "a2", Request: request("r-" + k.Session),
 		Batches: batches(
@@ -215,7 +216,7 @@ func wantImported(f *fixture, in store.Import) {
 	k := in.Key
 	want := &sessionv1.Session{
 		User: "users/ann",
-		Name: "sessions/" + k.Session, Agent: in.Agent, AgentRevision: in.AgentRevision, Title: in.Title, Labels: in.Labels, Budget: in.Budget, Mounts: in.Mounts,
+		Name: "sessions/" + k.Session, Agent: in.Agent, AgentRevision: in.AgentRevision, Title: in.Title, Labels: in.Labels, Budget: in.Budget, Mounts: in.Mounts, Permissions: in.Permissions,
 		LastSeq: 10, Head: messageName(k, "a2"), Usage: in.Usage, FinishedTurns: in.FinishedTurns,
 	}
 	if d := cmp.Diff(want, f.session(k), protocmp.Transform(), protocmp.IgnoreFields(&sessionv1.Session{}, "create_time", "update_time")); d != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -19,7 +20,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		f := newFixture(t, open)
 		n := newSession(key("s1"))
 		n.Title, n.Labels = "a title with \x00 and ü", map[string]string{"team": "x"}
-		n.Mounts, n.User = []string{"books", "drafts"}, "ann"
+		n.Mounts, n.User, n.Permissions = []string{"books", "drafts"}, "ann", &commonv1.PermissionRules{Ask: []string{"Bash"}}
 		n.Messages = []*sessionv1.Message{message(n.Key, "m1", "", "hello")}
 		a, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
@@ -28,7 +29,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		got := f.session(n.Key)
 		want := &sessionv1.Session{
-			Name: "sessions/s1", User: "users/ann", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts,
+			Name: "sessions/s1", User: "users/ann", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts, Permissions: n.Permissions,
 			LastSeq: 1, Head: "sessions/s1/messages/m1", Usage: &sessionv1.Usage{},
 			CreateTime: got.CreateTime, UpdateTime: got.CreateTime,
 		}

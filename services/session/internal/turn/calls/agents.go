@@ -24,8 +24,9 @@ type AgentCall struct {
 	Turn, ID string
 	// Allowed says that the user's credential could make agents when the turn was accepted.
 	Allowed bool
-	// Maker is the agent that calls. What it makes can do no more.
+	// Maker is the agent that calls. What it makes can do no more, by the same filters.
 	Maker           agent.Spec
+	Filters         []*commonv1.PermissionRules
 	Tool, Arguments string
 }
 
@@ -36,7 +37,7 @@ func (c *caller) makeAgent(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 	c.mu.Unlock()
 	told, refused, err := c.calls.Agents.MakeAgent(sc, AgentCall{
 		Tenant: sc.Lease.Tenant, User: run.User, Turn: sc.Active.Proto.Name, ID: u.CallId, Allowed: run.WritesAgents,
-		Maker: sc.Spec, Tool: d.Tool, Arguments: d.ArgumentsJson,
+		Maker: sc.Spec, Filters: sc.Filters(), Tool: d.Tool, Arguments: d.ArgumentsJson,
 	})
 	if err != nil {
 		return nil, err

@@ -178,7 +178,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallToolRequest, err error) {
 	r := &toolsv1.CallToolRequest{
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
-		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools, Mode: sc.Mode(),
+		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools, Mode: sc.Mode(), Filters: sc.Filters(),
 	}
 	if toolset.OfServer(u.Tool) { // other calls need no server, and its values may be secrets
 		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {

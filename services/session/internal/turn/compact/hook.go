@@ -110,6 +110,7 @@ func (h *Hook) call(sc state.Scope, callID string) (string, error) {
 	}
 	next, err := h.Calls.Client.CallTool(sc, &toolsv1.CallToolRequest{
 		Call: sc.CallRef(callID), Tool: hookTool, ArgumentsJson: string(arguments), Profile: sc.Spec.Profile, AllowedTools: []string{hookTool},
+		Filters: sc.Filters(),
 	})
 	if err != nil {
 		return "", err

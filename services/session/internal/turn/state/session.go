@@ -266,6 +266,11 @@ func (s *Session) options() *sessionv1.TurnOptions {
 // Mode returns the permission mode of the active turn.
 func (s *Session) Mode() commonv1.PermissionMode { return s.options().GetPermissionMode() }
 
+// Filters returns the rules that narrow the profile of the agent.
+func (s *Session) Filters() []*commonv1.PermissionRules {
+	return s.Spec.Filters(s.Proto.GetPermissions())
+}
+
 // ResolveModel finds the model of the active turn: its own, or else the agent's.
 func (s *Session) ResolveModel() (Resolved, error) {
 	o := s.options()
