@@ -124,7 +124,7 @@ func checkObject(field, text string) error {
 		return nil
 	}
 	if _, err := schema.ParseArguments(text); err != nil {
-		return badInput(field, fmt.Sprintf("The text cannot be used: %s. Send a JSON object as text.", strings.TrimSuffix(err.Error(), ".")))
+		return badInput(field, fmt.Sprintf("The text cannot be used: %s.", strings.TrimSuffix(err.Error(), ".")))
 	}
 	return nil
 }
