@@ -26,11 +26,11 @@ func (d *Dispatcher) claimAt(ctx context.Context, depth int) {
 	}
 	held, suspects := map[string]int{}, 1
 	for k, h := range d.held {
-		if h.worker.Suspect() {
-			suspects = 0
-		}
 		if h.depth != depth {
 			continue
+		}
+		if h.worker.Suspect() { // one of another depth may wait for one of this depth
+			suspects = 0
 		}
 		room--
 		if d.config.MaxPerTenant > 0 {

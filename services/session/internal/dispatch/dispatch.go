@@ -34,8 +34,8 @@ type Config struct {
 	// own, so that turns that wait for their subagents leave room for these.
 	MaxDepth int
 	// SuspectAt is the number of claims without progress from which on a session
-	// is suspect. A replica works on at most one suspect session at a time; 0:
-	// never.
+	// is suspect. A replica works on at most one suspect session of each depth at a
+	// time; 0: never.
 	SuspectAt int
 	// JobsWake is called when jobs may be due; it must not block. It may be nil.
 	JobsWake func()

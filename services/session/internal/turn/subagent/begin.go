@@ -93,7 +93,8 @@ func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string
 // at some time. A call of a subagent does not wait, because those that work may be the ones that wait.
 func (s *Subagents) create(sc state.Scope, n store.NewSession) (*toolsv1.CallResult, error) {
 	for {
-		_, err := sc.Store.CreateSession(sc, n)
+		// An interrupt must not cut this off: the database might still make the child, after a look for it.
+		_, err := sc.Store.CreateSession(sc.Outlasting(), n)
 		switch {
 		case err == nil:
 			return nil, nil //nolint:nilnil // it is made, and nothing is refused

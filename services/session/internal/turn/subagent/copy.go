@@ -3,6 +3,7 @@ package subagent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -37,11 +38,11 @@ func (s *Subagents) follow(sc state.Scope, c *child, leave bool) error {
 			live.Take()
 			look.Reset(readAgain) // what comes meanwhile is read together
 		case <-look.C:
-			over, err := s.copyNew(sc, c)
+			err := s.copyNew(sc, c)
 			if err != nil {
 				return err
 			}
-			if over {
+			if c.over {
 				c.end, err = sc.Store.GetTurn(sc, c.key, state.LastSegment(c.turn))
 				if err != nil {
 					return fmt.Errorf("read the turn of a subagent: %w", err)
@@ -71,28 +72,25 @@ func (s *Subagents) announce(sc state.Scope, c *child) error {
 	return nil
 }
 
-// copyNew copies what the child's log has new. It reports whether the child's turn has ended.
-func (s *Subagents) copyNew(sc state.Scope, c *child) (over bool, err error) {
-	for !over {
+// copyNew copies what the child's log has new, up to the end of the child's turn.
+func (s *Subagents) copyNew(sc state.Scope, c *child) error {
+	for !c.over {
 		page, err := sc.Store.ListEvents(sc, c.key, c.read, pageEvents, pageBytes)
 		if err != nil {
-			return false, fmt.Errorf("read the log of a subagent: %w", err)
+			return fmt.Errorf("read the log of a subagent: %w", err)
 		}
 		if len(page) == 0 {
-			return false, nil
+			return nil
 		}
 		c.read = page[len(page)-1].Seq
-		for i, e := range page {
-			if e.Turn == c.turn && e.GetTurnFinished() != nil {
-				over, page = true, page[:i+1]
-				break
-			}
+		if i := slices.IndexFunc(page, c.ends); i >= 0 {
+			c.over, page = true, page[:i+1]
 		}
 		if err := s.copyPage(sc, c, page); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // copyPage appends a page of the child's events to the parent's log. The end of a page may cut a block of text:

@@ -65,6 +65,7 @@ type child struct {
 	copied  int64  // the last number of the child's log that was copied
 	read    int64  // the last one that was read
 	pending *sessionv1.Event
+	over    bool            // the end of its turn was copied
 	end     *sessionv1.Turn // nil: its turn has not ended, or that is not read yet
 	lost    bool            // it could not be stopped in time; a job ends it
 }
@@ -178,6 +179,12 @@ func (c *child) note(e *sessionv1.Event) {
 	case *sessionv1.Event_SubagentEvent:
 		if b.SubagentEvent.CallId == c.call {
 			c.copied = b.SubagentEvent.Event.GetSeq()
+			c.over = c.over || c.ends(b.SubagentEvent.Event)
 		}
 	}
+}
+
+// ends reports whether an event ends the child's turn.
+func (c *child) ends(e *sessionv1.Event) bool {
+	return e.GetTurn() == c.turn && e.GetTurnFinished() != nil
 }
