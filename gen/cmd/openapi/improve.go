@@ -68,11 +68,11 @@ func improve(doc object) error {
 				addStream(op, s)
 				seen++
 			}
-			if method != "get" && !streams[id].lines {
-				addIdempotencyKey(op)
-			}
 			if input[id] == nil {
 				return fmt.Errorf("the operation %s is no RPC that this program knows: import its package", id)
+			}
+			if method != "get" && !streams[id].lines && input[id].Fields().ByName("request_id") != nil {
+				addIdempotencyKey(op)
 			}
 			addParameterRules(op, input[id])
 		}
@@ -107,7 +107,7 @@ func addSchemas(doc object) {
 // singular maps the collections to the names of their path parameters.
 var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation", "profiles": "profile", "grants": "grant",
-	"schedules": "schedule", "skills": "skill", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcp_server", "mcp": "server",
+	"schedules": "schedule", "skills": "skill", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcpServer", "mcp": "mcp",
 	"tenants": "tenant", "keys": "key",
 	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file", "artifacts": "artifact",
 }

@@ -20,6 +20,13 @@ import (
 // checked are the fields with a session that the option does not name, with the reason.
 var checked = map[string]string{
 	"/fairlead.tools.v1.OperationService/ListOperations session":             "an operation names its user, and the list leaves out others",
+	"/fairlead.tools.v1.GrantService/ListGrants session":                     "a grant names its user, and the list leaves out others",
+	"/fairlead.tools.v1.ProfileService/ExplainCall session":                  "it reads the caller's own grants",
+	"/fairlead.session.v1.SessionService/ListSessions parent":                "a session names its user, and the list leaves out others",
+	"/fairlead.session.v1.SessionService/ListApprovals session":              "the list leaves out what waits in sessions of other users",
+	"/fairlead.session.v1.SessionService/InterruptSession turn":              "the handler refuses one of another session",
+	"/fairlead.session.v1.SessionService/Converse interrupt.turn":            "the handler refuses one of another session",
+	"/fairlead.session.v1.SessionService/Converse answer_question.parent":    "the handler refuses another session than the open one",
 	"/fairlead.session.v1.WebhookService/CreateWebhook webhook.session":      "it is for operators, who see every session",
 	"/fairlead.session.v1.CheckpointService/RewindSession checkpoint":        "the handler refuses one of another session",
 	"/fairlead.session.v1.SessionService/ForkSession turn":                   "the handler refuses one of another session",
@@ -31,6 +38,7 @@ var checked = map[string]string{
 
 // open are the RPCs that need no credential, with the reason.
 var open = map[string]string{
+	"/fairlead.session.v1.McpService/FinishMcpLogin":  "a browser comes back with the state of the login, a secret that counts once",
 	"/fairlead.session.v1.TriggerService/FireTrigger": "a delivery has the trigger's secret, or is signed with it",
 }
 
