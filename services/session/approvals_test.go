@@ -124,6 +124,7 @@ func TestAnApprovalThatMakesNoSenseIsRefused(t *testing.T) {
 		"a refusal for the session":        {&sessionv1.ResolveApprovalRequest{Scope: thisSession}, "scope"},
 		"a refusal with arguments":         {&sessionv1.ResolveApprovalRequest{UpdatedArgumentsJson: "{}"}, "updated_arguments_json"},
 		"a rule for one call":              {&sessionv1.ResolveApprovalRequest{Approved: true, Rule: "Write"}, "rule"},
+		"a rule that was not suggested":    {&sessionv1.ResolveApprovalRequest{Approved: true, Scope: always, Rule: "Bash(rm *)"}, "rule"},
 		"arguments that are no JSON":       {&sessionv1.ResolveApprovalRequest{Approved: true, UpdatedArgumentsJson: "path: b"}, "updated_arguments_json"},
 		"arguments that are not an object": {&sessionv1.ResolveApprovalRequest{Approved: true, UpdatedArgumentsJson: "[1]"}, "updated_arguments_json"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,8 +76,10 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 		return badInput("scope", "The question is whether this turn may pass a soft limit. Approve it without a scope.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET:
 		return badInput("updated_arguments_json", "The question is whether this turn may pass a soft limit: it has no arguments. Approve it as it is.")
-	case wide && r.Rule == "" && len(p.SuggestedRules) == 0:
-		return badInput("scope", "No rule is known that covers this call. Approve it without a scope, or name a rule.")
+	case wide && len(p.SuggestedRules) == 0:
+		return badInput("scope", "No rule is known that covers this call. Approve it without a scope.")
+	case wide && r.Rule != "" && r.Digest == p.Digest && !slices.Contains(p.SuggestedRules, r.Rule):
+		return badInput("rule", fmt.Sprintf("%q is not a rule that was suggested for this call. Choose one of: %s.", r.Rule, strings.Join(p.SuggestedRules, ", ")))
 	}
 	return s.checkArguments(ctx, p.Tool, r.UpdatedArgumentsJson)
 }
