@@ -131,7 +131,7 @@ test: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run the tests, with
 .PHONY: prove
 prove: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
-	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
+	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
 .PHONY: slowest
 slowest: bin/gotestsum ## List the twenty slowest tests of the last run of `make test` or `make prove`

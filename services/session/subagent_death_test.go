@@ -39,7 +39,8 @@ func TestTenSubagentsEndWithTheirTurnWhereverReplicasDie(t *testing.T) {
 	t.Run("Postgres", func(t *testing.T) {
 		url := pgtest.New(t)
 		for _, seed := range prove.Sample(seedsBelow(seeds/8), every/2+3) {
-			newHousehold(t, seed, url).live(t)
+			// Of one household nothing may live on: it would claim the sessions of the next.
+			t.Run(fmt.Sprint(seed), func(t *testing.T) { newHousehold(t, seed, url).live(t) })
 		}
 	})
 }
@@ -192,13 +193,9 @@ func (h *household) live(t *testing.T) {
 	if turn.GetEndTime() == nil {
 		t.Fatalf("the turn has not ended: %v", turn)
 	}
-	left := h.alive
 	h.alive = nil
 	h.join(t) // the others may still be struck
 	h.examine(t, s, turn)
-	for _, m := range append(left, h.alive...) {
-		m.stop()
-	}
 }
 
 // strike does something to a replica at one of its writes, and reports whether the write came.
