@@ -26,7 +26,8 @@ func TestATurnWithASubagentEndsOnceWhereverItsReplicaDies(t *testing.T) {
 			return errors.Join(c.executed(2), ends(log, sessionv1.TurnState_TURN_STATE_COMPLETE))
 		},
 	}
-	for n := 1; n <= r.writes(t, faulty.Commit); n++ {
+	writes := r.writes(t, faulty.Commit)
+	for n := 1; n <= writes; n++ {
 		if raceDetector && n%8 != 0 {
 			continue
 		}
