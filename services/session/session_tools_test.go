@@ -54,11 +54,11 @@ func callResult(events []*sessionv1.Event) string {
 		return "nothing"
 	}
 	end := events[len(events)-1].GetTurnFinished()
-	text := ""
+	var text strings.Builder
 	for _, c := range end.GetCallResult().GetContent() {
-		text += c.GetText().GetText()
+		text.WriteString(c.GetText().GetText())
 	}
-	return strings.TrimPrefix(end.GetState().String(), "TURN_STATE_") + " " + strings.TrimPrefix(end.GetCallResult().GetOutcome().String(), "TOOL_OUTCOME_") + ": " + text
+	return strings.TrimPrefix(end.GetState().String(), "TURN_STATE_") + " " + strings.TrimPrefix(end.GetCallResult().GetOutcome().String(), "TOOL_OUTCOME_") + ": " + text.String()
 }
 
 func TestACallWithoutTheModelIsATurnWithoutAMessage(t *testing.T) {

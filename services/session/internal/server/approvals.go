@@ -147,7 +147,7 @@ func (s *commands) unfit(ctx context.Context, tool string, args schema.Arguments
 		}
 		known, err := schema.Compile(t.InputSchemaJson)
 		if err != nil {
-			return nil //nolint:nilerr // the schema is at fault, not the arguments; tools says so
+			return nil // the schema is at fault, not the arguments; tools says so
 		}
 		return known.CheckArguments(args)
 	}

@@ -29,7 +29,7 @@ func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.L
 	k := key(ctx, r.Parent)
 	scope := "ListSessionTools\x00" + k.Tenant + "\x00" + k.Session
 	after := ""
-	if err := x.s.events.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
+	if err := x.s.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
 	all, err := x.tools(ctx, k, r.Parent)
@@ -79,7 +79,7 @@ func (x *SessionToolServer) CallTool(r *sessionv1.CallToolRequest, stream grpc.S
 	if err := stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Turn{Turn: t}}); err != nil {
 		return err
 	}
-	return x.s.events.follow(ctx, following{
+	return x.s.follow(ctx, following{
 		key: key(ctx, r.Parent), after: max(r.AfterSeq, t.AfterSeq), turn: t.Name, idle: x.s.IdleProgress,
 		event: func(e *sessionv1.Event) error {
 			return stream.Send(&sessionv1.CallToolResponse{Kind: &sessionv1.CallToolResponse_Event{Event: e}})

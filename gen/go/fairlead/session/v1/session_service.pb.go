@@ -2141,8 +2141,8 @@ type ResolveApprovalRequest struct {
 	// For how long the approval holds. Beyond ONCE, later calls that the rule covers are
 	// not asked about, unless a rule denies them.
 	Scope v1.ApprovalScope `protobuf:"varint,7,opt,name=scope,proto3,enum=fairlead.common.v1.ApprovalScope" json:"scope,omitempty"`
-	// The rule of a scope beyond ONCE: one that covers the call. Empty: the first of the
-	// suggested rules.
+	// The rule of a scope beyond ONCE: one of the approval's suggested rules. Empty: the
+	// first of them.
 	Rule string `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
 	// The arguments with which the call runs instead of the model's, the text of a JSON
 	// object; empty: the model's. The permission profile decides about them, too, and the

@@ -1153,8 +1153,8 @@ export type ResolveApprovalRequest = Message<"fairlead.session.v1.ResolveApprova
   scope: ApprovalScope;
 
   /**
-   * The rule of a scope beyond ONCE: one that covers the call. Empty: the first of the
-   * suggested rules.
+   * The rule of a scope beyond ONCE: one of the approval's suggested rules. Empty: the
+   * first of them.
    *
    * @generated from field: string rule = 8;
    */

@@ -103,7 +103,7 @@ func testMCPServers(t *testing.T, open func(t *testing.T) store.Store) {
 		_, err := f.CreateSession(f.ctx(), n)
 		f.must(err)
 		f.create(key("s2"))
-		real := func(k store.Key, want ...*commonv1.McpServer) {
+		kept := func(k store.Key, want ...*commonv1.McpServer) {
 			t.Helper()
 			got, err := f.SessionMCPServers(f.ctx(), k)
 			f.must(err)
@@ -111,13 +111,13 @@ func testMCPServers(t *testing.T, open func(t *testing.T) store.Store) {
 				t.Errorf("%v has\n%s", k, d)
 			}
 		}
-		real(n.Key, n.MCPServers...)
-		real(key("s2"))
+		kept(n.Key, n.MCPServers...)
+		kept(key("s2"))
 		if d := cmp.Diff([]*commonv1.McpServer{mcpServer("a", "(hidden)"), mcpServer("b", "${KEY}")}, f.session(n.Key).McpServers, protocmp.Transform()); d != "" {
 			t.Errorf("shown:\n%s", d)
 		}
 		_, err = f.DeleteSession(f.ctx(), n.Key, store.Request{})
 		f.must(err)
-		real(n.Key)
+		kept(n.Key)
 	})
 }

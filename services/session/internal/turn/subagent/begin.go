@@ -67,8 +67,8 @@ func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string
 		return c, nil, err
 	}
 	var t task
-	if err := json.Unmarshal([]byte(arguments), &t); err != nil {
-		return nil, refused("The arguments cannot be read: " + err.Error()), nil
+	if fault := json.Unmarshal([]byte(arguments), &t); fault != nil {
+		return nil, refused("The arguments cannot be read: " + fault.Error()), nil
 	}
 	made, refusal, err := s.narrowed(sc, t.Subagent)
 	if err != nil || refusal != nil {

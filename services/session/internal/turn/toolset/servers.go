@@ -61,7 +61,7 @@ func (e *UnavailableError) Error() string {
 // is not missing yet.
 func missing(servers []*commonv1.McpServerStatus, patient bool) error {
 	for _, s := range servers {
-		if s.Required && s.State != connected && !(patient && s.State == connecting) {
+		if s.Required && s.State != connected && (!patient || s.State != connecting) {
 			return &UnavailableError{s.Name, sentence(s)}
 		}
 	}
