@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,7 +41,7 @@ func TestTenSubagentsEndWithTheirTurnWhereverReplicasDie(t *testing.T) {
 		url := pgtest.New(t)
 		for _, seed := range prove.Sample(seedsBelow(seeds/8), every/2+3) {
 			// Of one household nothing may live on: it would claim the sessions of the next.
-			t.Run(fmt.Sprint(seed), func(t *testing.T) { newHousehold(t, seed, url).live(t) })
+			t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { newHousehold(t, seed, url).live(t) })
 		}
 	})
 }
@@ -75,7 +76,7 @@ type member struct {
 
 func newHousehold(t *testing.T, seed uint64, url string) *household {
 	t.Helper()
-	h := &household{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), tokens: 1_000_000} //nolint:gosec // a seed gives the same run again
+	h := &household{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), tokens: 1_000_000}
 	if seed%3 == 1 {
 		h.tokens = 9_000
 	}
@@ -170,7 +171,7 @@ func (h *household) live(t *testing.T) {
 	var blows sync.WaitGroup
 	blows.Go(func() {
 		for n := range 1 + h.random.IntN(3) {
-			if striking.Err() != nil || !h.strike(striking, t, s, n) { //nolint:contextcheck // a replica outlives the blow
+			if striking.Err() != nil || !h.strike(striking, t, s, n) {
 				return
 			}
 		}
@@ -232,7 +233,7 @@ func (h *household) strike(ctx context.Context, t *testing.T, s string, n int) b
 		if f == gone {
 			m.stop()
 		}
-		h.join(t)
+		h.join(t) //nolint:contextcheck // a replica outlives the blow
 	case held:
 	default:
 		h.stopped = true

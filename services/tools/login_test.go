@@ -183,7 +183,7 @@ func (a *authority) follow(page string) url.Values {
 // person is a user of the service.
 type person struct {
 	t      *testing.T
-	ctx    context.Context //nolint:containedctx // the user's
+	ctx    context.Context
 	calls  toolsv1.CallServiceClient
 	logins toolsv1.LoginServiceClient
 	server *commonv1.McpServer
@@ -198,7 +198,9 @@ func (f *fixture) person(user string, s *commonv1.McpServer) *person {
 func (p *person) state(want commonv1.McpServerState) {
 	p.t.Helper()
 	var last *commonv1.McpServerStatus
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); <-again.C {
 		r, err := p.calls.ListSessionTools(p.ctx, &toolsv1.ListSessionToolsRequest{Call: ref("list"), Servers: []*commonv1.McpServer{p.server}})
 		if err != nil {
 			p.t.Fatal(err)

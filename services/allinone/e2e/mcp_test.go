@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -59,7 +60,9 @@ func (w *wikiServer) stop() {
 		_ = s.Close()
 	}
 	_ = w.http.Close()
-	<-w.served
+	if err := <-w.served; !errors.Is(err, http.ErrServerClosed) {
+		panic(err)
+	}
 }
 
 // mcpState waits until a server of a session has a state.

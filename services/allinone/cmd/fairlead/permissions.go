@@ -40,7 +40,10 @@ func (c explainCommand) arguments() string {
 		return c.Arguments
 	}
 	key := map[string]string{"Bash": "command", "Grep": "path", "Glob": "path", "LS": "path"}[c.Tool]
-	b, _ := json.Marshal(map[string]string{cmp.Or(key, "file_path"): c.Arguments}) // text is always valid
+	b, err := json.Marshal(map[string]string{cmp.Or(key, "file_path"): c.Arguments})
+	if err != nil {
+		panic(err) // text always marshals
+	}
 	return string(b)
 }
 

@@ -145,7 +145,7 @@ func zipFile(w *zip.Writer, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(name) //nolint:gosec // the user names the folder
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (f *fixture) status(s *commonv1.McpServer) *commonv1.McpServerStatus {
 
 func (f *fixture) server(script string) *commonv1.McpServer {
 	f.Helper()
-	if err := os.WriteFile(filepath.Join(f.workspace, "server.py"), []byte(script), 0o666); err != nil { //nolint:gosec // the sandbox's user reads it
+	if err := os.WriteFile(filepath.Join(f.workspace, "server.py"), []byte(script), 0o666); err != nil {
 		f.Fatal(err)
 	}
 	return command("py", "python3", "server.py")
@@ -170,7 +170,7 @@ func (f *fixture) official() {
 	if err != nil {
 		f.Fatalf("%v: %s", err, copied)
 	}
-	if err := os.Chmod(filepath.Join(f.workspace, "modules.tar"), 0o644); err != nil { //nolint:gosec // the sandbox's user reads it
+	if err := os.Chmod(filepath.Join(f.workspace, "modules.tar"), 0o644); err != nil {
 		f.Fatal(err)
 	}
 	f.bash("tar xf modules.tar && rm modules.tar")

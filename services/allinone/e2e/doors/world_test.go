@@ -193,7 +193,7 @@ func (w *world) skillFile(t *testing.T, description string) string {
 	}
 	req.Header.Set("Authorization", "Bearer "+w.keys["ann"])
 	req.Header.Set("Content-Type", m.FormDataContentType())
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

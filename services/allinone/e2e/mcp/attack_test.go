@@ -26,7 +26,7 @@ func (s *server) send(ctx context.Context, t *testing.T, user, method, path, bod
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	c := http.DefaultClient
+	c := &http.Client{Transport: &http.Transport{}}
 	if user != "" {
 		c = s.http(t, user)
 	}
@@ -36,7 +36,7 @@ func (s *server) send(ctx context.Context, t *testing.T, user, method, path, bod
 	}
 	t.Cleanup(func() {
 		_ = resp.Body.Close()
-		http.DefaultClient.CloseIdleConnections()
+		c.CloseIdleConnections()
 	})
 	return resp
 }
@@ -117,7 +117,7 @@ func TestWhatIsRefused(t *testing.T) {
 			if challenge := resp.Header.Get("WWW-Authenticate"); (challenge != "") != (c.status == 401) {
 				t.Errorf("WWW-Authenticate: %q", challenge)
 			}
-			if resp.StatusCode == 200 && !strings.Contains(resp.Header.Get("Cache-Control"), "no-store") {
+			if resp.StatusCode == http.StatusOK && !strings.Contains(resp.Header.Get("Cache-Control"), "no-store") {
 				t.Errorf("Cache-Control: %q", resp.Header.Get("Cache-Control"))
 			}
 		})

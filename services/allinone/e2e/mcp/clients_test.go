@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,7 +146,7 @@ func TestTheConfigurationsOnThePage(t *testing.T) {
 		t.Errorf("Claude Code: %q", words)
 	}
 	list := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacy + `","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
-	if resp := s.send(t.Context(), t, "", "POST", strings.TrimPrefix(server.URL, s.url), list, "Authorization", "Bearer "+s.keys["ann"]); resp.StatusCode != 200 {
+	if resp := s.send(t.Context(), t, "", "POST", strings.TrimPrefix(server.URL, s.url), list, "Authorization", "Bearer "+s.keys["ann"]); resp.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", resp.StatusCode, read(t, resp))
 	}
 }

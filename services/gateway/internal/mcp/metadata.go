@@ -38,7 +38,7 @@ func (s *Server) ServeMetadata(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	// The client has gone if it cannot be written.
-	_ = json.NewEncoder(w).Encode(metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"})
+	_ = json.NewEncoder(w).Encode(metadata{s.base(r) + resource, s.Issuers, []string{"header"}, "Fairlead"}) //nolint:errchkjson // strings always marshal
 	return true
 }
 

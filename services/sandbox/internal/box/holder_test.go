@@ -31,7 +31,9 @@ func TestAnotherSessionThatWorksInAWorkspaceIsFencedByItsOwnEpochs(t *testing.T)
 			t.Errorf("%s: %v", step.name, err)
 		}
 	}
-	n.Close()
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
 	n = openNode(t, o)
 	if err := as("sub-a", 1); !errors.Is(err, ErrStaleEpoch) {
 		t.Errorf("after a restart: %v", err)

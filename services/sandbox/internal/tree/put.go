@@ -100,7 +100,7 @@ func open(at string) error {
 		case st.Mode()&0o111 != 0:
 			mode = 0o755
 		}
-		return os.Chmod(name, mode)
+		return os.Chmod(name, mode) //nolint:gosec // no command sees the folder yet
 	})
 }
 

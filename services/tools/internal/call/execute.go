@@ -38,7 +38,7 @@ func (e *Engine) execute(ctx context.Context, r *run, span trace.Span) {
 	defer e.observe.running(ctx, r.tool.Name, -1)
 	begin := e.Now()
 	result, err := e.perform(ctx, r)
-	if asking := (*tool.Asking)(nil); errors.As(err, &asking) {
+	if asking := (*tool.AskingError)(nil); errors.As(err, &asking) {
 		err = e.park(ctx, r, asking)
 		endSpan(span, err)
 		e.settle(r, nil, err)

@@ -22,7 +22,7 @@ type parked struct {
 	State    []byte // the tool's
 }
 
-func encodeQuestion(q *tool.Asking) ([]byte, error) {
+func encodeQuestion(q *tool.AskingError) ([]byte, error) {
 	question, err := proto.Marshal(q.Question)
 	if err != nil {
 		return nil, fmt.Errorf("encode a question: %w", err)
@@ -30,13 +30,13 @@ func encodeQuestion(q *tool.Asking) ([]byte, error) {
 	return json.Marshal(parked{question, q.State})
 }
 
-func decodeQuestion(b []byte) (*tool.Asking, error) {
+func decodeQuestion(b []byte) (*tool.AskingError, error) {
 	var p parked
 	q := &commonv1.Question{}
 	if err := errors.Join(json.Unmarshal(b, &p), proto.Unmarshal(p.Question, q)); err != nil {
 		return nil, fmt.Errorf("decode a recorded question: %w", err)
 	}
-	return &tool.Asking{Question: q, State: p.State}, nil
+	return &tool.AskingError{Question: q, State: p.State}, nil
 }
 
 func questionPiece(q *commonv1.Question) *toolsv1.CallToolResponse {
@@ -127,7 +127,7 @@ func (a *attempt) answerAgain(r *run) error {
 }
 
 // park journals the question with which a run has ended.
-func (e *Engine) park(ctx context.Context, r *run, q *tool.Asking) error {
+func (e *Engine) park(ctx context.Context, r *run, q *tool.AskingError) error {
 	bytes, err := encodeQuestion(q)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func (l *Logins) challenge(ctx context.Context, endpoint string) ([]oauthex.Chal
 	}
 	challenges, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return nil, nil //nolint:nilerr // the well-known addresses remain
+		return nil, nil // the well-known addresses remain
 	}
 	return challenges, nil
 }

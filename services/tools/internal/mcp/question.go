@@ -93,7 +93,7 @@ func number(n json.Number) any {
 }
 
 // next returns the question that is to be asked next, or nil when all have answers.
-func (d *dialog) next(server string) (*tool.Asking, error) {
+func (d *dialog) next(server string) (*tool.AskingError, error) {
 	if len(d.Asked) > maxAnswers {
 		return nil, fmt.Errorf("it asks %d questions at once; the most is %d", len(d.Asked), maxAnswers)
 	}
@@ -112,7 +112,7 @@ func (d *dialog) next(server string) (*tool.Asking, error) {
 			return nil, err
 		}
 		state, err := json.Marshal(d)
-		return &tool.Asking{Question: question, State: state}, err
+		return &tool.AskingError{Question: question, State: state}, err
 	}
 	return nil, nil //nolint:nilnil // there is none
 }

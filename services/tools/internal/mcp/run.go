@@ -90,7 +90,7 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 
 // asking ends a run with a question, or with a result where the server asks what is not
 // answered.
-func (r runner) asking(q *tool.Asking, err error) (*tool.Result, error) {
+func (r runner) asking(q *tool.AskingError, err error) (*tool.Result, error) {
 	if err != nil {
 		return tool.Failed(fmt.Sprintf("The MCP server %s did not finish the call: %s.", r.server.GetName(), plain(err))), nil
 	}

@@ -36,8 +36,8 @@ type Profile struct {
 	directories                 []string // relative to the workspace
 }
 
-// Fault is a fault of a rule.
-type Fault struct {
+// RuleError is a fault of a rule.
+type RuleError struct {
 	// Field names the rule in its lists, as `deny[2]`.
 	Field string
 	// Text is the rule.
@@ -47,13 +47,13 @@ type Fault struct {
 }
 
 // Error names the rule and the fault.
-func (f Fault) Error() string {
+func (f RuleError) Error() string {
 	list, _, _ := strings.Cut(f.Field, "[")
 	return fmt.Sprintf("%s rule %.100q: %s", list, f.Text, f.Err)
 }
 
 // Unwrap returns what is wrong.
-func (f Fault) Unwrap() error { return f.Err }
+func (f RuleError) Unwrap() error { return f.Err }
 
 // Compile checks rules and returns their profile. The error names every fault.
 func Compile(name string, r Rules) (*Profile, error) {
@@ -69,15 +69,15 @@ func Compile(name string, r Rules) (*Profile, error) {
 }
 
 // CompileFilter checks rules that narrow a profile.
-func CompileFilter(r Rules) (*Profile, []Fault) { return compile(Profile{filter: true}, r) }
+func CompileFilter(r Rules) (*Profile, []RuleError) { return compile(Profile{filter: true}, r) }
 
-func compile(p Profile, r Rules) (*Profile, []Fault) {
-	var faults []Fault
+func compile(p Profile, r Rules) (*Profile, []RuleError) {
+	var faults []RuleError
 	read := func(list string, texts []string, parse func(string) (rule, error)) (rules []rule) {
 		for i, text := range texts {
 			made, err := parse(text)
 			if err != nil {
-				faults = append(faults, Fault{fmt.Sprintf("%s[%d]", list, i), text, err})
+				faults = append(faults, RuleError{fmt.Sprintf("%s[%d]", list, i), text, err})
 				continue
 			}
 			p.commands = p.commands || made.command != nil
@@ -91,7 +91,7 @@ func compile(p Profile, r Rules) (*Profile, []Fault) {
 	for i, dir := range r.Directories {
 		rel, ok := workspacePath(strings.TrimSpace(dir))
 		if !ok || strings.TrimSpace(dir) == "" {
-			faults = append(faults, Fault{fmt.Sprintf("directories[%d]", i), dir, errors.New("it is not a directory of /workspace")})
+			faults = append(faults, RuleError{fmt.Sprintf("directories[%d]", i), dir, errors.New("it is not a directory of /workspace")})
 			continue
 		}
 		p.directories = append(p.directories, rel)

@@ -18,7 +18,7 @@ var ErrRules = errors.New("a permission rule is not valid")
 type RuleError struct {
 	// In is the field that has the lists of rules, as `filters[1]`.
 	In     string
-	Faults []permission.Fault
+	Faults []permission.RuleError
 }
 
 // Error names the first fault.

@@ -115,20 +115,20 @@ type Call struct {
 // Answer is a person's answer to what an earlier Run of the call asked.
 type Answer struct {
 	*commonv1.QuestionAnswer
-	// State is that of the Asking.
+	// State is that of the question.
 	State []byte
 }
 
-// Asking is the error of a Run that ends with a question for a person. The call goes on
+// AskingError is the error of a Run that ends with a question for a person. The call goes on
 // in another Run, with the answer.
-type Asking struct {
+type AskingError struct {
 	Question *commonv1.Question
 	// State is what that Run needs besides.
 	State []byte
 }
 
 // Error implements error.
-func (*Asking) Error() string { return "the tool asks a person" }
+func (*AskingError) Error() string { return "the tool asks a person" }
 
 // Sink receives the progress and output of a running call. Its methods may be
 // called from one goroutine at a time, never block for long, and copy what they

@@ -68,7 +68,7 @@ func (s *Subagents) begin(sc state.Scope, u *sessionv1.ToolUse, arguments string
 	}
 	var t task
 	if fault := json.Unmarshal([]byte(arguments), &t); fault != nil {
-		return nil, refused("The arguments cannot be read: " + fault.Error()), nil
+		return nil, refused("The arguments cannot be read: " + fault.Error()), nil //nolint:nilerr // a result tells the model
 	}
 	made, refusal, err := s.narrowed(sc, t.Subagent)
 	if err != nil || refusal != nil {
