@@ -70,7 +70,7 @@ func TestAUsersMCPServersAreSetReadListedAndDeleted(t *testing.T) {
 	}
 }
 
-// The literal value of a header is a secret: no answer has it, whoever reads what.
+// The literal value of a header is a secret: no answer shows it, not even to its user.
 func TestNoAnswerShowsALiteralHeader(t *testing.T) {
 	f := start(t, asking)
 	ctx, hush := t.Context(), "Bearer hush-hush"

@@ -45,7 +45,7 @@ turns:
   - when: ^hang$
     steps: [{tools: [{name: Block, input: {}}]}, {text: [let go]}]
   - when: ^wrong$
-    steps: [{tools: [{name: Task, input: {description: d, prompt: p, subagent_type: nobody}}]}, {text: ["{{ .LastToolResult }}"]}]
+    steps: [{tools: [{name: Task, input: {description: d, prompt: p, subagent_type: missing}}]}, {text: ["{{ .LastToolResult }}"]}]
   - when: ^ask$
     steps: [{tools: [{name: Task, input: {description: d, prompt: please write, subagent_type: writer}}]}, {text: ["{{ .LastToolResult }}"]}]
   - when: ^please write$
@@ -148,6 +148,10 @@ func TestASubagentWorksInASessionOfItsOwn(t *testing.T) {
 	if status.Code(err) != codes.FailedPrecondition || !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SUBAGENT_SESSION) {
 		t.Errorf("a message to a subagent's session: %v", err)
 	}
+	trigger := &sessionv1.CreateTriggerRequest{Trigger: &sessionv1.Trigger{Session: child.Name, Text: "hello"}}
+	if _, err := sessionv1.NewTriggerServiceClient(f.conn).CreateTrigger(ctx, trigger); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SUBAGENT_SESSION) {
+		t.Errorf("a trigger of a subagent's session: %v", err)
+	}
 	if _, err := f.DeleteSession(ctx, &sessionv1.DeleteSessionRequest{Name: child.Name}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SUBAGENT_SESSION) {
 		t.Errorf("a subagent's session is deleted alone: %v", err)
 	}
@@ -238,7 +242,7 @@ func TestHowASubagentEndsIsToldAsSuch(t *testing.T) {
 	f := start(t, lead, withSubagents)
 	ctx := t.Context()
 	for text, want := range map[string]string{
-		"wrong": `There is no subagent "nobody". There are: reader, nested, blocker, writer, other.`,
+		"wrong": `There is no subagent "missing". There are: reader, nested, blocker, writer, other.`,
 		"fail":  "The subagent failed (",
 		"other": "seen",
 	} {

@@ -92,7 +92,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"a session that does not exist":  {"ann", "POST", "/mcp/sessions/nothing", list, headers, 404, "SESSION_NOT_FOUND"},
 		"an agent that does not exist":   {"ann", "POST", "/mcp/agents/nothing", list, headers, 404, "AGENT_NOT_FOUND"},
 		"a page of another site":         {"ann", "POST", "/mcp", list, with("Origin", "https://evil.example"), 403, ""},
-		"an origin that is none":         {"ann", "POST", "/mcp", list, with("Origin", "null"), 403, ""},
+		"an opaque origin":               {"ann", "POST", "/mcp", list, with("Origin", "null"), 403, ""},
 		"an origin that is allowed":      {"ann", "POST", "/mcp", list, with("Origin", "https://app.example.com"), 200, `"Bash"`},
 		"a large body":                   {"ann", "POST", "/mcp", `{"x":"` + strings.Repeat("x", 10<<20) + `"}`, headers, 413, "BODY_TOO_LARGE"},
 		"a large body without a session": {"ann", "POST", "/mcp", `{"x":"` + strings.Repeat("x", 10<<20) + `"}`, nil, 413, "BODY_TOO_LARGE"},

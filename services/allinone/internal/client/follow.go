@@ -73,8 +73,7 @@ func RunTurn(ctx context.Context, c sessionv1.SessionServiceClient, req *session
 		stream, err := c.RunTurn(ctx, again)
 		return receiver(stream, err)
 	}
-	ended := func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
-	return follow(ctx, req.GetAfterSeq(), open, ended, o)
+	return follow(ctx, req.GetAfterSeq(), open, finishesTurn, o)
 }
 
 // CallTool makes a call without the model and follows it to its end. It sets the id of a request
@@ -90,9 +89,10 @@ func CallTool(ctx context.Context, c sessionv1.SessionToolServiceClient, req *se
 		stream, err := c.CallTool(ctx, again)
 		return receiver(stream, err)
 	}
-	ended := func(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
-	return follow(ctx, req.GetAfterSeq(), open, ended, o)
+	return follow(ctx, req.GetAfterSeq(), open, finishesTurn, o)
 }
+
+func finishesTurn(e *sessionv1.Event) bool { return e.GetTurnFinished() != nil }
 
 // StreamEvents follows a session until ctx ends.
 func StreamEvents(ctx context.Context, c sessionv1.SessionServiceClient, session string, after int64, o Options) *Follower {

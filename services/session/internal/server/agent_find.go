@@ -79,6 +79,15 @@ func (f *finder) ofSession(ctx context.Context, tenant string, session *sessionv
 	return agent.Unmarshal(rev.Spec)
 }
 
+// pinned returns the spec that the named session is pinned to.
+func (f *finder) pinned(ctx context.Context, k store.Key, name string) (agent.Spec, error) {
+	session, err := f.Store.GetSession(ctx, k)
+	if err != nil {
+		return agent.Spec{}, storeError(err, subject{session: name})
+	}
+	return f.ofSession(ctx, k.Tenant, session)
+}
+
 // usable refuses an agent of the configuration that uses names that do not exist.
 func (f *finder) usable(a agent.Agent) error {
 	faults := f.AgentFaults(a.ID)

@@ -45,11 +45,7 @@ func mcpOwner(ctx context.Context, resource string) (store.Owner, string, error)
 func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusRequest) (*sessionv1.GetMcpStatusResponse, error) {
 	parent := strings.TrimSuffix(r.Name, "/mcp")
 	k := key(ctx, parent)
-	session, err := x.s.Store.GetSession(ctx, k)
-	if err != nil {
-		return nil, storeError(err, subject{session: parent})
-	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.turns.find.pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}

@@ -39,11 +39,7 @@ func (x *MCPServer) LogoutMcpServer(ctx context.Context, r *sessionv1.LogoutMcpS
 func (x *MCPServer) named(ctx context.Context, name string) (*commonv1.McpServer, error) {
 	parent, server, _ := strings.Cut(name, "/mcp/")
 	k := key(ctx, parent)
-	session, err := x.s.Store.GetSession(ctx, k)
-	if err != nil {
-		return nil, storeError(err, subject{session: parent})
-	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.turns.find.pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}

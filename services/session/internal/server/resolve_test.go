@@ -26,7 +26,7 @@ func TestPeersAskWhatAUserMayDoAtMost(t *testing.T) {
 	}
 	root := p.as("root", principal.RoleAdmin)
 	most("acme", "olga", principal.RoleOperator)
-	most("acme", "auth0|nobody", principal.RoleAdmin)
+	most("acme", "auth0|unknown", principal.RoleAdmin)
 	most("globex", "olga", principal.RoleAdmin)
 	viewer := commonv1.Role_ROLE_VIEWER
 	p.must(p.UpdateUser(root, &sessionv1.UpdateUserRequest{Name: "users/olga", Role: &viewer}))

@@ -40,11 +40,7 @@ func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.Update
 	if r.TurnOptions == nil {
 		return nil
 	}
-	session, err := s.Store.GetSession(ctx, k)
-	if err != nil {
-		return storeError(err, subject{session: r.Name})
-	}
-	spec, err := s.find.ofSession(ctx, k.Tenant, session)
+	spec, err := s.find.pinned(ctx, k, r.Name)
 	if err != nil {
 		return err
 	}

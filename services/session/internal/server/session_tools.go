@@ -56,11 +56,7 @@ func (x *SessionToolServer) ListSessionTools(ctx context.Context, r *sessionv1.L
 
 // tools returns the tools of a session's agent, by name.
 func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent string) ([]*toolsv1.Tool, error) {
-	session, err := x.s.Store.GetSession(ctx, k)
-	if err != nil {
-		return nil, storeError(err, subject{session: parent})
-	}
-	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
+	spec, err := x.s.turns.find.pinned(ctx, k, parent)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,9 @@ func (x *TriggerServer) sendable(ctx context.Context, t *sessionv1.Trigger) erro
 	if err != nil {
 		return storeError(err, subject{session: t.GetSession()})
 	}
+	if session.ParentCall != nil {
+		return subagentSession(session.Name)
+	}
 	spec, err := x.s.turns.find.ofSession(ctx, k.Tenant, session)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// McpServerState says whether a server can be used.
+// McpServerState is the state of a server.
 type McpServerState int32
 
 const (

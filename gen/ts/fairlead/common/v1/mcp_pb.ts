@@ -286,7 +286,7 @@ export const McpServerStatusSchema: GenMessage<McpServerStatus> = /*@__PURE__*/
   messageDesc(file_fairlead_common_v1_mcp, 4);
 
 /**
- * McpServerState says whether a server can be used.
+ * McpServerState is the state of a server.
  *
  * @generated from enum fairlead.common.v1.McpServerState
  */
