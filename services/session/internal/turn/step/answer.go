@@ -40,7 +40,13 @@ func newAnswer(sc state.Scope, maxBytes int64) *partialAnswer {
 
 // add appends the event of one piece. The start of a text is appended with the
 // piece after it: a commit of its own would delay the first token.
+//
+// Once a piece counts for the transcript, the end of ctx no longer keeps it out of the log: both
+// must have what people saw.
 func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if a.bytes += int64(len(d.Text)); a.bytes > a.maxBytes {
 		return errAnswerTooLong
 	}
@@ -60,7 +66,7 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		a.held = write.Events
 		return nil
 	}
-	return a.sc.Log.Append(ctx, write)
+	return a.sc.Log.Append(a.sc.Outlasting(), write)
 }
 
 // visible returns what people see of a piece: everything except the header of

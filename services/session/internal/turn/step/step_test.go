@@ -244,3 +244,38 @@ func finished(stopReason string) []byte {
 func image() *commonv1.Content {
 	return &commonv1.Content{Kind: &commonv1.Content_Image{Image: &commonv1.Media{Data: []byte("png"), MediaType: "image/png"}}}
 }
+
+// endsTurn is a model whose turn ends after its first piece of text.
+type endsTurn struct{ end context.CancelFunc }
+
+func (m endsTurn) Stream(_ context.Context, _ model.Request, emit func(model.Delta) error) (*model.Response, error) {
+	for _, d := range []model.Delta{{Kind: model.TextStart}, {Kind: model.TextDelta, Text: "one"}} {
+		if err := emit(d); err != nil {
+			return nil, err
+		}
+	}
+	m.end()
+	return nil, emit(model.Delta{Kind: model.TextDelta, Text: " two"})
+}
+
+func TestATextThatComesAfterTheTurnsEndIsInNeitherTheLogNorTheTranscript(t *testing.T) {
+	f := start(t, agent.Spec{})
+	ctx, end := context.WithCancel(t.Context())
+	f.Resolve = func(string) (state.Resolved, error) { return turntest.Model(endsTurn{end}), nil }
+	out, err := f.Run(f.InTurn(ctx))
+	if err != nil || out.End == nil || !errors.Is(out.End.Cause, context.Canceled) {
+		t.Fatalf("the outcome is %+v (%v)", out.End, err)
+	}
+	if got := f.Last().Blocks[0].GetContent().GetText().GetText(); got != "one" {
+		t.Errorf("the transcript says %q", got)
+	}
+	var seen string
+	for _, w := range f.Writes() {
+		for _, e := range w.Events {
+			seen += e.GetTextDelta().GetText()
+		}
+	}
+	if seen != "one" {
+		t.Errorf("people saw %q", seen)
+	}
+}
