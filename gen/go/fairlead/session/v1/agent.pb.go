@@ -454,7 +454,12 @@ type AgentSpec struct {
 	Subagents []*Subagent `protobuf:"bytes,23,rep,name=subagents,proto3" json:"subagents,omitempty"`
 	// The skills that sessions of the agent have, by name, such as `pdf`; `pdf@2` for one
 	// version. Which skill a name means depends on the session's user.
-	Skills        []string `protobuf:"bytes,24,rep,name=skills,proto3" json:"skills,omitempty"`
+	Skills []string `protobuf:"bytes,24,rep,name=skills,proto3" json:"skills,omitempty"`
+	// What drives the agent's turns: `native`, or `claude-code` for the Claude Code CLI.
+	// Empty: `native`.
+	Runtime string `protobuf:"bytes,25,opt,name=runtime,proto3" json:"runtime,omitempty"`
+	// Options of the runtime `claude-code`.
+	ClaudeCode    *ClaudeCodeOptions `protobuf:"bytes,26,opt,name=claude_code,json=claudeCode,proto3" json:"claude_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -657,6 +662,67 @@ func (x *AgentSpec) GetSkills() []string {
 	return nil
 }
 
+func (x *AgentSpec) GetRuntime() string {
+	if x != nil {
+		return x.Runtime
+	}
+	return ""
+}
+
+func (x *AgentSpec) GetClaudeCode() *ClaudeCodeOptions {
+	if x != nil {
+		return x.ClaudeCode
+	}
+	return nil
+}
+
+// ClaudeCodeOptions are options of the runtime `claude-code`.
+type ClaudeCodeOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Keeps the CLI's own system prompt and adds the agent's to it. Otherwise the agent's
+	// takes its place.
+	PresetPrompt  bool `protobuf:"varint,1,opt,name=preset_prompt,json=presetPrompt,proto3" json:"preset_prompt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaudeCodeOptions) Reset() {
+	*x = ClaudeCodeOptions{}
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaudeCodeOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaudeCodeOptions) ProtoMessage() {}
+
+func (x *ClaudeCodeOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaudeCodeOptions.ProtoReflect.Descriptor instead.
+func (*ClaudeCodeOptions) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ClaudeCodeOptions) GetPresetPrompt() bool {
+	if x != nil {
+		return x.PresetPrompt
+	}
+	return false
+}
+
 // Subagent is an agent that another one may give a part of its work to. It works in a
 // session of its own, in the workspace and with the permissions of the other one.
 type Subagent struct {
@@ -684,7 +750,7 @@ type Subagent struct {
 
 func (x *Subagent) Reset() {
 	*x = Subagent{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +762,7 @@ func (x *Subagent) String() string {
 func (*Subagent) ProtoMessage() {}
 
 func (x *Subagent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +775,7 @@ func (x *Subagent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subagent.ProtoReflect.Descriptor instead.
 func (*Subagent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Subagent) GetName() string {
@@ -773,7 +839,7 @@ type AgentCheckpoints struct {
 
 func (x *AgentCheckpoints) Reset() {
 	*x = AgentCheckpoints{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +851,7 @@ func (x *AgentCheckpoints) String() string {
 func (*AgentCheckpoints) ProtoMessage() {}
 
 func (x *AgentCheckpoints) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +864,7 @@ func (x *AgentCheckpoints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentCheckpoints.ProtoReflect.Descriptor instead.
 func (*AgentCheckpoints) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AgentCheckpoints) GetTools() []string {
@@ -842,7 +908,7 @@ type AgentLimits struct {
 
 func (x *AgentLimits) Reset() {
 	*x = AgentLimits{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +920,7 @@ func (x *AgentLimits) String() string {
 func (*AgentLimits) ProtoMessage() {}
 
 func (x *AgentLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +933,7 @@ func (x *AgentLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentLimits.ProtoReflect.Descriptor instead.
 func (*AgentLimits) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AgentLimits) GetMemoryBytes() int64 {
@@ -974,7 +1040,7 @@ type AgentRepository struct {
 
 func (x *AgentRepository) Reset() {
 	*x = AgentRepository{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1052,7 @@ func (x *AgentRepository) String() string {
 func (*AgentRepository) ProtoMessage() {}
 
 func (x *AgentRepository) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1065,7 @@ func (x *AgentRepository) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentRepository.ProtoReflect.Descriptor instead.
 func (*AgentRepository) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AgentRepository) GetUrl() string {
@@ -1071,7 +1137,7 @@ type AgentNetworkRule struct {
 
 func (x *AgentNetworkRule) Reset() {
 	*x = AgentNetworkRule{}
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1149,7 @@ func (x *AgentNetworkRule) String() string {
 func (*AgentNetworkRule) ProtoMessage() {}
 
 func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1162,7 @@ func (x *AgentNetworkRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNetworkRule.ProtoReflect.Descriptor instead.
 func (*AgentNetworkRule) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AgentNetworkRule) GetName() string {
@@ -1193,8 +1259,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xd0\n" +
-	"\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xbc\v\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1225,7 +1290,12 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"mcpServers\x12E\n" +
 	"\vpermissions\x18\x16 \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12E\n" +
 	"\tsubagents\x18\x17 \x03(\v2\x1d.fairlead.session.v1.SubagentB\b\xbaH\x05\x92\x01\x02\x10@R\tsubagents\x12L\n" +
-	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\"\xc0\x02\n" +
+	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x12!\n" +
+	"\aruntime\x18\x19 \x01(\tB\a\xbaH\x04r\x02(@R\aruntime\x12G\n" +
+	"\vclaude_code\x18\x1a \x01(\v2&.fairlead.session.v1.ClaudeCodeOptionsR\n" +
+	"claudeCode\"8\n" +
+	"\x11ClaudeCodeOptions\x12#\n" +
+	"\rpreset_prompt\x18\x01 \x01(\bR\fpresetPrompt\"\xc0\x02\n" +
 	"\bSubagent\x121\n" +
 	"\x04name\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\x04name\x12*\n" +
 	"\vdescription\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12!\n" +
@@ -1285,46 +1355,48 @@ func file_fairlead_session_v1_agent_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fairlead_session_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fairlead_session_v1_agent_proto_goTypes = []any{
 	(*Agent)(nil),                 // 0: fairlead.session.v1.Agent
 	(*AgentVersion)(nil),          // 1: fairlead.session.v1.AgentVersion
 	(*AgentSpec)(nil),             // 2: fairlead.session.v1.AgentSpec
-	(*Subagent)(nil),              // 3: fairlead.session.v1.Subagent
-	(*AgentCheckpoints)(nil),      // 4: fairlead.session.v1.AgentCheckpoints
-	(*AgentLimits)(nil),           // 5: fairlead.session.v1.AgentLimits
-	(*AgentRepository)(nil),       // 6: fairlead.session.v1.AgentRepository
-	(*AgentNetworkRule)(nil),      // 7: fairlead.session.v1.AgentNetworkRule
-	(*v1.PermissionRules)(nil),    // 8: fairlead.common.v1.PermissionRules
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(*v1.McpServer)(nil),          // 11: fairlead.common.v1.McpServer
+	(*ClaudeCodeOptions)(nil),     // 3: fairlead.session.v1.ClaudeCodeOptions
+	(*Subagent)(nil),              // 4: fairlead.session.v1.Subagent
+	(*AgentCheckpoints)(nil),      // 5: fairlead.session.v1.AgentCheckpoints
+	(*AgentLimits)(nil),           // 6: fairlead.session.v1.AgentLimits
+	(*AgentRepository)(nil),       // 7: fairlead.session.v1.AgentRepository
+	(*AgentNetworkRule)(nil),      // 8: fairlead.session.v1.AgentNetworkRule
+	(*v1.PermissionRules)(nil),    // 9: fairlead.common.v1.PermissionRules
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*v1.McpServer)(nil),          // 12: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_agent_proto_depIdxs = []int32{
-	7,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	5,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
-	6,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
-	8,  // 3: fairlead.session.v1.Agent.permissions:type_name -> fairlead.common.v1.PermissionRules
-	9,  // 4: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 5: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
-	9,  // 6: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
+	8,  // 0: fairlead.session.v1.Agent.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	6,  // 1: fairlead.session.v1.Agent.limits:type_name -> fairlead.session.v1.AgentLimits
+	7,  // 2: fairlead.session.v1.Agent.repositories:type_name -> fairlead.session.v1.AgentRepository
+	9,  // 3: fairlead.session.v1.Agent.permissions:type_name -> fairlead.common.v1.PermissionRules
+	10, // 4: fairlead.session.v1.Agent.create_time:type_name -> google.protobuf.Timestamp
+	10, // 5: fairlead.session.v1.Agent.update_time:type_name -> google.protobuf.Timestamp
+	10, // 6: fairlead.session.v1.Agent.archive_time:type_name -> google.protobuf.Timestamp
 	2,  // 7: fairlead.session.v1.AgentVersion.spec:type_name -> fairlead.session.v1.AgentSpec
-	9,  // 8: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
-	4,  // 9: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
-	7,  // 10: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
-	5,  // 11: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
-	6,  // 12: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
-	10, // 13: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
-	11, // 14: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
-	8,  // 15: fairlead.session.v1.AgentSpec.permissions:type_name -> fairlead.common.v1.PermissionRules
-	3,  // 16: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
-	10, // 17: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
-	10, // 18: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	10, // 8: fairlead.session.v1.AgentVersion.create_time:type_name -> google.protobuf.Timestamp
+	5,  // 9: fairlead.session.v1.AgentSpec.checkpoints:type_name -> fairlead.session.v1.AgentCheckpoints
+	8,  // 10: fairlead.session.v1.AgentSpec.network:type_name -> fairlead.session.v1.AgentNetworkRule
+	6,  // 11: fairlead.session.v1.AgentSpec.limits:type_name -> fairlead.session.v1.AgentLimits
+	7,  // 12: fairlead.session.v1.AgentSpec.repositories:type_name -> fairlead.session.v1.AgentRepository
+	11, // 13: fairlead.session.v1.AgentSpec.max_wall_time:type_name -> google.protobuf.Duration
+	12, // 14: fairlead.session.v1.AgentSpec.mcp_servers:type_name -> fairlead.common.v1.McpServer
+	9,  // 15: fairlead.session.v1.AgentSpec.permissions:type_name -> fairlead.common.v1.PermissionRules
+	4,  // 16: fairlead.session.v1.AgentSpec.subagents:type_name -> fairlead.session.v1.Subagent
+	3,  // 17: fairlead.session.v1.AgentSpec.claude_code:type_name -> fairlead.session.v1.ClaudeCodeOptions
+	11, // 18: fairlead.session.v1.AgentLimits.timeout:type_name -> google.protobuf.Duration
+	11, // 19: fairlead.session.v1.AgentLimits.max_timeout:type_name -> google.protobuf.Duration
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_proto_init() }
@@ -1338,7 +1410,7 @@ func file_fairlead_session_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_proto_rawDesc), len(file_fairlead_session_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -241,6 +241,11 @@ const (
 	// A session's rule on calls is not valid: INVALID_ARGUMENT. The field violation names
 	// the rule.
 	ErrorReason_ERROR_REASON_INVALID_PERMISSIONS ErrorReason = 322
+	// The agent's runtime cannot be used: it is not configured, or its program is missing or
+	// too old.
+	ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE ErrorReason = 350
+	// The program of the agent's runtime failed during the turn, again and again.
+	ErrorReason_ERROR_REASON_RUNTIME_FAILED ErrorReason = 351
 )
 
 // Enum value maps for ErrorReason.
@@ -350,6 +355,8 @@ var (
 		340: "ERROR_REASON_SUBAGENT_SESSION",
 		321: "ERROR_REASON_PERMISSION_INTERRUPT",
 		322: "ERROR_REASON_INVALID_PERMISSIONS",
+		350: "ERROR_REASON_RUNTIME_UNAVAILABLE",
+		351: "ERROR_REASON_RUNTIME_FAILED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -456,6 +463,8 @@ var (
 		"ERROR_REASON_SUBAGENT_SESSION":       340,
 		"ERROR_REASON_PERMISSION_INTERRUPT":   321,
 		"ERROR_REASON_INVALID_PERMISSIONS":    322,
+		"ERROR_REASON_RUNTIME_UNAVAILABLE":    350,
+		"ERROR_REASON_RUNTIME_FAILED":         351,
 	}
 )
 
@@ -490,7 +499,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x9b\x1b\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe4\x1b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -596,7 +605,9 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\x1eERROR_REASON_QUESTION_MISMATCH\x10\xc0\x02\x12\"\n" +
 	"\x1dERROR_REASON_SUBAGENT_SESSION\x10\xd4\x02\x12&\n" +
 	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02\x12%\n" +
-	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02\x12%\n" +
+	" ERROR_REASON_RUNTIME_UNAVAILABLE\x10\xde\x02\x12 \n" +
+	"\x1bERROR_REASON_RUNTIME_FAILED\x10\xdf\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

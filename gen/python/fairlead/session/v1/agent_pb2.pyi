@@ -85,7 +85,7 @@ class AgentVersion(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[str] = ..., spec: _Optional[_Union[AgentSpec, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user: _Optional[str] = ..., restored_from: _Optional[int] = ...) -> None: ...
 
 class AgentSpec(_message.Message):
-    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers", "permissions", "subagents", "skills")
+    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers", "permissions", "subagents", "skills", "runtime", "claude_code")
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,8 @@ class AgentSpec(_message.Message):
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
     SUBAGENTS_FIELD_NUMBER: _ClassVar[int]
     SKILLS_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_FIELD_NUMBER: _ClassVar[int]
+    CLAUDE_CODE_FIELD_NUMBER: _ClassVar[int]
     description: str
     model: str
     prompt: str
@@ -134,7 +136,15 @@ class AgentSpec(_message.Message):
     permissions: _permission_pb2.PermissionRules
     subagents: _containers.RepeatedCompositeFieldContainer[Subagent]
     skills: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ...) -> None: ...
+    runtime: str
+    claude_code: ClaudeCodeOptions
+    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ..., runtime: _Optional[str] = ..., claude_code: _Optional[_Union[ClaudeCodeOptions, _Mapping]] = ...) -> None: ...
+
+class ClaudeCodeOptions(_message.Message):
+    __slots__ = ("preset_prompt",)
+    PRESET_PROMPT_FIELD_NUMBER: _ClassVar[int]
+    preset_prompt: bool
+    def __init__(self, preset_prompt: _Optional[bool] = ...) -> None: ...
 
 class Subagent(_message.Message):
     __slots__ = ("name", "description", "prompt", "tools", "model", "max_steps", "agent")
