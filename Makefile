@@ -26,6 +26,11 @@ deploy/tools/mcp/node_modules/.stamp: deploy/tools/mcp/package-lock.json
 	npm ci --prefix deploy/tools/mcp --silent && touch $@
 bin/mcp/.stamp: deploy/tools/mcp/requirements.txt
 	python3 -m venv bin/mcp && bin/mcp/bin/pip install --quiet --requirement $< && touch $@
+# The program of the runtime claude-code, for tests. It is not free software: no release and no image contains it.
+bin/claude-code/.stamp: deploy/tools/claude-code/package-lock.json
+	npm ci --prefix deploy/tools/claude-code --silent --ignore-scripts
+	mkdir -p bin/claude-code && mv -f deploy/tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude bin/claude-code/claude
+	rm -rf deploy/tools/claude-code/node_modules && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
 	rm -rf .protodeps && GOWORK=off go -C gen run ./cmd/protodeps $(ROOT)/.protodeps && touch $@
 
@@ -95,6 +100,10 @@ define need
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing $(2)" && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(2) >/dev/null; } || \
 	  { echo "$(1) is missing. Install it with:  sudo apt-get install -y $(2)" >&2; exit 1; }
 endef
+
+.PHONY: claude-code
+claude-code: ## Install the Claude Code CLI that tests drive into bin/claude-code
+	@$(MAKE) --no-print-directory bin/claude-code/.stamp || echo "the Claude Code CLI cannot be installed here: its tests are skipped" >&2
 
 .PHONY: need-bubblewrap need-postgres
 need-bubblewrap:

@@ -64,6 +64,9 @@ type Extensions struct {
 	// PinnedSkills are the skills of a session; an agent has none.
 	PinnedSkills []Skill `key:"-" json:"pinned_skills,omitempty"`
 
+	Runtime    string     `key:"runtime" json:"runtime,omitempty" help:"what drives the agent's turns: native, or claude-code for the Claude Code CLI; empty: native"`
+	ClaudeCode ClaudeCode `key:"claude-code" json:"claude_code,omitzero"`
+
 	Permissions Permissions `key:"permissions" json:"permissions,omitzero" help:"rules that narrow what the profile allows"`
 	// Further are the rules of the agents that a subagent names, its own and those above; an agent has none.
 	Further []Permissions `key:"-" json:"further_permissions,omitempty"`

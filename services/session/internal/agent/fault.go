@@ -24,6 +24,7 @@ func (s Spec) Faults() []Fault {
 	check("parameters", s.checkParameters())
 	check("environment", s.checkEnvironment())
 	check("skills", checkSkills(s.Skills))
+	check(s.checkRuntime())
 	check("checkpoints", CheckCheckpoints(s.Checkpoints))
 	check("network", s.checkNetwork())
 	check("limits", s.Limits.check())

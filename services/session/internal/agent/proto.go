@@ -29,6 +29,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 	}
 	s.MCPServers, s.Subagents = mcp.From(p.GetMcpServers()), subagentsFrom(p.GetSubagents())
 	s.Skills = p.GetSkills()
+	s.Runtime, s.ClaudeCode = p.GetRuntime(), ClaudeCode{PresetPrompt: p.GetClaudeCode().GetPresetPrompt()}
 	s.Permissions = permissionsFrom(p.GetPermissions())
 	return s
 }
@@ -55,6 +56,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 		})
 	}
 	p.McpServers, p.Skills, p.Permissions = s.MCPServers.Protos(), s.Skills, s.Permissions.Proto()
+	p.Runtime, p.ClaudeCode = s.Runtime, s.ClaudeCode.proto()
 	return p
 }
 

@@ -74,6 +74,8 @@ type Deps struct {
 	// PeerPatience is how long a turn waits for tools and sandbox when they are away.
 	PeerPatience time.Duration
 	Subagents    subagent.Config
+	// Runtimes are those besides the native one, by name.
+	Runtimes map[string]step.Runtime
 	// AnswerTTL is how long a call waits for an answer; 0: for ever.
 	AnswerTTL time.Duration
 }
@@ -126,7 +128,7 @@ func New(d *Deps, l store.Lease) *Worker {
 	w.workspace = workspace.New(d.Workspace, w.tools, w.calls.End)
 	w.hook = &compact.Hook{Calls: w.calls, Workspace: w.workspace}
 	w.compactor = compact.New(d.Compaction, d.Telemetry, w.spend, w.workspace, w.hook)
-	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor}
+	w.stepper = &step.Stepper{Telemetry: d.Telemetry, Tools: w.tools, Inbox: w.inbox, Spend: w.spend, Calls: w.calls, Compactor: w.compactor, Runtimes: d.Runtimes}
 	w.turns = &lifecycle.Turns{Telemetry: d.Telemetry, Tools: w.tools, Spend: w.spend, Workspace: w.workspace}
 	return w
 }

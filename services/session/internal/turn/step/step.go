@@ -39,6 +39,8 @@ type Stepper struct {
 	Spend     *spend.Spend
 	Calls     *calls.Calls
 	Compactor *compact.Compactor
+	// Runtimes are those besides the native one, by name.
+	Runtimes map[string]Runtime
 }
 
 // Run calls the model until it answers, and commits the answer.
@@ -101,7 +103,14 @@ func outputLimit(write store.Write) state.Outcome {
 
 // attempt makes one model call. It reports whether the step needs another one.
 func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) (again bool, _ state.Outcome, _ error) {
-	request := newRequest(sc, r, tools)
+	runtime, out := s.runtime(sc)
+	if !out.GoesOn() {
+		return false, out, nil
+	}
+	request, out, err := runtime.Compose(sc, r, newRequest(sc, r, tools))
+	if err != nil || !out.GoesOn() {
+		return false, out, err
+	}
 	limit, out, err := s.Spend.Reserve(sc, r, request)
 	if err != nil || !out.GoesOn() {
 		return false, out, err
@@ -116,6 +125,7 @@ func (s *Stepper) attempt(sc state.Scope, r state.Resolved, tools []model.Tool) 
 		return false, state.Outcome{}, failure
 	}
 	if err == nil {
+		runtime.Answer(sc, resp)
 		out, err := s.commitAnswer(sc, r, resp)
 		return false, out, err
 	}
