@@ -26,7 +26,11 @@ func hundred(t testing.TB) *Policy {
 		filter(t, Rules{Deny: []string{"Bash(rm -rf *)"}, DisabledTools: []string{"Write"}}),
 	}
 	for i := range 50 {
-		g, err := NewGrant(bash, fmt.Sprintf("Bash(granted%d *)", i), "ann always")
+		text := fmt.Sprintf("Bash(granted%d *)", i)
+		if i == 49 {
+			text = "Bash(git push *)"
+		}
+		g, err := NewGrant(bash, text, "ann always")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,17 +41,24 @@ func hundred(t testing.TB) *Policy {
 
 const fiveParts = `git fetch origin && git log --oneline -5 | ls -l; go test ./services/tools/internal/permission -run 'TestX' && go vet ./...`
 
+// pushing has a part that only a grant answers.
+const pushing = `git fetch origin && git log --oneline -5 | ls -l; go test ./services/tools/internal/permission -run 'TestX' && git push origin main`
+
 func BenchmarkDecide(b *testing.B) {
 	p := hundred(b)
-	q := Request{Tool: bash, Command: fiveParts}
-	if d := p.Decide(q); d.Kind != Allow {
-		b.Fatal(d.Rule)
+	for name, command := range map[string]string{"rules": fiveParts, "grant": pushing} {
+		b.Run(name, func(b *testing.B) {
+			q := Request{Tool: bash, Command: command}
+			if d := p.Decide(q); d.Kind != Allow {
+				b.Fatal(d.Rule)
+			}
+			begin := cpu(b)
+			for b.Loop() {
+				p.Decide(q)
+			}
+			b.ReportMetric(float64(cpu(b)-begin)/float64(b.N), "cpu-ns/op")
+		})
 	}
-	begin := cpu(b)
-	for b.Loop() {
-		p.Decide(q)
-	}
-	b.ReportMetric(float64(cpu(b)-begin)/float64(b.N), "cpu-ns/op")
 }
 
 // cpu returns the processor time of the program: other programs do not count.

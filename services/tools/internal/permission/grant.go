@@ -94,7 +94,8 @@ func (p *Policy) grantedWhole(s *subject) (string, bool) {
 // grantFor returns the grant that allows one command of a script; nil without one.
 func (p *Policy) grantFor(c *command) *Grant {
 	for i := range p.Grants {
-		if g := &p.Grants[i]; g.rule.tool == bash && g.rule.command != nil && c.allows(&g.rule) {
+		// Only Bash has rules on commands.
+		if g := &p.Grants[i]; g.rule.command != nil && c.allows(g.rule.command) {
 			return g
 		}
 	}
@@ -104,8 +105,8 @@ func (p *Policy) grantFor(c *command) *Grant {
 // free reports whether all rules allow one command of a script, without a question.
 func (p *Policy) free(c *command, s *subject) bool {
 	for l := range p.layers {
-		for _, r := range l.ask {
-			if r.limits(s.Tool) && (r.command == nil || c.matches(r)) {
+		for i := range l.ask {
+			if r := &l.ask[i]; (r.command == nil || c.matches(r)) && r.limits(s.Tool) {
 				return false
 			}
 		}

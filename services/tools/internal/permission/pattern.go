@@ -53,11 +53,11 @@ func newPattern(text string) pattern {
 func exactly(text string) string { return strings.ReplaceAll(text, "*", `\*`) }
 
 // exact returns the only text that the pattern matches, if there is only one.
-func (p pattern) exact() (string, bool) { return p.parts[0], len(p.parts) == 1 && !p.open }
+func (p *pattern) exact() (string, bool) { return p.parts[0], len(p.parts) == 1 && !p.open }
 
 // match reports whether the pattern covers a text. Wildcards match as little as they can,
 // which is enough as the texts between them have a fixed length.
-func (p pattern) match(s string) bool {
+func (p *pattern) match(s string) bool {
 	first, last := p.parts[0], p.parts[len(p.parts)-1]
 	if !strings.HasPrefix(s, first) {
 		return false

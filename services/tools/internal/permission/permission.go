@@ -173,7 +173,8 @@ func (p *Policy) Withheld(q Request) []string {
 				}
 			}
 		}
-		for _, r := range l.ask {
+		for i := range l.ask {
+			r := &l.ask[i]
 			if r.paths != nil && r.covers(q.Tool) && !s.restricts(r) && p.Mode != Bypass {
 				globs = append(globs, r.paths.globs...)
 			}
@@ -208,7 +209,8 @@ func (p *Profile) said() string {
 // judge decides by the rules of one profile or filter.
 func (p *Profile) judge(s *subject) Decision {
 	doubted := ""
-	for _, r := range p.interrupt {
+	for i := range p.interrupt {
+		r := &p.interrupt[i]
 		if !s.restricts(r) {
 			continue
 		}
@@ -223,8 +225,8 @@ func (p *Profile) judge(s *subject) Decision {
 	if why := p.unusable(s); why != "" {
 		return Decision{Kind: Deny, Rule: why}
 	}
-	for _, r := range p.deny {
-		if s.restricts(r) {
+	for i := range p.deny {
+		if r := &p.deny[i]; s.restricts(r) {
 			return Decision{Kind: Deny, Rule: "deny " + r.text + s.reason(r) + p.said()}
 		}
 	}
@@ -245,7 +247,8 @@ func (p *Profile) judge(s *subject) Decision {
 
 // question returns the question of the rules that ask. One about reading comes first.
 func (p *Profile) question(s *subject) (d Decision, ok bool) {
-	for _, r := range p.ask {
+	for i := range p.ask {
+		r := &p.ask[i]
 		if !s.restricts(r) {
 			continue
 		}
@@ -262,8 +265,8 @@ func (p *Profile) question(s *subject) (d Decision, ok bool) {
 
 // unusable says why a profile does not have the tool of a call, or its file.
 func (p *Profile) unusable(s *subject) string {
-	for _, r := range p.disabled {
-		if r.covers(s.Tool) {
+	for i := range p.disabled {
+		if r := &p.disabled[i]; r.covers(s.Tool) {
 			return "disabled tool " + r.text + p.said()
 		}
 	}

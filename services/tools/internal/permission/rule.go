@@ -117,23 +117,23 @@ var pathTools = map[string][]string{
 var showTools = []string{"Edit", "MultiEdit"}
 
 // about reports whether the rule names a tool, with or without a specifier.
-func (r rule) about(tool string) bool {
+func (r *rule) about(tool string) bool {
 	return r.tool == tool || r.glob != nil && r.glob.match(tool)
 }
 
 // limits reports whether the rule, as one that denies or asks, is about a tool.
-func (r rule) limits(tool string) bool {
+func (r *rule) limits(tool string) bool {
 	return r.covers(tool) || r.showsTo(tool)
 }
 
 // showsTo reports whether the rule limits a tool only because the tool shows lines.
-func (r rule) showsTo(tool string) bool {
+func (r *rule) showsTo(tool string) bool {
 	return r.paths != nil && r.tool == "Read" && slices.Contains(showTools, tool)
 }
 
 // covers reports whether the rule is about a tool, whatever the call's
 // arguments.
-func (r rule) covers(tool string) bool {
+func (r *rule) covers(tool string) bool {
 	switch {
 	case r.glob != nil:
 		return r.glob.match(tool)

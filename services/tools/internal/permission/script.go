@@ -35,29 +35,42 @@ type command struct {
 	words    string   // without quotes that have no effect
 	dynamic  bool     // the name of the program is computed
 	variants []string // further forms, for rules that restrict
-	firsts   []string // the first words of all forms
+	first    string   // the first word as it is written
+	firsts   []string // those of other forms
 }
 
 // begin sets the first words.
 func (c *command) begin() {
-	c.firsts = append(make([]string, 0, 4), firstWord(c.raw))
+	c.first = firstWord(c.raw)
 	for i := -1; i < len(c.variants); i++ {
 		form := c.words
 		if i >= 0 {
 			form = c.variants[i]
 		}
-		if word := firstWord(form); !slices.Contains(c.firsts, word) {
+		if word := firstWord(form); word != c.first && !slices.Contains(c.firsts, word) {
 			c.firsts = append(c.firsts, word)
 		}
 	}
 }
 
+// begins adds the first word of a form of a command.
+func (s *script) begins(word string) {
+	if !slices.Contains(s.firsts, word) {
+		s.firsts = append(s.firsts, word)
+	}
+}
+
 // may reports whether a pattern may match a form of the command.
-func (c *command) may(p *pattern) bool { return p.first == "" || slices.Contains(c.firsts, p.first) }
+func (c *command) may(p *pattern) bool {
+	return p.first == "" || p.first == c.first || len(c.firsts) > 0 && slices.Contains(c.firsts, p.first)
+}
+
+// expected is the number of simple commands that a script has room for at first.
+const expected = 8
 
 // parseScript parses a command.
 func parseScript(text string) *script {
-	s := &script{}
+	s := &script{commands: make([]command, 0, expected), firsts: make([]string, 0, expected)}
 	s.parse(text, 0)
 	return s
 }
@@ -216,7 +229,10 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	if c.dynamic {
 		s.hide("the name of the program that it runs is computed")
 	}
-	plain := joined(words)
+	plain := c.raw
+	if !written(c.raw, words) {
+		plain = joined(words)
+	}
 	if c.words = plain; len(n.Assigns) > 0 {
 		// A variable set for one command may change which program runs.
 		c.words = c.raw
@@ -235,10 +251,9 @@ func (s *script) add(n *syntax.CallExpr, text string, depth int) {
 	}
 	c.begin()
 	s.commands = append(s.commands, c)
+	s.begins(c.first)
 	for _, word := range c.firsts {
-		if !slices.Contains(s.firsts, word) {
-			s.firsts = append(s.firsts, word)
-		}
+		s.begins(word)
 	}
 	for _, script := range inner {
 		if depth == maxInner {
@@ -271,20 +286,20 @@ func variants(commands [][]word, words, as string) []string {
 // allowedBy returns the rule that allows a command.
 func (c *command) allowedBy(rules []rule) (string, bool) {
 	for i := range rules {
-		if rules[i].command != nil && c.allows(&rules[i]) {
+		if p := rules[i].command; p != nil && c.allows(p) {
 			return rules[i].text, true
 		}
 	}
 	return "", false
 }
 
-// allows reports whether a rule on commands allows a command.
-func (c *command) allows(r *rule) bool {
-	return !c.dynamic && c.may(r.command) && (r.command.match(c.words) || r.command.match(c.raw))
+// allows reports whether a rule with a pattern allows a command.
+func (c *command) allows(p *pattern) bool {
+	return c.may(p) && !c.dynamic && (p.match(c.words) || p.match(c.raw))
 }
 
 // anyMatches reports whether a restricting rule matches any command.
-func (s *script) anyMatches(r rule) bool {
+func (s *script) anyMatches(r *rule) bool {
 	if r.command.first != "" && !slices.Contains(s.firsts, r.command.first) {
 		return false
 	}
@@ -297,7 +312,7 @@ func (s *script) anyMatches(r rule) bool {
 }
 
 // matches reports whether a restricting rule matches a command in one of its forms.
-func (c *command) matches(r rule) bool {
+func (c *command) matches(r *rule) bool {
 	return c.may(r.command) && (r.command.match(c.raw) || r.command.match(c.words) || slices.ContainsFunc(c.variants, r.command.match))
 }
 

@@ -44,12 +44,12 @@ func (s *subject) place() {
 }
 
 // covers reports whether a rule on paths matches the path or its target.
-func (s *subject) covers(r rule) bool {
+func (s *subject) covers(r *rule) bool {
 	return r.paths.match(s.path) || r.paths.match(s.leads)
 }
 
 // restricts reports whether a deny or ask rule matches; in doubt it does.
-func (s *subject) restricts(r rule) bool {
+func (s *subject) restricts(r *rule) bool {
 	switch {
 	case !r.limits(s.Tool):
 		return false
@@ -63,7 +63,7 @@ func (s *subject) restricts(r rule) bool {
 }
 
 // sure reports whether a rule that restricts does so for what is known of the request.
-func (s *subject) sure(r rule) bool {
+func (s *subject) sure(r *rule) bool {
 	switch {
 	case r.command != nil:
 		return s.parsed.anyMatches(r)
@@ -75,7 +75,7 @@ func (s *subject) sure(r rule) bool {
 }
 
 // reason explains why a rule matches although the text as written does not.
-func (s *subject) reason(r rule) string {
+func (s *subject) reason(r *rule) string {
 	switch {
 	case r.command != nil && s.parsed.opaque != "" && !s.parsed.anyMatches(r):
 		return " (cannot be ruled out: " + s.parsed.opaque + ")"
@@ -100,8 +100,8 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 		return "", false
 	}
 	var used []string
-	for _, c := range s.parsed.commands {
-		text, ok := c.allowedBy(rules)
+	for i := range s.parsed.commands {
+		text, ok := s.parsed.commands[i].allowedBy(rules)
 		if !ok {
 			return "", false
 		}
@@ -117,12 +117,11 @@ func (s *subject) allowed(rules []rule) (string, bool) {
 func (s *subject) allowedWhole(rules []rule) (string, bool) {
 	if s.Tool == bash {
 		whole := strings.TrimSpace(s.Command)
-		for _, r := range rules {
-			if r.command == nil {
-				continue
-			}
-			if text, ok := r.command.exact(); ok && text == whole {
-				return r.text, true
+		for i := range rules {
+			if p := rules[i].command; p != nil {
+				if text, ok := p.exact(); ok && text == whole {
+					return rules[i].text, true
+				}
 			}
 		}
 	}
@@ -133,9 +132,10 @@ func (s *subject) allowedWhole(rules []rule) (string, bool) {
 // both the path and its target.
 func (s *subject) allowedPath(rules []rule) (string, bool) {
 	written, leads := "", ""
-	for _, r := range rules {
+	for i := range rules {
+		r := &rules[i]
 		switch {
-		case !r.covers(s.Tool) || r.command != nil:
+		case r.command != nil || !r.covers(s.Tool):
 		case r.paths == nil:
 			return r.text, true
 		case s.inside:

@@ -10,7 +10,7 @@ import (
 // literal returns the value of a word without expansions.
 func literal(w *syntax.Word) (string, bool) {
 	if len(w.Parts) == 1 {
-		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(lit.Value, `*?[{~\`) {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && !has(lit.Value, `*?[{~\`) {
 			return lit.Value, true
 		}
 	}
@@ -18,7 +18,7 @@ func literal(w *syntax.Word) (string, bool) {
 	for _, part := range w.Parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			if strings.ContainsAny(p.Value, "*?[{~") {
+			if has(p.Value, "*?[{~") {
 				return "", false
 			}
 			b.WriteString(unescape(p.Value, ""))
@@ -67,13 +67,44 @@ type word struct {
 	known bool
 }
 
+// split reports whether the word, as it is, would not stay one word in a line.
+func (w word) split() bool { return w.known && (w.text == "" || has(w.text, " \t\n")) }
+
+// has reports whether a text contains one of a few characters. Unlike strings.ContainsAny
+// it prepares nothing, which counts for short words.
+func has(text, characters string) bool {
+	for i := range len(text) {
+		for j := range len(characters) {
+			if text[i] == characters[j] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// written reports whether a line is how the words are joined: most commands are.
+func written(line string, words []word) bool {
+	for i, w := range words {
+		rest, ok := strings.CutPrefix(line, w.text)
+		if ok && i < len(words)-1 {
+			rest, ok = strings.CutPrefix(rest, " ")
+		}
+		if !ok || w.split() {
+			return false
+		}
+		line = rest
+	}
+	return line == ""
+}
+
 // joined writes words as one line. It quotes an empty word and a word with a
 // space, so that each stays one word.
 func joined(words []word) string {
 	parts := make([]string, len(words))
 	for i, w := range words {
 		parts[i] = w.text
-		if w.known && (w.text == "" || strings.ContainsAny(w.text, " \t\n")) {
+		if w.split() {
 			parts[i] = "'" + strings.ReplaceAll(w.text, "'", `'\''`) + "'"
 		}
 	}
