@@ -155,7 +155,16 @@ func TestACallRunsWithThePersonsArguments(t *testing.T) {
 	}
 	covered := edit(asking("e5", "exit 0"), "fail now")
 	covered.Approval.Scope, covered.Approval.Rule = forSession, "Bash(exit *)"
-	f.refused(covered, "INVALID_GRANT")
+	want := "approved by ann with other arguments, which Bash(exit *) does not cover, so for this call alone: ask Bash(fail *)"
+	if a := f.must(covered, outcomeOK); !strings.HasPrefix(a.decision.GetRule(), want) {
+		t.Errorf("got %v", a.decision)
+	}
+	f.asks(asking("e7", "fail now"))
+	f.asks(asking("e8", "exit 0"))
+	covered = edit(asking("e9", "exit 3"), "exit 0")
+	covered.Approval.Scope, covered.Approval.Rule = forSession, "Bash(exit *)"
+	f.must(covered, outcomeOK)
+	f.must(asking("e10", "exit 0"), outcomeOK)
 
 	q = ask("e6", "TodoWrite", `{"todos":[]}`)
 	q.Profile = "others"

@@ -34,6 +34,7 @@ type terms struct {
 	arguments []byte
 	grant     *permission.Grant
 	row       *store.Grant
+	alone     string // the rule that is not kept, because it does not cover the person's arguments
 }
 
 // bindsPath reports whether the approval's rule is about the path of a tool.
@@ -64,7 +65,10 @@ func (a *attempt) approver() string { return cmp.Or(a.Approval.GetUser(), "a per
 
 // approved begins the text of a decision that a person took.
 func (a *attempt) approved() string {
-	if a.terms.arguments != nil {
+	switch {
+	case a.terms.alone != "":
+		return "approved by " + a.approver() + " with other arguments, which " + a.terms.alone + " does not cover, so for this call alone: "
+	case a.terms.arguments != nil:
 		return "approved by " + a.approver() + " with other arguments: "
 	}
 	return "approved by " + a.approver() + ": "
@@ -96,7 +100,8 @@ func (a *attempt) lasting() bool {
 	return a.Approval.GetScope() > commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE
 }
 
-// cover makes the grant of an approval, whose rule must cover what was decided on.
+// cover makes the grant of an approval, whose rule must cover what was decided on. A rule that covers the model's
+// arguments, and not those of the person, is not kept: the next such call asks again.
 func (a *attempt) cover(ctx context.Context, decider *permission.Policy) error {
 	if !a.lasting() {
 		return nil
@@ -107,7 +112,11 @@ func (a *attempt) cover(ctx context.Context, decider *permission.Policy) error {
 		return &GrantError{fmt.Sprintf("no rule covers just such calls of %s; approve it for this call alone, or name a rule", a.Tool)}
 	case rule == "":
 		rule = suggested[0]
-	case !decider.Covers(*a.terms.grant, a.decided):
+	case decider.Covers(*a.terms.grant, a.decided):
+	case a.terms.arguments != nil:
+		a.terms.alone, a.terms.grant = rule, nil
+		return nil
+	default:
 		return &GrantError{fmt.Sprintf("the rule %.200q does not cover the call of %s; name one that does", rule, a.Tool)}
 	}
 	p, _ := principal.From(ctx)
