@@ -35,7 +35,8 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "turns that a budget ended PARTIAL %d, the fullest window of a budget %d%%\n", s.Partial, s.Fullest)
 	fmt.Fprintf(w, "returns to checkpoints %d, refused %d · effects undone with their files %d · forks %d · views shortened %d\n", s.Rewound, s.NotRewound, s.FilesBack, s.Forks, s.Compacted)
 	fmt.Fprintf(w, "turns that schedules sent %d, times left out behind a turn that waited %d\n", s.Scheduled, s.LeftOut)
-	fmt.Fprintf(w, "calls that persons allowed %d, refused %d · answers that came too late %d\n", s.Approved, s.Denied, s.TooLate)
+	fmt.Fprintf(w, "calls that persons allowed %d, allowed with other arguments %d, refused %d · questions answered %d, declined %d · answers that came too late %d\n",
+		s.Approved, s.Edited, s.Denied, s.Replied, s.Declined, s.TooLate)
 	fmt.Fprintf(w, "operations that outlived their calls %d, of which %d are unknown (only where the sandbox died); the model looked %d times\n", s.Operations, s.UnknownOperations, s.Looks)
 	fmt.Fprintf(w, "events %d in the logs (%d numbers), %d received over %d streams\n", s.Events, s.Numbers, s.Received, s.Streams)
 	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/reduce"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
 // denied reports whether a person refused a call.
@@ -53,15 +55,20 @@ func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, a
 	if len(accepted) == 0 && len(call.Answers) == 0 && interrupted {
 		return
 	}
-	if len(accepted) == 0 || slices.ContainsFunc(accepted, func(a record.Answer) bool { return a.Approved != accepted[0].Approved }) {
+	other := func(a record.Answer) bool {
+		return a.Approved != accepted[0].Approved || a.Arguments != accepted[0].Arguments
+	}
+	if len(accepted) == 0 || slices.ContainsFunc(accepted, other) {
 		c.fault(Asked, s, "about call %s %d answers were accepted, %d came too late", call.ID, len(accepted), len(late))
 		return
 	}
-	if len(call.Answers) > 0 && call.Answers[0] != accepted[0].Approved {
-		c.fault(Asked, s, "the answer %t about call %s was accepted, and the log has %t", accepted[0].Approved, call.ID, call.Answers[0])
+	if a := accepted[0]; len(call.Answers) > 0 && (call.Answers[0] != a.Approved || call.Edited != a.Arguments) {
+		c.fault(Asked, s, "the answer %t %s about call %s was accepted, and the log has %t %s", a.Approved, a.Arguments, call.ID, call.Answers[0], call.Edited)
 	}
 	switch {
 	case len(call.Answers) == 0:
+	case accepted[0].Arguments != "":
+		c.report.Stats.Edited++
 	case accepted[0].Approved:
 		c.report.Stats.Approved++
 	default:
@@ -69,18 +76,33 @@ func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, a
 	}
 }
 
-// allowedArguments returns the arguments of all calls that a person allowed, including those of undone
-// turns.
-func allowedArguments(s *record.Session) string {
-	arguments := map[string]string{}
+// allowance is what persons said about calls, including those of undone turns.
+type allowance struct {
+	allowed string            // the arguments with which calls may run
+	edited  map[string]string // effects that a person put in place of others
+}
+
+// allowances returns what the log says about the calls that a person allowed.
+func allowances(s *record.Session) allowance {
+	arguments, a := map[string]string{}, allowance{edited: map[string]string{}}
 	var allowed strings.Builder
 	for _, e := range s.Log {
 		if a := e.GetToolCallArguments(); a != nil {
 			arguments[a.GetCallId()] = a.GetArgumentsJson()
 		}
-		if r := e.GetApprovalResolved(); r.GetApproved() {
-			allowed.WriteString(arguments[r.GetCallId()])
+		r := e.GetApprovalResolved()
+		if !r.GetApproved() {
+			continue
+		}
+		was, is := arguments[r.GetCallId()], cmp.Or(r.GetUpdatedArgumentsJson(), arguments[r.GetCallId()])
+		allowed.WriteString(is)
+		now := script.Lines(is)
+		for i, line := range script.Lines(was) {
+			if is != was && i < len(now) {
+				a.edited[line] = now[i]
+			}
 		}
 	}
-	return allowed.String()
+	a.allowed = allowed.String()
+	return a
 }

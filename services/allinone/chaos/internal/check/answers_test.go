@@ -51,6 +51,78 @@ func TestPersonsAllowAndRefuse(t *testing.T) {
 	}
 }
 
+// edit makes the recording one in which the first call ran with other arguments.
+func edit(t *testing.T, s *record.Session) {
+	t.Helper()
+	was := s.Effects[0]
+	s.Effects[0] = was + "~a"
+	arguments := "echo '" + was + "~a' >> effects"
+	s.Answers[0].Arguments = arguments
+	for _, log := range [][]*event{s.Log, s.Again, append(s.Followers[0].Streams[0].Events, s.Followers[0].Streams[1].Events...)} {
+		_, e := find(t, log, isResolved)
+		e.GetApprovalResolved().UpdatedArgumentsJson = arguments
+	}
+}
+
+func TestPersonsChangeArguments(t *testing.T) {
+	run, sc := recorded(t, askedAbout)
+	edit(t, run.Sessions[0])
+	rep := check.Run(run, sc, limits)
+	for _, v := range rep.Violations {
+		t.Error(v)
+	}
+	if st := rep.Stats; st.Edited != 1 {
+		t.Errorf("the figures are %+v", st)
+	}
+}
+
+// asksFirst finds a plan whose first call asks a question.
+func asksFirst(t *testing.T, sc *script.Script) int {
+	for i := range sc.Plans {
+		if want, _ := sc.Expect(script.Text(i, "")); len(want.Steps[0].Calls) > 0 && want.Steps[0].Calls[0].Asks {
+			return i
+		}
+	}
+	t.Fatal("no plan begins with a question")
+	return 0
+}
+
+func isReply(e *event) bool { return e.GetQuestionResolved() != nil }
+
+func TestPlantedFaultsAboutQuestionsAreFound(t *testing.T) {
+	for name, plant := range map[string]func(t *testing.T, s *record.Session){
+		"the log has another answer": func(_ *testing.T, s *record.Session) { s.Replies[0].Content = `{"answers":{"Which?":"right"}}` },
+		"two different answers were accepted": func(_ *testing.T, s *record.Session) {
+			s.Replies = append(s.Replies, record.Reply{RequestID: "other", CallID: s.Replies[0].CallID})
+		},
+		"the answer that counts was called too late": func(_ *testing.T, s *record.Session) { s.Replies[0].TooLate = "CALL_ANSWERED" },
+		"the log has no answer": func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, isReply)
+			e.Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{}}
+		},
+		"the log has it twice": func(t *testing.T, s *record.Session) {
+			i, e := find(t, s.Log, isReply)
+			s.Log[i+1].Body = e.Body
+		},
+		"the model got another answer": func(t *testing.T, s *record.Session) {
+			_, e := find(t, s.Log, isResult)
+			e.GetToolCallFinished().Content = nil
+		},
+		"an answer was accepted that nothing asked for": func(_ *testing.T, s *record.Session) {
+			s.Replies = append(s.Replies, record.Reply{RequestID: "other", CallID: "t9.1.0"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, sc := recorded(t, asksFirst)
+			plant(t, run.Sessions[0])
+			rep := check.Run(run, sc, limits)
+			if !rules(rep)[check.Asked] {
+				t.Errorf("not found; found: %v", rep.Violations)
+			}
+		})
+	}
+}
+
 func TestPlantedFaultsAboutAnswersAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -73,6 +145,24 @@ func TestPlantedFaultsAboutAnswersAreFound(t *testing.T) {
 		}},
 		{"an allowed call had its effect twice", check.EffectOnce, func(_ *testing.T, s *record.Session) { s.Effects = append(s.Effects, s.Effects[0]) }},
 		{"an allowed call had no effect", check.EffectOnce, func(_ *testing.T, s *record.Session) { s.Effects = s.Effects[1:] }},
+		{"the model's arguments ran, and not the person's", check.Asked, func(t *testing.T, s *record.Session) {
+			was := s.Effects[0]
+			edit(t, s)
+			s.Effects[0] = was
+		}},
+		{"the model's arguments ran, too", check.Asked, func(t *testing.T, s *record.Session) {
+			was := s.Effects[0]
+			edit(t, s)
+			s.Effects = append(s.Effects, was)
+		}},
+		{"the person's arguments ran twice", check.EffectOnce, func(t *testing.T, s *record.Session) {
+			edit(t, s)
+			s.Effects = append(s.Effects, s.Effects[0])
+		}},
+		{"the log has other arguments", check.Asked, func(t *testing.T, s *record.Session) {
+			edit(t, s)
+			s.Answers[0].Arguments = ""
+		}},
 		{"no person was asked", check.Asked, func(t *testing.T, s *record.Session) {
 			_, e := find(t, s.Log, isAsked)
 			e.Body = &sessionv1.Event_Warning{Warning: &sessionv1.Warning{}}

@@ -100,7 +100,8 @@ type CallStats struct {
 	Calls, Effects, UnknownCalls         int
 	FilesBack                            int // effects that were undone with their turns or steps
 	Operations, UnknownOperations, Looks int // looks are those of the model
-	Approved, Denied, TooLate            int // answers of persons
+	Approved, Edited, Denied, TooLate    int // answers of persons; edited ones were allowed with other arguments
+	Replied, Declined                    int // answers to questions
 }
 
 // TakeoverStats are the times for which sessions of a killed replica stood still, sorted.
@@ -172,6 +173,7 @@ func (c *checker) session(s *record.Session) {
 	c.schedules(s)
 	c.compactions(s)
 	c.answers(s, past)
+	c.replies(s, past)
 	c.operations(s, past)
 	c.effects(s, past)
 	c.transcript(s, state)

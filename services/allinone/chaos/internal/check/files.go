@@ -1,8 +1,6 @@
 package check
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
@@ -26,7 +24,7 @@ func tellEffects(s *record.Session) []*told {
 	for i, e := range s.Log {
 		if a := e.GetToolCallArguments(); a != nil {
 			byCall[a.GetCallId()] = nil
-			for _, line := range quoted(a.GetArgumentsJson()) {
+			for _, line := range script.Lines(a.GetArgumentsJson()) {
 				t := byLine[line]
 				if t == nil {
 					t = &told{line: line}
@@ -34,6 +32,11 @@ func tellEffects(s *record.Session) []*told {
 				}
 				t.asked, t.seq, t.ended, t.certain = e.GetTime().AsTime(), e.GetSeq(), time.Time{}, false
 				byCall[a.GetCallId()] = append(byCall[a.GetCallId()], t)
+			}
+		}
+		if r := e.GetApprovalResolved(); r.GetUpdatedArgumentsJson() != "" {
+			for i, line := range script.Lines(r.GetUpdatedArgumentsJson()) {
+				byCall[r.GetCallId()][i].line = line
 			}
 		}
 		if f := e.GetToolCallFinished(); f != nil {
@@ -50,18 +53,6 @@ func tellEffects(s *record.Session) []*told {
 		}
 	}
 	return all
-}
-
-// quoted returns the parts of a command in single quotes that are lines of effects: they name a turn and a
-// call.
-func quoted(command string) []string {
-	var lines []string
-	for i, part := range strings.Split(command, "'") {
-		if i%2 == 1 && strings.Contains(part, "/") && !slices.Contains(lines, part) {
-			lines = append(lines, part)
-		}
-	}
-	return lines
 }
 
 // filesBack reports whether a session went back together with its files, in the log from that event on:

@@ -136,10 +136,19 @@ func (s *story) playStep(st script.Step) {
 			s.session.Answers = append(s.session.Answers, record.Answer{RequestID: "a-" + id, CallID: id, Approved: true})
 			s.add(&event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{CallId: id, Approved: true}}})
 		}
+		if c.Asks {
+			content := fmt.Sprintf(`{"answers":{%q:%q}}`, script.Question, script.Labels[0])
+			s.add(&event{Body: &sessionv1.Event_QuestionRequested{QuestionRequested: &sessionv1.QuestionRequested{CallId: id, Tool: c.Tool}}})
+			s.session.Replies = append(s.session.Replies, record.Reply{RequestID: "q-" + id, CallID: id, Content: content})
+			s.add(&event{Body: &sessionv1.Event_QuestionResolved{QuestionResolved: &sessionv1.QuestionResolved{CallId: id, ContentJson: content}}})
+		}
 		if c.Looks {
 			s.add(&event{Body: &sessionv1.Event_OperationProgress{OperationProgress: &sessionv1.OperationProgress{Operation: s.handed}}})
 		}
 		finished := &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}
+		if c.Asks {
+			finished.Content = []*commonv1.Content{content("The user answered:\n- " + script.Question + " " + script.Labels[0])}
+		}
 		s.add(&event{Body: &sessionv1.Event_ToolCallFinished{ToolCallFinished: finished}})
 		if c.Last != "" {
 			finished.Operation = "operations/" + id

@@ -122,7 +122,7 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 	for i, call := range got.Calls {
 		c.report.Stats.Calls++
 		ok := call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_OK || call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
-		if denied(call) {
+		if denied(call) || declined(call) {
 			ok = call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED
 		}
 		if want.Calls[i].Looks && call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
@@ -133,6 +133,9 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 		}
 		if asked := call.Asked > 0; asked != want.Calls[i].Asked {
 			c.fault(Asked, s, "about call %s of %q a person was asked %d times", call.ID, t.Said, call.Asked)
+		}
+		if asks := call.Questions > 0; asks != want.Calls[i].Asks {
+			c.fault(Asked, s, "call %s of %q asked %d questions", call.ID, t.Said, call.Questions)
 		}
 		if want.Calls[i].Effect != "" && !strings.Contains(call.Arguments, want.Calls[i].Effect) {
 			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, want.Calls[i].Effect)
@@ -165,7 +168,7 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 	for _, line := range s.Effects {
 		left[line]++
 	}
-	allowed, undone := allowedArguments(s), map[string]bool{}
+	people, undone := allowances(s), map[string]bool{}
 	for _, e := range tellEffects(s) {
 		undone[e.line] = !e.undone.IsZero()
 	}
@@ -182,12 +185,13 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 					continue
 				}
 				c.last(s, left, call.Last)
+				call.Effect = c.ran(s, people, left, call.Effect)
 				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
 				delete(left, call.Effect)
 				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
 					outcome = t.Steps[i].Calls[j].Outcome
 				}
-				if call.Asked && n > 0 && !strings.Contains(allowed, call.Effect+"'") {
+				if call.Asked && n > 0 && !strings.Contains(people.allowed, "'"+call.Effect+"'") {
 					c.fault(Asked, s, "the effect %s is there %d times, but was not allowed", call.Effect, n)
 				}
 				if undone[call.Effect] {
@@ -204,4 +208,18 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 	for line, n := range left {
 		c.fault(EffectOnce, s, "the effect %q of no call is there %d times", line, n)
 	}
+}
+
+// ran returns the effect that a call was to have: that of the person's arguments if there are some. Then that of the
+// model's must not be there.
+func (c *checker) ran(s *record.Session, people allowance, left map[string]int, effect string) string {
+	edited, ok := people.edited[effect]
+	if !ok {
+		return effect
+	}
+	if n := left[effect]; n > 0 {
+		c.fault(Asked, s, "the effect %s is there %d times, and a person had put %s in its place", effect, n, edited)
+	}
+	delete(left, effect)
+	return edited
 }

@@ -176,7 +176,7 @@ func (c *Cluster) configure(ctx context.Context) error {
 // files writes the programs' configuration files: an agent whose calls are allowed, except those that a
 // person decides.
 func (c *Cluster) files() error {
-	const tools = "[Bash, Glob, LS, check_operation]"
+	const tools = "[AskUserQuestion, Bash, Glob, LS, check_operation]"
 	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s}\n",
 		c.path("scenario.yaml"), tools) + c.options.Config
 	profile := fmt.Sprintf("profiles:\n  chaos: {allow: %s, ask: [%q]}\n", tools, c.options.Ask)

@@ -40,8 +40,9 @@ type entry interface {
 	createTurn(ctx context.Context, session, text string, on sessionv1.OnActive, key string) (string, error)
 	// runTurn accepts a turn and follows it until its first event.
 	runTurn(ctx context.Context, session, text, key string) (string, error)
-	// approve sends a person's answer; errRefused.
-	approve(ctx context.Context, session string, q question, approved bool, key string) error
+	// approve sends a person's decision about a call, and reply an answer to a question; errRefused.
+	approve(ctx context.Context, session string, q question, v verdict, key string) error
+	reply(ctx context.Context, session string, q question, content, key string) error
 	// fork creates a session from the end of a turn, and returns its name;
 	// errRefused.
 	fork(ctx context.Context, session, turn, key string) (string, error)
@@ -92,13 +93,6 @@ func (r replica) runTurn(ctx context.Context, session, text, key string) (string
 		}
 	}
 	return "", judge("RunTurn", err)
-}
-
-func (r replica) approve(ctx context.Context, session string, q question, approved bool, key string) error {
-	_, err := r.client.ResolveApproval(ctx, &sessionv1.ResolveApprovalRequest{
-		Parent: session, CallId: q.call, Digest: q.digest, Approved: approved, RequestId: key,
-	})
-	return judge("ResolveApproval", err)
 }
 
 func (r replica) follow(ctx context.Context, session string, after int64, see func(*sessionv1.Event) bool) error {

@@ -72,6 +72,9 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			if tell && ev.GetApprovalRequested() != nil {
 				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
 			}
+			if tell && ev.GetQuestionRequested() != nil {
+				c.inquired(people, ev.GetQuestionRequested(), r.Uint64())
+			}
 			if o := ev.GetOperationStarted(); o != nil && tell {
 				c.began(people, o.GetCallId(), o.GetOperation(), r.Uint64())
 			}

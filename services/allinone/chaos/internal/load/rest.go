@@ -36,11 +36,6 @@ func (r rest) createTurn(ctx context.Context, session, text string, on sessionv1
 	return t.GetName(), err
 }
 
-func (r rest) approve(ctx context.Context, session string, q question, approved bool, key string) error {
-	body := fmt.Sprintf(`{"call_id":%q,"digest":%q,"approved":%t}`, q.call, q.digest, approved)
-	return r.post(ctx, "/v1/"+session+"/approvals:resolve", body, key, func([]byte) error { return nil })
-}
-
 func (r rest) post(ctx context.Context, path, body, key string, read func([]byte) error) error {
 	return r.call(ctx, http.MethodPost, path, body, key, read)
 }

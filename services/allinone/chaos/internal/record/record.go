@@ -77,6 +77,7 @@ type Session struct {
 	// Unforked are turns from which no fork was to be had, because they never began.
 	Unforked []string `json:",omitempty"`
 	Answers  []Answer
+	Replies  []Reply `json:",omitempty"`
 	// Operations are those that the log tells of, by the call that began them.
 	Operations map[string]*Operation `json:",omitempty"`
 	Followers  []*Follower
@@ -141,8 +142,20 @@ type Answer struct {
 	RequestID string
 	CallID    string
 	Approved  bool
+	// Arguments are those that the person put in place of the model's, if any.
+	Arguments string `json:",omitempty"`
 	// TooLate is the server's answer when the call no longer waited for an answer; empty when the answer
 	// was accepted.
+	TooLate string `json:",omitempty"`
+	Time    time.Time
+}
+
+// Reply is a person's answer to a question.
+type Reply struct {
+	RequestID string
+	CallID    string
+	Content   string // empty: the person did not want to answer
+	// TooLate is as that of an Answer.
 	TooLate string `json:",omitempty"`
 	Time    time.Time
 }

@@ -58,9 +58,12 @@ type Call struct {
 	Tool      string
 	Arguments string
 	Decision  sessionv1.Decision
-	Asked     int    // how often a person was asked
-	Answers   []bool // what persons said
-	Output    string // what it wrote while it ran, as far as the log tells
+	Asked     int      // how often a person was asked
+	Answers   []bool   // what persons said
+	Edited    string   // the arguments that a person put in place of the model's
+	Questions int      // how often it asked a person something
+	Replies   []string // the content of the answers; empty where there was none to be had
+	Output    string   // what it wrote while it ran, as far as the log tells
 	Finished  int
 	Outcome   sessionv1.ToolOutcome
 	Result    string
@@ -165,7 +168,12 @@ func (s *Step) apply(e *sessionv1.Event) {
 		s.call(b.ApprovalRequested.GetCallId()).Asked++
 	case *sessionv1.Event_ApprovalResolved:
 		c := s.call(b.ApprovalResolved.GetCallId())
-		c.Answers = append(c.Answers, b.ApprovalResolved.GetApproved())
+		c.Answers, c.Edited = append(c.Answers, b.ApprovalResolved.GetApproved()), b.ApprovalResolved.GetUpdatedArgumentsJson()
+	case *sessionv1.Event_QuestionRequested:
+		s.call(b.QuestionRequested.GetCallId()).Questions++
+	case *sessionv1.Event_QuestionResolved:
+		c := s.call(b.QuestionResolved.GetCallId())
+		c.Replies = append(c.Replies, b.QuestionResolved.GetContentJson())
 	case *sessionv1.Event_ToolCallOutputDelta:
 		s.call(b.ToolCallOutputDelta.GetCallId()).Output += string(b.ToolCallOutputDelta.GetData())
 	case *sessionv1.Event_OperationProgress:

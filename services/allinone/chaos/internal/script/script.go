@@ -30,6 +30,7 @@ type Call struct {
 	Input  map[string]any
 	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
 	Asked  bool   // a person has to allow it
+	Asks   bool   // it asks a person a question
 	Last   string // the line that it appends and prints when it ends, some time after the call has handed back an operation
 	Looks  bool   // it looks at the operation that a call of the step before has handed back
 }
@@ -75,7 +76,7 @@ func plan(r *rand.Rand) Plan {
 		if r.IntN(3) == 0 {
 			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
 		}
-		switch r.IntN(6) {
+		switch r.IntN(7) {
 		case 0: // a few commands, some of which a person has to allow
 			for range 1 + r.IntN(2) {
 				s.Calls = append(s.Calls, asked(r, n+1, len(s.Calls)+1))
@@ -92,6 +93,8 @@ func plan(r *rand.Rand) Plan {
 				s.Calls = append(s.Calls, look(r))
 			}
 			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
+		case 4: // a question, and a command
+			s.Calls = append(s.Calls, question(), command(r, n+1, 2))
 		default:
 			s.Calls = append(s.Calls, command(r, n+1, 1))
 		}
@@ -148,6 +151,42 @@ func asked(r *rand.Rand, step, n int) Call {
 		text += fmt.Sprintf("; sleep 0.%02d", 5+r.IntN(25))
 	}
 	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect, Asked: true}
+}
+
+// Question is what a person is asked, and Labels are the answers to choose from.
+const Question = "Which?"
+
+// Labels are those of Question.
+var Labels = [...]string{"left", "right"}
+
+func question() Call {
+	var options []map[string]any
+	for _, l := range Labels {
+		options = append(options, map[string]any{"label": l, "description": "the " + l + " one"})
+	}
+	item := map[string]any{"question": Question, "header": "Side", "options": options}
+	return Call{Tool: "AskUserQuestion", Input: map[string]any{"questions": []any{item}}, Asks: true}
+}
+
+// Edit returns the arguments of a call with other effects in place of those of the command, as a person may
+// change them.
+func Edit(arguments, who string) string {
+	for _, line := range Lines(arguments) {
+		arguments = strings.ReplaceAll(arguments, "'"+line+"'", "'"+line+"~"+who+"'")
+	}
+	return arguments
+}
+
+// Lines returns the parts of a command in single quotes that are lines of effects: they name a turn and a
+// call.
+func Lines(command string) []string {
+	var lines []string
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 && strings.Contains(part, "/") && !slices.Contains(lines, part) {
+			lines = append(lines, part)
+		}
+	}
+	return lines
 }
 
 // background returns a command that goes on as an operation.
@@ -238,7 +277,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Last: fill(c.Last), Looks: c.Looks})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Asks: c.Asks, Last: fill(c.Last), Looks: c.Looks})
 		}
 		e.Steps = append(e.Steps, filled)
 	}
