@@ -127,7 +127,8 @@ func (d *disputed) examine(ctx context.Context, t *testing.T, servers [2]*system
 	if err := d.get(ctx, "/v1/"+d.session+"/events?page_size=1000", &list); err != nil {
 		t.Fatal(err)
 	}
-	asked, resolved, outcome := 0, 0, ""
+	asked, resolved := 0, 0
+	var outcomes []string
 	for _, e := range list.Events {
 		if e.ApprovalRequested != nil {
 			asked++
@@ -135,12 +136,11 @@ func (d *disputed) examine(ctx context.Context, t *testing.T, servers [2]*system
 		if e.ApprovalResolved != nil {
 			resolved++
 		}
-		outcome += strings.TrimPrefix(e.ToolCallFinished.Outcome, "TOOL_OUTCOME_")
+		if o := e.ToolCallFinished.Outcome; o != "" {
+			outcomes = append(outcomes, strings.TrimPrefix(o, "TOOL_OUTCOME_"))
+		}
 	}
-	var left string
-	for _, s := range servers {
-		left += s.runs(t, d.session)
-	}
+	outcome, left := strings.Join(outcomes, " "), servers[0].runs(t, d.session)+servers[1].runs(t, d.session)
 	want := said + "\n"
 	switch {
 	case turn.State != "TURN_STATE_COMPLETE" || asked != 1 || resolved != 1:

@@ -263,6 +263,8 @@ func waitQuestion(t *testing.T, a *system) func(t *testing.T, a, b *system) {
 
 // callMCP calls a command over MCP, under a key by which a repeated request attaches to the call.
 func (s *system) callMCP(ctx context.Context, session, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Bash","arguments":{"command":%q},"_meta":{
 		"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, command)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.http+"/mcp/"+session, strings.NewReader(body))
@@ -287,11 +289,9 @@ func (s *system) callMCP(ctx context.Context, session, command string) (string, 
 // waitMCP repeats a call over MCP on the other server. The first request breaks off with its server.
 func waitMCP(t *testing.T, a *system) func(t *testing.T, a, b *system) {
 	session := a.session(t, "waiter")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
 	broken := make(chan string, 1)
 	go func(s *system) {
-		text, _ := s.callMCP(ctx, session, append1)
+		text, _ := s.callMCP(t.Context(), session, append1)
 		broken <- text
 	}(a)
 	w := a.waitsSoon(t, session)
@@ -306,7 +306,7 @@ func waitMCP(t *testing.T, a *system) func(t *testing.T, a, b *system) {
 		answers := make(chan answer, 2)
 		for _, s := range []*system{a, b} {
 			go func() {
-				text, err := s.callMCP(ctx, session, append1)
+				text, err := s.callMCP(t.Context(), session, append1)
 				answers <- answer{text, err}
 			}()
 		}
