@@ -54,6 +54,34 @@ func TestArgumentsReachAServerExactly(t *testing.T) {
 	}
 }
 
+// TestANumberBeyondAServersReachIsExactOrNamed covers numbers that float64 cannot hold. The SDK's
+// server of 2026-07-28 does not read them; another one does.
+func TestANumberBeyondAServersReachIsExactOrNamed(t *testing.T) {
+	for era, modern := range eras {
+		t.Run(era, func(t *testing.T) {
+			r, f := newRemote(t, modern), local(t)
+			r.tool("echo", object, echo)
+			for i, n := range []string{"1e400", "-1e400", "0.1E+401"} {
+				args := fmt.Sprintf(`{"deep":[{"n":%s}]}`, n)
+				if !modern {
+					if got := f.must(mcpCall(fmt.Sprint("c", i), "mcp__x__echo", args, r.as("x")), ok); got.text() != args {
+						t.Errorf("%s arrived as %s", args, got.text())
+					}
+					continue
+				}
+				got := f.must(mcpCall(fmt.Sprint("c", i), "mcp__x__echo", args, r.as("x")), failed).text()
+				if !strings.Contains(got, "refused the call") || !strings.Contains(got, "the number "+n+",") || strings.Contains(got, "header") {
+					t.Errorf("%s: got %q", args, got)
+				}
+			}
+			small := `{"n":1e-400,"big":9007199254740993}`
+			if got := f.must(mcpCall("small", "mcp__x__echo", small, r.as("x")), ok); got.text() != small {
+				t.Errorf("%s arrived as %s", small, got.text())
+			}
+		})
+	}
+}
+
 // compact is JSON without white space and with its escapes undone, so that equal texts are equal.
 func compact(t *testing.T, text string) string {
 	t.Helper()

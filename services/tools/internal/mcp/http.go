@@ -116,6 +116,7 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 	x := exchangeOf(q.Context())
 	q = q.Clone(httptrace.WithClientTrace(q.Context(), &httptrace.ClientTrace{WroteHeaders: x.sent}))
 	if q.URL.Scheme == t.endpoint.Scheme && q.URL.Host == t.endpoint.Host {
+		x.name(q.Header)
 		for name, value := range t.headers {
 			if q.Header.Get(name) == "" {
 				q.Header.Set(name, value)
@@ -174,6 +175,7 @@ var errLogin = errors.New("the server wants a login (HTTP status 401); log in to
 
 // exchange notes how far a request got.
 type exchange struct {
+	tool   string       // that is called
 	left   atomic.Bool  // part of the request was sent
 	status atomic.Int32 // of the last response to the request itself
 }
@@ -189,6 +191,15 @@ func exchangeOf(ctx context.Context) *exchange {
 		return x
 	}
 	return &exchange{}
+}
+
+// name sets the header with the tool's name. The SDK leaves it out when it cannot read the
+// arguments, as with a number beyond 64 bits.
+func (x *exchange) name(h http.Header) {
+	const name = "Mcp-Name"
+	if x.tool != "" && h.Get("Mcp-Method") == "tools/call" && h.Get(name) == "" {
+		h.Set(name, x.tool)
+	}
 }
 
 func (x *exchange) sent()               { x.left.Store(true) }

@@ -74,7 +74,7 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 			l.lost(v.session) // a new connection asks for the login
 		}
 		if err != nil {
-			return r.failed(ctx, l, err)
+			return r.failed(ctx, l, c.Arguments, err)
 		}
 		if !answer.NeedsInput() {
 			return convertResult(answer), nil
@@ -107,7 +107,7 @@ func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, a
 	defer cancel(nil)
 	clock := time.AfterFunc(limit, func() { cancel(errTimeout) })
 	defer clock.Stop()
-	x := &exchange{}
+	x := &exchange{tool: r.own}
 	if r.server.GetStdio() != nil {
 		x.sent() // how much of it a command has read is not known
 	}
@@ -147,7 +147,7 @@ func (e *callError) forgotten() bool {
 }
 
 // failed returns the result of a call without a response that can be used.
-func (r runner) failed(ctx context.Context, l *link, err error) (*tool.Result, error) {
+func (r runner) failed(ctx context.Context, l *link, args json.RawMessage, err error) (*tool.Result, error) {
 	var e *callError
 	if !errors.As(err, &e) {
 		return nil, err
@@ -162,12 +162,21 @@ func (r runner) failed(ctx context.Context, l *link, err error) (*tool.Result, e
 		if answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound {
 			l.outdated(r.server.GetStdio() == nil) // perhaps it has no such tool any more
 		}
-		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"))), nil
+		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s%s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"), hint(args))), nil
 	case e.refused():
 		return tool.Failed(fmt.Sprintf("The call was not made: the MCP server %s failed: %s.", r.server.GetName(), plain(err))), nil
 	default:
 		return r.unknown("The MCP server's response is missing or broken: " + plain(err)), nil
 	}
+}
+
+// hint names a number because of which a server may have refused arguments.
+func hint(args json.RawMessage) string {
+	n := tool.Beyond(args)
+	if n == "" {
+		return ""
+	}
+	return fmt.Sprintf(". Its arguments have the number %s, which most programs cannot hold: use one below 1e308", cut(n, 100))
 }
 
 // unknown is the result of a call that may have taken effect.

@@ -1,9 +1,28 @@
 package tool
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"strconv"
 )
+
+// Beyond returns the first number of a JSON text that float64 cannot hold; empty without one.
+func Beyond(text []byte) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		if n, ok := token.(json.Number); ok {
+			if _, err := n.Float64(); errors.Is(err, strconv.ErrRange) {
+				return n.String()
+			}
+		}
+	}
+}
 
 // Number is a number in checked arguments. JSON has no largest number: one beyond float64 is infinite, and
 // the tool's own bounds cut it.
