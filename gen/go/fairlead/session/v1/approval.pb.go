@@ -51,7 +51,7 @@ type PendingApproval struct {
 	Rule string `protobuf:"bytes,10,opt,name=rule,proto3" json:"rule,omitempty"`
 	// Rules that cover the call, the narrowest first.
 	SuggestedRules []string `protobuf:"bytes,11,rep,name=suggested_rules,json=suggestedRules,proto3" json:"suggested_rules,omitempty"`
-	// The question, for people.
+	// The question, for people; for a plan, its text.
 	Message string `protobuf:"bytes,12,opt,name=message,proto3" json:"message,omitempty"`
 	// When it was asked.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

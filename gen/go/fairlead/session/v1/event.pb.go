@@ -91,6 +91,8 @@ const (
 	ApprovalKind_APPROVAL_KIND_TOOL_CALL ApprovalKind = 1
 	// Whether the turn may use more than the soft limit of a budget.
 	ApprovalKind_APPROVAL_KIND_BUDGET ApprovalKind = 2
+	// Whether the agent may carry out its plan. The turn then leaves the permission mode PLAN.
+	ApprovalKind_APPROVAL_KIND_PLAN ApprovalKind = 3
 )
 
 // Enum value maps for ApprovalKind.
@@ -99,11 +101,13 @@ var (
 		0: "APPROVAL_KIND_UNSPECIFIED",
 		1: "APPROVAL_KIND_TOOL_CALL",
 		2: "APPROVAL_KIND_BUDGET",
+		3: "APPROVAL_KIND_PLAN",
 	}
 	ApprovalKind_value = map[string]int32{
 		"APPROVAL_KIND_UNSPECIFIED": 0,
 		"APPROVAL_KIND_TOOL_CALL":   1,
 		"APPROVAL_KIND_BUDGET":      2,
+		"APPROVAL_KIND_PLAN":        3,
 	}
 )
 
@@ -253,6 +257,7 @@ type Event struct {
 	//	*Event_SubagentStarted
 	//	*Event_SubagentEvent
 	//	*Event_SubagentFinished
+	//	*Event_PermissionModeChanged
 	//	*Event_SkillUsed
 	//	*Event_SessionRewindFailed
 	//	*Event_CheckpointFailed
@@ -722,6 +727,15 @@ func (x *Event) GetSubagentFinished() *SubagentFinished {
 	return nil
 }
 
+func (x *Event) GetPermissionModeChanged() *PermissionModeChanged {
+	if x != nil {
+		if x, ok := x.Body.(*Event_PermissionModeChanged); ok {
+			return x.PermissionModeChanged
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetSkillUsed() *SkillUsed {
 	if x != nil {
 		if x, ok := x.Body.(*Event_SkillUsed); ok {
@@ -986,6 +1000,11 @@ type Event_SubagentFinished struct {
 	SubagentFinished *SubagentFinished `protobuf:"bytes,132,opt,name=subagent_finished,json=subagentFinished,proto3,oneof"`
 }
 
+type Event_PermissionModeChanged struct {
+	// The running turn goes on in another permission mode.
+	PermissionModeChanged *PermissionModeChanged `protobuf:"bytes,134,opt,name=permission_mode_changed,json=permissionModeChanged,proto3,oneof"`
+}
+
 type Event_SkillUsed struct {
 	// The agent read the instructions of a skill.
 	SkillUsed *SkillUsed `protobuf:"bytes,136,opt,name=skill_used,json=skillUsed,proto3,oneof"`
@@ -1096,6 +1115,8 @@ func (*Event_SubagentStarted) isEvent_Body() {}
 func (*Event_SubagentEvent) isEvent_Body() {}
 
 func (*Event_SubagentFinished) isEvent_Body() {}
+
+func (*Event_PermissionModeChanged) isEvent_Body() {}
 
 func (*Event_SkillUsed) isEvent_Body() {}
 
@@ -3006,7 +3027,7 @@ type ApprovalRequested struct {
 	Rule string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
 	// What is asked.
 	Kind ApprovalKind `protobuf:"varint,6,opt,name=kind,proto3,enum=fairlead.session.v1.ApprovalKind" json:"kind,omitempty"`
-	// The question, for people.
+	// The question, for people; for a plan, its text.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	// Rules that cover the call, the narrowest first: what may be allowed for longer than
 	// this call.
@@ -3110,6 +3131,79 @@ func (x *ApprovalRequested) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// PermissionModeChanged says that the running turn goes on in another permission mode.
+type PermissionModeChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The mode.
+	Mode v1.PermissionMode `protobuf:"varint,1,opt,name=mode,proto3,enum=fairlead.common.v1.PermissionMode" json:"mode,omitempty"`
+	// The mode before.
+	Before v1.PermissionMode `protobuf:"varint,2,opt,name=before,proto3,enum=fairlead.common.v1.PermissionMode" json:"before,omitempty"`
+	// Who changed it.
+	User string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	// The call whose plan was approved; empty if none was.
+	CallId        string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PermissionModeChanged) Reset() {
+	*x = PermissionModeChanged{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PermissionModeChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PermissionModeChanged) ProtoMessage() {}
+
+func (x *PermissionModeChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PermissionModeChanged.ProtoReflect.Descriptor instead.
+func (*PermissionModeChanged) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *PermissionModeChanged) GetMode() v1.PermissionMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.PermissionMode(0)
+}
+
+func (x *PermissionModeChanged) GetBefore() v1.PermissionMode {
+	if x != nil {
+		return x.Before
+	}
+	return v1.PermissionMode(0)
+}
+
+func (x *PermissionModeChanged) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *PermissionModeChanged) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
 // ApprovalResolved says what a person answered.
 type ApprovalResolved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3130,13 +3224,15 @@ type ApprovalResolved struct {
 	Rule string `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
 	// The arguments with which the call runs instead of the model's; empty: the model's.
 	UpdatedArgumentsJson string `protobuf:"bytes,8,opt,name=updated_arguments_json,json=updatedArgumentsJson,proto3" json:"updated_arguments_json,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The permission mode in which the turn goes on; not set unless a plan was approved.
+	Mode          v1.PermissionMode `protobuf:"varint,9,opt,name=mode,proto3,enum=fairlead.common.v1.PermissionMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3244,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3257,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -3220,6 +3316,13 @@ func (x *ApprovalResolved) GetUpdatedArgumentsJson() string {
 	return ""
 }
 
+func (x *ApprovalResolved) GetMode() v1.PermissionMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.PermissionMode(0)
+}
+
 // QuestionRequested asks a person. AnswerQuestion answers.
 type QuestionRequested struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3237,7 +3340,7 @@ type QuestionRequested struct {
 
 func (x *QuestionRequested) Reset() {
 	*x = QuestionRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3249,7 +3352,7 @@ func (x *QuestionRequested) String() string {
 func (*QuestionRequested) ProtoMessage() {}
 
 func (x *QuestionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3262,7 +3365,7 @@ func (x *QuestionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionRequested.ProtoReflect.Descriptor instead.
 func (*QuestionRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QuestionRequested) GetCallId() string {
@@ -3314,7 +3417,7 @@ type QuestionResolved struct {
 
 func (x *QuestionResolved) Reset() {
 	*x = QuestionResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3326,7 +3429,7 @@ func (x *QuestionResolved) String() string {
 func (*QuestionResolved) ProtoMessage() {}
 
 func (x *QuestionResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3339,7 +3442,7 @@ func (x *QuestionResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionResolved.ProtoReflect.Descriptor instead.
 func (*QuestionResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QuestionResolved) GetCallId() string {
@@ -3395,7 +3498,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3510,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3523,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -3445,7 +3548,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3457,7 +3560,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3470,7 +3573,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Todo) GetContent() string {
@@ -3517,7 +3620,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3529,7 +3632,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3542,7 +3645,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -3603,7 +3706,7 @@ type CheckpointFailed struct {
 
 func (x *CheckpointFailed) Reset() {
 	*x = CheckpointFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3615,7 +3718,7 @@ func (x *CheckpointFailed) String() string {
 func (*CheckpointFailed) ProtoMessage() {}
 
 func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3628,7 +3731,7 @@ func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFailed.ProtoReflect.Descriptor instead.
 func (*CheckpointFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CheckpointFailed) GetCheckpoint() string {
@@ -3667,7 +3770,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3782,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3795,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -3729,7 +3832,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +3844,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +3857,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -3786,7 +3889,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3901,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3914,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -3855,7 +3958,7 @@ type RepositoryPushed struct {
 
 func (x *RepositoryPushed) Reset() {
 	*x = RepositoryPushed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3867,7 +3970,7 @@ func (x *RepositoryPushed) String() string {
 func (*RepositoryPushed) ProtoMessage() {}
 
 func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3880,7 +3983,7 @@ func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RepositoryPushed) GetDirectory() string {
@@ -3938,7 +4041,7 @@ type RepositoryPushFailed struct {
 
 func (x *RepositoryPushFailed) Reset() {
 	*x = RepositoryPushFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4053,7 @@ func (x *RepositoryPushFailed) String() string {
 func (*RepositoryPushFailed) ProtoMessage() {}
 
 func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4066,7 @@ func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RepositoryPushFailed) GetDirectory() string {
@@ -4032,7 +4135,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4044,7 +4147,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4057,7 +4160,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -4136,7 +4239,7 @@ type ArtifactsChanged struct {
 
 func (x *ArtifactsChanged) Reset() {
 	*x = ArtifactsChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4148,7 +4251,7 @@ func (x *ArtifactsChanged) String() string {
 func (*ArtifactsChanged) ProtoMessage() {}
 
 func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4161,7 +4264,7 @@ func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
 func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
@@ -4190,7 +4293,7 @@ type SkillUsed struct {
 
 func (x *SkillUsed) Reset() {
 	*x = SkillUsed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4202,7 +4305,7 @@ func (x *SkillUsed) String() string {
 func (*SkillUsed) ProtoMessage() {}
 
 func (x *SkillUsed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4215,7 +4318,7 @@ func (x *SkillUsed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkillUsed.ProtoReflect.Descriptor instead.
 func (*SkillUsed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SkillUsed) GetCallId() string {
@@ -4267,7 +4370,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4382,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4395,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4350,7 +4453,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4362,7 +4465,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4375,7 +4478,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Warning) GetReason() string {
@@ -4405,7 +4508,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4417,7 +4520,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4430,7 +4533,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4466,7 +4569,7 @@ type SubagentStarted struct {
 
 func (x *SubagentStarted) Reset() {
 	*x = SubagentStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4581,7 @@ func (x *SubagentStarted) String() string {
 func (*SubagentStarted) ProtoMessage() {}
 
 func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4594,7 @@ func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
 func (*SubagentStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SubagentStarted) GetCallId() string {
@@ -4545,7 +4648,7 @@ type SubagentEvent struct {
 
 func (x *SubagentEvent) Reset() {
 	*x = SubagentEvent{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4557,7 +4660,7 @@ func (x *SubagentEvent) String() string {
 func (*SubagentEvent) ProtoMessage() {}
 
 func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4570,7 +4673,7 @@ func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
 func (*SubagentEvent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubagentEvent) GetCallId() string {
@@ -4606,7 +4709,7 @@ type SubagentFinished struct {
 
 func (x *SubagentFinished) Reset() {
 	*x = SubagentFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4618,7 +4721,7 @@ func (x *SubagentFinished) String() string {
 func (*SubagentFinished) ProtoMessage() {}
 
 func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4631,7 +4734,7 @@ func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
 func (*SubagentFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubagentFinished) GetCallId() string {
@@ -4693,7 +4796,7 @@ var File_fairlead_session_v1_event_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb'\n" +
+	"\x1ffairlead/session/v1/event.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a!fairlead/common/v1/question.proto\x1a!fairlead/session/v1/message.proto\x1a!fairlead/session/v1/session.proto\x1a\x1efairlead/session/v1/turn.proto\x1a google/protobuf/descriptor.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe0(\n" +
 	"\x05Event\x12\x1b\n" +
 	"\tfirst_seq\x18\x01 \x01(\x03R\bfirstSeq\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12.\n" +
@@ -4746,7 +4849,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x12mcp_server_changed\x18\x85\x01 \x01(\v2%.fairlead.session.v1.McpServerChangedB\x16\xf2\xd4\x18\x12mcp_server.changedH\x00R\x10mcpServerChanged\x12h\n" +
 	"\x10subagent_started\x18\x82\x01 \x01(\v2$.fairlead.session.v1.SubagentStartedB\x14\xf2\xd4\x18\x10subagent.startedH\x00R\x0fsubagentStarted\x12`\n" +
 	"\x0esubagent_event\x18\x83\x01 \x01(\v2\".fairlead.session.v1.SubagentEventB\x12\xf2\xd4\x18\x0esubagent.eventH\x00R\rsubagentEvent\x12l\n" +
-	"\x11subagent_finished\x18\x84\x01 \x01(\v2%.fairlead.session.v1.SubagentFinishedB\x15\xf2\xd4\x18\x11subagent.finishedH\x00R\x10subagentFinished\x12P\n" +
+	"\x11subagent_finished\x18\x84\x01 \x01(\v2%.fairlead.session.v1.SubagentFinishedB\x15\xf2\xd4\x18\x11subagent.finishedH\x00R\x10subagentFinished\x12\x82\x01\n" +
+	"\x17permission_mode_changed\x18\x86\x01 \x01(\v2*.fairlead.session.v1.PermissionModeChangedB\x1b\xf2\xd4\x18\x17permission_mode.changedH\x00R\x15permissionModeChanged\x12P\n" +
 	"\n" +
 	"skill_used\x18\x88\x01 \x01(\v2\x1e.fairlead.session.v1.SkillUsedB\x0e\xf2\xd4\x18\n" +
 	"skill.usedH\x00R\tskillUsed\x12y\n" +
@@ -4905,7 +5009,12 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\amessage\x18\a \x01(\tR\amessage\x12'\n" +
 	"\x0fsuggested_rules\x18\b \x03(\tR\x0esuggestedRules\x12;\n" +
 	"\vexpire_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x92\x02\n" +
+	"expireTime\"\xb8\x01\n" +
+	"\x15PermissionModeChanged\x126\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\".fairlead.common.v1.PermissionModeR\x04mode\x12:\n" +
+	"\x06before\x18\x02 \x01(\x0e2\".fairlead.common.v1.PermissionModeR\x06before\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x17\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\"\xca\x02\n" +
 	"\x10ApprovalResolved\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bapproved\x18\x02 \x01(\bR\bapproved\x12\x12\n" +
@@ -4914,7 +5023,8 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\aexpired\x18\x05 \x01(\bR\aexpired\x127\n" +
 	"\x05scope\x18\x06 \x01(\x0e2!.fairlead.common.v1.ApprovalScopeR\x05scope\x12\x12\n" +
 	"\x04rule\x18\a \x01(\tR\x04rule\x124\n" +
-	"\x16updated_arguments_json\x18\b \x01(\tR\x14updatedArgumentsJson\"\xb7\x01\n" +
+	"\x16updated_arguments_json\x18\b \x01(\tR\x14updatedArgumentsJson\x126\n" +
+	"\x04mode\x18\t \x01(\x0e2\".fairlead.common.v1.PermissionModeR\x04mode\"\xb7\x01\n" +
 	"\x11QuestionRequested\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x128\n" +
@@ -5029,11 +5139,12 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eDECISION_ALLOW\x10\x01\x12\x10\n" +
 	"\fDECISION_ASK\x10\x02\x12\x11\n" +
-	"\rDECISION_DENY\x10\x03*d\n" +
+	"\rDECISION_DENY\x10\x03*|\n" +
 	"\fApprovalKind\x12\x1d\n" +
 	"\x19APPROVAL_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17APPROVAL_KIND_TOOL_CALL\x10\x01\x12\x18\n" +
-	"\x14APPROVAL_KIND_BUDGET\x10\x02*\x80\x01\n" +
+	"\x14APPROVAL_KIND_BUDGET\x10\x02\x12\x16\n" +
+	"\x12APPROVAL_KIND_PLAN\x10\x03*\x80\x01\n" +
 	"\x12WorkspaceMoveCause\x12$\n" +
 	" WORKSPACE_MOVE_CAUSE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eWORKSPACE_MOVE_CAUSE_NODE_LOST\x10\x01\x12 \n" +
@@ -5054,7 +5165,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -5089,45 +5200,47 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*ToolCallNetwork)(nil),           // 30: fairlead.session.v1.ToolCallNetwork
 	(*ToolCallFinished)(nil),          // 31: fairlead.session.v1.ToolCallFinished
 	(*ApprovalRequested)(nil),         // 32: fairlead.session.v1.ApprovalRequested
-	(*ApprovalResolved)(nil),          // 33: fairlead.session.v1.ApprovalResolved
-	(*QuestionRequested)(nil),         // 34: fairlead.session.v1.QuestionRequested
-	(*QuestionResolved)(nil),          // 35: fairlead.session.v1.QuestionResolved
-	(*TodoUpdated)(nil),               // 36: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 37: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 38: fairlead.session.v1.CheckpointCreated
-	(*CheckpointFailed)(nil),          // 39: fairlead.session.v1.CheckpointFailed
-	(*OperationStarted)(nil),          // 40: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 41: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 42: fairlead.session.v1.OperationFinished
-	(*RepositoryPushed)(nil),          // 43: fairlead.session.v1.RepositoryPushed
-	(*RepositoryPushFailed)(nil),      // 44: fairlead.session.v1.RepositoryPushFailed
-	(*WorkspaceMoved)(nil),            // 45: fairlead.session.v1.WorkspaceMoved
-	(*ArtifactsChanged)(nil),          // 46: fairlead.session.v1.ArtifactsChanged
-	(*SkillUsed)(nil),                 // 47: fairlead.session.v1.SkillUsed
-	(*Artifact)(nil),                  // 48: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 49: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 50: fairlead.session.v1.ErrorOccurred
-	(*SubagentStarted)(nil),           // 51: fairlead.session.v1.SubagentStarted
-	(*SubagentEvent)(nil),             // 52: fairlead.session.v1.SubagentEvent
-	(*SubagentFinished)(nil),          // 53: fairlead.session.v1.SubagentFinished
-	(*timestamppb.Timestamp)(nil),     // 54: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 55: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 56: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 57: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 58: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 59: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 60: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 61: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 62: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 63: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 64: fairlead.session.v1.ToolOutcome
-	(v1.ApprovalScope)(0),             // 65: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 66: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 67: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 68: google.protobuf.FieldOptions
+	(*PermissionModeChanged)(nil),     // 33: fairlead.session.v1.PermissionModeChanged
+	(*ApprovalResolved)(nil),          // 34: fairlead.session.v1.ApprovalResolved
+	(*QuestionRequested)(nil),         // 35: fairlead.session.v1.QuestionRequested
+	(*QuestionResolved)(nil),          // 36: fairlead.session.v1.QuestionResolved
+	(*TodoUpdated)(nil),               // 37: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 38: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 39: fairlead.session.v1.CheckpointCreated
+	(*CheckpointFailed)(nil),          // 40: fairlead.session.v1.CheckpointFailed
+	(*OperationStarted)(nil),          // 41: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 42: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 43: fairlead.session.v1.OperationFinished
+	(*RepositoryPushed)(nil),          // 44: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 45: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 46: fairlead.session.v1.WorkspaceMoved
+	(*ArtifactsChanged)(nil),          // 47: fairlead.session.v1.ArtifactsChanged
+	(*SkillUsed)(nil),                 // 48: fairlead.session.v1.SkillUsed
+	(*Artifact)(nil),                  // 49: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 50: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 51: fairlead.session.v1.ErrorOccurred
+	(*SubagentStarted)(nil),           // 52: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 53: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 54: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 55: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 56: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 57: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 58: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 59: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 60: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 61: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 62: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 63: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 64: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 65: fairlead.session.v1.ToolOutcome
+	(v1.PermissionMode)(0),            // 66: fairlead.common.v1.PermissionMode
+	(v1.ApprovalScope)(0),             // 67: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 68: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 69: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 70: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	54, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	55, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
@@ -5154,63 +5267,67 @@ var file_fairlead_session_v1_event_proto_depIdxs = []int32{
 	29, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
 	31, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
 	32, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	33, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	34, // 28: fairlead.session.v1.Event.question_requested:type_name -> fairlead.session.v1.QuestionRequested
-	35, // 29: fairlead.session.v1.Event.question_resolved:type_name -> fairlead.session.v1.QuestionResolved
-	36, // 30: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	38, // 31: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	40, // 32: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	41, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	42, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	34, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	35, // 28: fairlead.session.v1.Event.question_requested:type_name -> fairlead.session.v1.QuestionRequested
+	36, // 29: fairlead.session.v1.Event.question_resolved:type_name -> fairlead.session.v1.QuestionResolved
+	37, // 30: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	39, // 31: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	41, // 32: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	42, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	43, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
 	30, // 35: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	45, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	43, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
-	44, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	46, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	46, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	44, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	45, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	47, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
 	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	51, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
-	52, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
-	53, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
-	47, // 44: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
-	7,  // 45: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	39, // 46: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	49, // 47: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	50, // 48: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	55, // 49: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	56, // 50: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	57, // 51: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	58, // 52: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	59, // 53: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	60, // 54: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	61, // 55: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	62, // 56: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	63, // 57: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	62, // 58: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 59: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	54, // 60: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	64, // 61: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	56, // 62: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 63: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	54, // 64: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	65, // 65: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	66, // 66: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	54, // 67: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	67, // 68: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	37, // 69: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 70: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	54, // 71: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	48, // 72: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	54, // 73: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	3,  // 74: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
-	60, // 75: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
-	61, // 76: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
-	62, // 77: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
-	68, // 78: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	79, // [79:79] is the sub-list for method output_type
-	79, // [79:79] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	78, // [78:79] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	52, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	53, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	54, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	33, // 44: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
+	48, // 45: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
+	7,  // 46: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
+	40, // 47: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	50, // 48: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	51, // 49: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	56, // 50: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	57, // 51: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	58, // 52: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	59, // 53: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	60, // 54: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	61, // 55: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	62, // 56: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	63, // 57: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	64, // 58: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	63, // 59: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 60: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	55, // 61: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	65, // 62: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	57, // 63: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 64: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	55, // 65: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	66, // 66: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
+	66, // 67: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
+	67, // 68: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	66, // 69: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
+	68, // 70: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	55, // 71: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	69, // 72: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	38, // 73: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 74: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	55, // 75: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	49, // 76: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	55, // 77: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 78: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	61, // 79: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	62, // 80: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	63, // 81: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	70, // 82: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	83, // [83:83] is the sub-list for method output_type
+	83, // [83:83] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	82, // [82:83] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -5265,6 +5382,7 @@ func file_fairlead_session_v1_event_proto_init() {
 		(*Event_SubagentStarted)(nil),
 		(*Event_SubagentEvent)(nil),
 		(*Event_SubagentFinished)(nil),
+		(*Event_PermissionModeChanged)(nil),
 		(*Event_SkillUsed)(nil),
 		(*Event_SessionRewindFailed)(nil),
 		(*Event_CheckpointFailed)(nil),
@@ -5277,7 +5395,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

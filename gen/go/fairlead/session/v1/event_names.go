@@ -47,6 +47,7 @@ var EventNames = []string{
 	"subagent.started",
 	"subagent.event",
 	"subagent.finished",
+	"permission_mode.changed",
 	"skill.used",
 	"session.rewind_failed",
 	"checkpoint.failed",
@@ -144,6 +145,8 @@ func EventName(e *Event) string {
 		return "subagent.event"
 	case *Event_SubagentFinished:
 		return "subagent.finished"
+	case *Event_PermissionModeChanged:
+		return "permission_mode.changed"
 	case *Event_SkillUsed:
 		return "skill.used"
 	case *Event_SessionRewindFailed:

@@ -2148,8 +2148,11 @@ type ResolveApprovalRequest struct {
 	// object; empty: the model's. The permission profile decides about them, too, and the
 	// model learns of them.
 	UpdatedArgumentsJson string `protobuf:"bytes,9,opt,name=updated_arguments_json,json=updatedArgumentsJson,proto3" json:"updated_arguments_json,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// For an approval of kind PLAN: the permission mode in which the turn carries the plan
+	// out, DEFAULT or ACCEPT_EDITS. Not set: DEFAULT.
+	Mode          v1.PermissionMode `protobuf:"varint,10,opt,name=mode,proto3,enum=fairlead.common.v1.PermissionMode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResolveApprovalRequest) Reset() {
@@ -2243,6 +2246,13 @@ func (x *ResolveApprovalRequest) GetUpdatedArgumentsJson() string {
 		return x.UpdatedArgumentsJson
 	}
 	return ""
+}
+
+func (x *ResolveApprovalRequest) GetMode() v1.PermissionMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.PermissionMode(0)
 }
 
 // ResolveApprovalResponse says that the answer was accepted.
@@ -3748,7 +3758,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\rcancel_queued\x18\x03 \x01(\bR\fcancelQueued\x12^\n" +
 	"\x04turn\x18\x04 \x01(\tBJ\xbaHGrE2C^$|^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04turn\".\n" +
 	"\x18InterruptSessionResponse\x12\x12\n" +
-	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xbf\x06\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\"\xe4\a\n" +
 	"\x16ResolveApprovalRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12B\n" +
 	"\acall_id\x18\x02 \x01(\tB)\xbaH&r$2\"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$R\x06callId\x12-\n" +
@@ -3759,7 +3769,10 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x12A\n" +
 	"\x05scope\x18\a \x01(\x0e2!.fairlead.common.v1.ApprovalScopeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05scope\x12\x1d\n" +
 	"\x04rule\x18\b \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\x04rule\x12?\n" +
-	"\x16updated_arguments_json\x18\t \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x14updatedArgumentsJson:\xd4\x02\xbaH\xd0\x02\x1ad\n" +
+	"\x16updated_arguments_json\x18\t \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x14updatedArgumentsJson\x12D\n" +
+	"\x04mode\x18\n" +
+	" \x01(\x0e2\".fairlead.common.v1.PermissionModeB\f\xbaH\t\x82\x01\x06\x18\x00\x18\x01\x18\x02R\x04mode:\xb3\x03\xbaH\xaf\x03\x1a]\n" +
+	"\rmode.approved\x12+only an approved plan is followed by a mode\x1a\x1fthis.approved || this.mode == 0\x1ad\n" +
 	"\x0escope.approved\x12+only what is approved is allowed for longer\x1a%this.approved || this.scope in [0, 1]\x1a_\n" +
 	"\n" +
 	"rule.scope\x12(a rule needs the scope SESSION or ALWAYS\x1a'this.rule == '' || this.scope in [2, 3]\x1a\x86\x01\n" +
@@ -3970,13 +3983,14 @@ var file_fairlead_session_v1_session_service_proto_goTypes = []any{
 	(*Event)(nil),                    // 60: fairlead.session.v1.Event
 	(*Message)(nil),                  // 61: fairlead.session.v1.Message
 	(v1.ApprovalScope)(0),            // 62: fairlead.common.v1.ApprovalScope
-	(Role)(0),                        // 63: fairlead.session.v1.Role
-	(*timestamppb.Timestamp)(nil),    // 64: google.protobuf.Timestamp
-	(*AnswerQuestionRequest)(nil),    // 65: fairlead.session.v1.AnswerQuestionRequest
-	(*status.Status)(nil),            // 66: google.rpc.Status
-	(*ListApprovalsRequest)(nil),     // 67: fairlead.session.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),    // 68: fairlead.session.v1.ListApprovalsResponse
-	(*AnswerQuestionResponse)(nil),   // 69: fairlead.session.v1.AnswerQuestionResponse
+	(v1.PermissionMode)(0),           // 63: fairlead.common.v1.PermissionMode
+	(Role)(0),                        // 64: fairlead.session.v1.Role
+	(*timestamppb.Timestamp)(nil),    // 65: google.protobuf.Timestamp
+	(*AnswerQuestionRequest)(nil),    // 66: fairlead.session.v1.AnswerQuestionRequest
+	(*status.Status)(nil),            // 67: google.rpc.Status
+	(*ListApprovalsRequest)(nil),     // 68: fairlead.session.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),    // 69: fairlead.session.v1.ListApprovalsResponse
+	(*AnswerQuestionResponse)(nil),   // 70: fairlead.session.v1.AnswerQuestionResponse
 }
 var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	54, // 0: fairlead.session.v1.CreateSessionRequest.session:type_name -> fairlead.session.v1.Session
@@ -4008,79 +4022,80 @@ var file_fairlead_session_v1_session_service_proto_depIdxs = []int32{
 	19, // 26: fairlead.session.v1.StreamEventsResponse.progress:type_name -> fairlead.session.v1.Progress
 	61, // 27: fairlead.session.v1.ListMessagesResponse.messages:type_name -> fairlead.session.v1.Message
 	62, // 28: fairlead.session.v1.ResolveApprovalRequest.scope:type_name -> fairlead.common.v1.ApprovalScope
-	57, // 29: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
-	54, // 30: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
-	1,  // 31: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
-	43, // 32: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
-	54, // 33: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
-	47, // 34: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
-	63, // 35: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
-	64, // 36: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
-	49, // 37: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
-	15, // 38: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
-	30, // 39: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
-	32, // 40: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
-	34, // 41: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
-	65, // 42: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
-	60, // 43: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
-	19, // 44: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
-	51, // 45: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
-	52, // 46: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
-	59, // 47: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
-	66, // 48: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
-	2,  // 49: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
-	4,  // 50: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
-	6,  // 51: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
-	8,  // 52: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
-	10, // 53: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
-	12, // 54: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
-	15, // 55: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
-	17, // 56: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
-	20, // 57: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
-	22, // 58: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
-	24, // 59: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
-	26, // 60: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
-	28, // 61: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
-	30, // 62: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
-	32, // 63: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
-	67, // 64: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
-	65, // 65: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
-	34, // 66: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
-	36, // 67: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
-	38, // 68: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
-	40, // 69: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
-	42, // 70: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
-	45, // 71: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
-	48, // 72: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
-	3,  // 73: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
-	5,  // 74: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
-	7,  // 75: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
-	9,  // 76: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
-	11, // 77: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
-	13, // 78: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
-	16, // 79: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
-	18, // 80: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
-	21, // 81: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
-	23, // 82: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
-	25, // 83: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
-	27, // 84: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
-	29, // 85: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
-	31, // 86: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
-	33, // 87: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
-	68, // 88: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
-	69, // 89: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
-	35, // 90: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
-	37, // 91: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
-	39, // 92: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
-	41, // 93: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
-	44, // 94: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
-	46, // 95: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
-	50, // 96: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
-	73, // [73:97] is the sub-list for method output_type
-	49, // [49:73] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	63, // 29: fairlead.session.v1.ResolveApprovalRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	57, // 30: fairlead.session.v1.SubmitToolResultRequest.content:type_name -> fairlead.common.v1.Content
+	54, // 31: fairlead.session.v1.ForkSessionResponse.session:type_name -> fairlead.session.v1.Session
+	1,  // 32: fairlead.session.v1.ExportSessionRequest.format:type_name -> fairlead.session.v1.ExportFormat
+	43, // 33: fairlead.session.v1.ImportSessionRequest.open:type_name -> fairlead.session.v1.ImportOpen
+	54, // 34: fairlead.session.v1.ImportSessionResponse.session:type_name -> fairlead.session.v1.Session
+	47, // 35: fairlead.session.v1.SearchMessagesResponse.messages:type_name -> fairlead.session.v1.FoundMessage
+	64, // 36: fairlead.session.v1.FoundMessage.role:type_name -> fairlead.session.v1.Role
+	65, // 37: fairlead.session.v1.FoundMessage.create_time:type_name -> google.protobuf.Timestamp
+	49, // 38: fairlead.session.v1.ConverseRequest.open:type_name -> fairlead.session.v1.ConverseOpen
+	15, // 39: fairlead.session.v1.ConverseRequest.create_turn:type_name -> fairlead.session.v1.CreateTurnRequest
+	30, // 40: fairlead.session.v1.ConverseRequest.interrupt:type_name -> fairlead.session.v1.InterruptSessionRequest
+	32, // 41: fairlead.session.v1.ConverseRequest.resolve_approval:type_name -> fairlead.session.v1.ResolveApprovalRequest
+	34, // 42: fairlead.session.v1.ConverseRequest.submit_tool_result:type_name -> fairlead.session.v1.SubmitToolResultRequest
+	66, // 43: fairlead.session.v1.ConverseRequest.answer_question:type_name -> fairlead.session.v1.AnswerQuestionRequest
+	60, // 44: fairlead.session.v1.ConverseResponse.event:type_name -> fairlead.session.v1.Event
+	19, // 45: fairlead.session.v1.ConverseResponse.progress:type_name -> fairlead.session.v1.Progress
+	51, // 46: fairlead.session.v1.ConverseResponse.accepted:type_name -> fairlead.session.v1.ConverseAccepted
+	52, // 47: fairlead.session.v1.ConverseResponse.rejected:type_name -> fairlead.session.v1.ConverseRejected
+	59, // 48: fairlead.session.v1.ConverseAccepted.turn:type_name -> fairlead.session.v1.Turn
+	67, // 49: fairlead.session.v1.ConverseRejected.status:type_name -> google.rpc.Status
+	2,  // 50: fairlead.session.v1.SessionService.CreateSession:input_type -> fairlead.session.v1.CreateSessionRequest
+	4,  // 51: fairlead.session.v1.SessionService.GetSession:input_type -> fairlead.session.v1.GetSessionRequest
+	6,  // 52: fairlead.session.v1.SessionService.ListSessions:input_type -> fairlead.session.v1.ListSessionsRequest
+	8,  // 53: fairlead.session.v1.SessionService.UpdateSession:input_type -> fairlead.session.v1.UpdateSessionRequest
+	10, // 54: fairlead.session.v1.SessionService.ArchiveSession:input_type -> fairlead.session.v1.ArchiveSessionRequest
+	12, // 55: fairlead.session.v1.SessionService.DeleteSession:input_type -> fairlead.session.v1.DeleteSessionRequest
+	15, // 56: fairlead.session.v1.SessionService.CreateTurn:input_type -> fairlead.session.v1.CreateTurnRequest
+	17, // 57: fairlead.session.v1.SessionService.RunTurn:input_type -> fairlead.session.v1.RunTurnRequest
+	20, // 58: fairlead.session.v1.SessionService.GetTurn:input_type -> fairlead.session.v1.GetTurnRequest
+	22, // 59: fairlead.session.v1.SessionService.ListTurns:input_type -> fairlead.session.v1.ListTurnsRequest
+	24, // 60: fairlead.session.v1.SessionService.ListEvents:input_type -> fairlead.session.v1.ListEventsRequest
+	26, // 61: fairlead.session.v1.SessionService.StreamEvents:input_type -> fairlead.session.v1.StreamEventsRequest
+	28, // 62: fairlead.session.v1.SessionService.ListMessages:input_type -> fairlead.session.v1.ListMessagesRequest
+	30, // 63: fairlead.session.v1.SessionService.InterruptSession:input_type -> fairlead.session.v1.InterruptSessionRequest
+	32, // 64: fairlead.session.v1.SessionService.ResolveApproval:input_type -> fairlead.session.v1.ResolveApprovalRequest
+	68, // 65: fairlead.session.v1.SessionService.ListApprovals:input_type -> fairlead.session.v1.ListApprovalsRequest
+	66, // 66: fairlead.session.v1.SessionService.AnswerQuestion:input_type -> fairlead.session.v1.AnswerQuestionRequest
+	34, // 67: fairlead.session.v1.SessionService.SubmitToolResult:input_type -> fairlead.session.v1.SubmitToolResultRequest
+	36, // 68: fairlead.session.v1.SessionService.ForkSession:input_type -> fairlead.session.v1.ForkSessionRequest
+	38, // 69: fairlead.session.v1.SessionService.CompactSession:input_type -> fairlead.session.v1.CompactSessionRequest
+	40, // 70: fairlead.session.v1.SessionService.ExportSession:input_type -> fairlead.session.v1.ExportSessionRequest
+	42, // 71: fairlead.session.v1.SessionService.ImportSession:input_type -> fairlead.session.v1.ImportSessionRequest
+	45, // 72: fairlead.session.v1.SessionService.SearchMessages:input_type -> fairlead.session.v1.SearchMessagesRequest
+	48, // 73: fairlead.session.v1.SessionService.Converse:input_type -> fairlead.session.v1.ConverseRequest
+	3,  // 74: fairlead.session.v1.SessionService.CreateSession:output_type -> fairlead.session.v1.CreateSessionResponse
+	5,  // 75: fairlead.session.v1.SessionService.GetSession:output_type -> fairlead.session.v1.GetSessionResponse
+	7,  // 76: fairlead.session.v1.SessionService.ListSessions:output_type -> fairlead.session.v1.ListSessionsResponse
+	9,  // 77: fairlead.session.v1.SessionService.UpdateSession:output_type -> fairlead.session.v1.UpdateSessionResponse
+	11, // 78: fairlead.session.v1.SessionService.ArchiveSession:output_type -> fairlead.session.v1.ArchiveSessionResponse
+	13, // 79: fairlead.session.v1.SessionService.DeleteSession:output_type -> fairlead.session.v1.DeleteSessionResponse
+	16, // 80: fairlead.session.v1.SessionService.CreateTurn:output_type -> fairlead.session.v1.CreateTurnResponse
+	18, // 81: fairlead.session.v1.SessionService.RunTurn:output_type -> fairlead.session.v1.RunTurnResponse
+	21, // 82: fairlead.session.v1.SessionService.GetTurn:output_type -> fairlead.session.v1.GetTurnResponse
+	23, // 83: fairlead.session.v1.SessionService.ListTurns:output_type -> fairlead.session.v1.ListTurnsResponse
+	25, // 84: fairlead.session.v1.SessionService.ListEvents:output_type -> fairlead.session.v1.ListEventsResponse
+	27, // 85: fairlead.session.v1.SessionService.StreamEvents:output_type -> fairlead.session.v1.StreamEventsResponse
+	29, // 86: fairlead.session.v1.SessionService.ListMessages:output_type -> fairlead.session.v1.ListMessagesResponse
+	31, // 87: fairlead.session.v1.SessionService.InterruptSession:output_type -> fairlead.session.v1.InterruptSessionResponse
+	33, // 88: fairlead.session.v1.SessionService.ResolveApproval:output_type -> fairlead.session.v1.ResolveApprovalResponse
+	69, // 89: fairlead.session.v1.SessionService.ListApprovals:output_type -> fairlead.session.v1.ListApprovalsResponse
+	70, // 90: fairlead.session.v1.SessionService.AnswerQuestion:output_type -> fairlead.session.v1.AnswerQuestionResponse
+	35, // 91: fairlead.session.v1.SessionService.SubmitToolResult:output_type -> fairlead.session.v1.SubmitToolResultResponse
+	37, // 92: fairlead.session.v1.SessionService.ForkSession:output_type -> fairlead.session.v1.ForkSessionResponse
+	39, // 93: fairlead.session.v1.SessionService.CompactSession:output_type -> fairlead.session.v1.CompactSessionResponse
+	41, // 94: fairlead.session.v1.SessionService.ExportSession:output_type -> fairlead.session.v1.ExportSessionResponse
+	44, // 95: fairlead.session.v1.SessionService.ImportSession:output_type -> fairlead.session.v1.ImportSessionResponse
+	46, // 96: fairlead.session.v1.SessionService.SearchMessages:output_type -> fairlead.session.v1.SearchMessagesResponse
+	50, // 97: fairlead.session.v1.SessionService.Converse:output_type -> fairlead.session.v1.ConverseResponse
+	74, // [74:98] is the sub-list for method output_type
+	50, // [50:74] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_service_proto_init() }

@@ -45,6 +45,7 @@ EVENT_NAMES = {
     "subagent_started": "subagent.started",
     "subagent_event": "subagent.event",
     "subagent_finished": "subagent.finished",
+    "permission_mode_changed": "permission_mode.changed",
     "skill_used": "skill.used",
     "session_rewind_failed": "session.rewind_failed",
     "checkpoint_failed": "checkpoint.failed",

@@ -30,6 +30,7 @@ class ApprovalKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     APPROVAL_KIND_UNSPECIFIED: _ClassVar[ApprovalKind]
     APPROVAL_KIND_TOOL_CALL: _ClassVar[ApprovalKind]
     APPROVAL_KIND_BUDGET: _ClassVar[ApprovalKind]
+    APPROVAL_KIND_PLAN: _ClassVar[ApprovalKind]
 
 class WorkspaceMoveCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -43,6 +44,7 @@ DECISION_DENY: Decision
 APPROVAL_KIND_UNSPECIFIED: ApprovalKind
 APPROVAL_KIND_TOOL_CALL: ApprovalKind
 APPROVAL_KIND_BUDGET: ApprovalKind
+APPROVAL_KIND_PLAN: ApprovalKind
 WORKSPACE_MOVE_CAUSE_UNSPECIFIED: WorkspaceMoveCause
 WORKSPACE_MOVE_CAUSE_NODE_LOST: WorkspaceMoveCause
 WORKSPACE_MOVE_CAUSE_PLANNED: WorkspaceMoveCause
@@ -50,7 +52,7 @@ EVENT_NAME_FIELD_NUMBER: _ClassVar[int]
 event_name: _descriptor.FieldDescriptor
 
 class Event(_message.Message):
-    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "question_requested", "question_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "subagent_started", "subagent_event", "subagent_finished", "skill_used", "session_rewind_failed", "checkpoint_failed", "warning", "error")
+    __slots__ = ("first_seq", "seq", "time", "turn", "step", "session_created", "session_rewound", "session_compacted", "turn_queued", "turn_started", "turn_waiting", "turn_resumed", "turn_finished", "turn_steered", "step_started", "step_restarted", "step_finished", "text_started", "text_delta", "text_finished", "thinking_started", "thinking_delta", "thinking_finished", "tool_call_started", "tool_call_arguments_delta", "tool_call_arguments", "tool_call_decision", "tool_call_progress", "tool_call_output_delta", "tool_call_finished", "approval_requested", "approval_resolved", "question_requested", "question_resolved", "todo_updated", "checkpoint_created", "operation_started", "operation_progress", "operation_finished", "tool_call_network", "workspace_moved", "repository_pushed", "repository_push_failed", "artifacts_changed", "mcp_server_changed", "subagent_started", "subagent_event", "subagent_finished", "permission_mode_changed", "skill_used", "session_rewind_failed", "checkpoint_failed", "warning", "error")
     FIRST_SEQ_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +101,7 @@ class Event(_message.Message):
     SUBAGENT_STARTED_FIELD_NUMBER: _ClassVar[int]
     SUBAGENT_EVENT_FIELD_NUMBER: _ClassVar[int]
     SUBAGENT_FINISHED_FIELD_NUMBER: _ClassVar[int]
+    PERMISSION_MODE_CHANGED_FIELD_NUMBER: _ClassVar[int]
     SKILL_USED_FIELD_NUMBER: _ClassVar[int]
     SESSION_REWIND_FAILED_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FAILED_FIELD_NUMBER: _ClassVar[int]
@@ -152,12 +155,13 @@ class Event(_message.Message):
     subagent_started: SubagentStarted
     subagent_event: SubagentEvent
     subagent_finished: SubagentFinished
+    permission_mode_changed: PermissionModeChanged
     skill_used: SkillUsed
     session_rewind_failed: SessionRewindFailed
     checkpoint_failed: CheckpointFailed
     warning: Warning
     error: ErrorOccurred
-    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., question_requested: _Optional[_Union[QuestionRequested, _Mapping]] = ..., question_resolved: _Optional[_Union[QuestionResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., subagent_started: _Optional[_Union[SubagentStarted, _Mapping]] = ..., subagent_event: _Optional[_Union[SubagentEvent, _Mapping]] = ..., subagent_finished: _Optional[_Union[SubagentFinished, _Mapping]] = ..., skill_used: _Optional[_Union[SkillUsed, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
+    def __init__(self, first_seq: _Optional[int] = ..., seq: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn: _Optional[str] = ..., step: _Optional[int] = ..., session_created: _Optional[_Union[SessionCreated, _Mapping]] = ..., session_rewound: _Optional[_Union[SessionRewound, _Mapping]] = ..., session_compacted: _Optional[_Union[SessionCompacted, _Mapping]] = ..., turn_queued: _Optional[_Union[TurnQueued, _Mapping]] = ..., turn_started: _Optional[_Union[TurnStarted, _Mapping]] = ..., turn_waiting: _Optional[_Union[TurnWaiting, _Mapping]] = ..., turn_resumed: _Optional[_Union[TurnResumed, _Mapping]] = ..., turn_finished: _Optional[_Union[TurnFinished, _Mapping]] = ..., turn_steered: _Optional[_Union[TurnSteered, _Mapping]] = ..., step_started: _Optional[_Union[StepStarted, _Mapping]] = ..., step_restarted: _Optional[_Union[StepRestarted, _Mapping]] = ..., step_finished: _Optional[_Union[StepFinished, _Mapping]] = ..., text_started: _Optional[_Union[TextStarted, _Mapping]] = ..., text_delta: _Optional[_Union[TextDelta, _Mapping]] = ..., text_finished: _Optional[_Union[TextFinished, _Mapping]] = ..., thinking_started: _Optional[_Union[ThinkingStarted, _Mapping]] = ..., thinking_delta: _Optional[_Union[ThinkingDelta, _Mapping]] = ..., thinking_finished: _Optional[_Union[ThinkingFinished, _Mapping]] = ..., tool_call_started: _Optional[_Union[ToolCallStarted, _Mapping]] = ..., tool_call_arguments_delta: _Optional[_Union[ToolCallArgumentsDelta, _Mapping]] = ..., tool_call_arguments: _Optional[_Union[ToolCallArguments, _Mapping]] = ..., tool_call_decision: _Optional[_Union[ToolCallDecision, _Mapping]] = ..., tool_call_progress: _Optional[_Union[ToolCallProgress, _Mapping]] = ..., tool_call_output_delta: _Optional[_Union[ToolCallOutputDelta, _Mapping]] = ..., tool_call_finished: _Optional[_Union[ToolCallFinished, _Mapping]] = ..., approval_requested: _Optional[_Union[ApprovalRequested, _Mapping]] = ..., approval_resolved: _Optional[_Union[ApprovalResolved, _Mapping]] = ..., question_requested: _Optional[_Union[QuestionRequested, _Mapping]] = ..., question_resolved: _Optional[_Union[QuestionResolved, _Mapping]] = ..., todo_updated: _Optional[_Union[TodoUpdated, _Mapping]] = ..., checkpoint_created: _Optional[_Union[CheckpointCreated, _Mapping]] = ..., operation_started: _Optional[_Union[OperationStarted, _Mapping]] = ..., operation_progress: _Optional[_Union[OperationProgress, _Mapping]] = ..., operation_finished: _Optional[_Union[OperationFinished, _Mapping]] = ..., tool_call_network: _Optional[_Union[ToolCallNetwork, _Mapping]] = ..., workspace_moved: _Optional[_Union[WorkspaceMoved, _Mapping]] = ..., repository_pushed: _Optional[_Union[RepositoryPushed, _Mapping]] = ..., repository_push_failed: _Optional[_Union[RepositoryPushFailed, _Mapping]] = ..., artifacts_changed: _Optional[_Union[ArtifactsChanged, _Mapping]] = ..., mcp_server_changed: _Optional[_Union[McpServerChanged, _Mapping]] = ..., subagent_started: _Optional[_Union[SubagentStarted, _Mapping]] = ..., subagent_event: _Optional[_Union[SubagentEvent, _Mapping]] = ..., subagent_finished: _Optional[_Union[SubagentFinished, _Mapping]] = ..., permission_mode_changed: _Optional[_Union[PermissionModeChanged, _Mapping]] = ..., skill_used: _Optional[_Union[SkillUsed, _Mapping]] = ..., session_rewind_failed: _Optional[_Union[SessionRewindFailed, _Mapping]] = ..., checkpoint_failed: _Optional[_Union[CheckpointFailed, _Mapping]] = ..., warning: _Optional[_Union[Warning, _Mapping]] = ..., error: _Optional[_Union[ErrorOccurred, _Mapping]] = ...) -> None: ...
 
 class McpServerChanged(_message.Message):
     __slots__ = ("server", "state", "message", "tools")
@@ -477,8 +481,20 @@ class ApprovalRequested(_message.Message):
     expire_time: _timestamp_pb2.Timestamp
     def __init__(self, call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., kind: _Optional[_Union[ApprovalKind, str]] = ..., message: _Optional[str] = ..., suggested_rules: _Optional[_Iterable[str]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class PermissionModeChanged(_message.Message):
+    __slots__ = ("mode", "before", "user", "call_id")
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    mode: _permission_pb2.PermissionMode
+    before: _permission_pb2.PermissionMode
+    user: str
+    call_id: str
+    def __init__(self, mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ..., before: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ..., user: _Optional[str] = ..., call_id: _Optional[str] = ...) -> None: ...
+
 class ApprovalResolved(_message.Message):
-    __slots__ = ("call_id", "approved", "user", "comment", "expired", "scope", "rule", "updated_arguments_json")
+    __slots__ = ("call_id", "approved", "user", "comment", "expired", "scope", "rule", "updated_arguments_json", "mode")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     APPROVED_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
@@ -487,6 +503,7 @@ class ApprovalResolved(_message.Message):
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     UPDATED_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     approved: bool
     user: str
@@ -495,7 +512,8 @@ class ApprovalResolved(_message.Message):
     scope: _permission_pb2.ApprovalScope
     rule: str
     updated_arguments_json: str
-    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ...) -> None: ...
+    mode: _permission_pb2.PermissionMode
+    def __init__(self, call_id: _Optional[str] = ..., approved: _Optional[bool] = ..., user: _Optional[str] = ..., comment: _Optional[str] = ..., expired: _Optional[bool] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ...) -> None: ...
 
 class QuestionRequested(_message.Message):
     __slots__ = ("call_id", "tool", "question", "expire_time")

@@ -345,7 +345,7 @@ class InterruptSessionResponse(_message.Message):
     def __init__(self, turn: _Optional[str] = ...) -> None: ...
 
 class ResolveApprovalRequest(_message.Message):
-    __slots__ = ("parent", "call_id", "digest", "approved", "comment", "request_id", "scope", "rule", "updated_arguments_json")
+    __slots__ = ("parent", "call_id", "digest", "approved", "comment", "request_id", "scope", "rule", "updated_arguments_json", "mode")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -355,6 +355,7 @@ class ResolveApprovalRequest(_message.Message):
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     UPDATED_ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     parent: str
     call_id: str
     digest: str
@@ -364,7 +365,8 @@ class ResolveApprovalRequest(_message.Message):
     scope: _permission_pb2.ApprovalScope
     rule: str
     updated_arguments_json: str
-    def __init__(self, parent: _Optional[str] = ..., call_id: _Optional[str] = ..., digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., request_id: _Optional[str] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ...) -> None: ...
+    mode: _permission_pb2.PermissionMode
+    def __init__(self, parent: _Optional[str] = ..., call_id: _Optional[str] = ..., digest: _Optional[str] = ..., approved: _Optional[bool] = ..., comment: _Optional[str] = ..., request_id: _Optional[str] = ..., scope: _Optional[_Union[_permission_pb2.ApprovalScope, str]] = ..., rule: _Optional[str] = ..., updated_arguments_json: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ...) -> None: ...
 
 class ResolveApprovalResponse(_message.Message):
     __slots__ = ()

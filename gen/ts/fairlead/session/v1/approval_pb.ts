@@ -105,7 +105,7 @@ export type PendingApproval = Message<"fairlead.session.v1.PendingApproval"> & {
   suggestedRules: string[];
 
   /**
-   * The question, for people.
+   * The question, for people; for a plan, its text.
    *
    * @generated from field: string message = 12;
    */

@@ -45,6 +45,7 @@ export const eventNames = {
   subagentStarted: "subagent.started",
   subagentEvent: "subagent.event",
   subagentFinished: "subagent.finished",
+  permissionModeChanged: "permission_mode.changed",
   skillUsed: "skill.used",
   sessionRewindFailed: "session.rewind_failed",
   checkpointFailed: "checkpoint.failed",
