@@ -11,6 +11,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/jobs/operations"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/orphans"
 	"github.com/fairlead/fairlead/services/session/internal/jobs/push"
+	"github.com/fairlead/fairlead/services/session/internal/jobs/settlement"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
 
@@ -25,6 +26,7 @@ func (s *Service) handlers(c Config, log *slog.Logger) map[store.JobKind]jobs.Ha
 		store.JobOperation: operations.Handler(s.tools, s.store),
 		store.JobExpire:    expiry.Handler(s.store),
 		store.JobSubagent:  orphans.Handler(s.store),
+		store.JobSettle:    settlement.Handler(s.store),
 		store.JobPush:      push.Handler(s.sandbox, s.store, log),
 		store.JobWebhook:   s.webhooks.Deliver,
 		store.JobStorage:   deletion.Storage(s.sandbox, func(n string) bool { return s.nodes.Managed() && s.nodes.Known(n) }),

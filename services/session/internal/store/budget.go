@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // BudgetScope is the kind of owner of a budget.
 type BudgetScope string
@@ -109,3 +112,25 @@ type Settle struct {
 	// Unknown says that the use is not known: it counts as reserved.
 	Unknown bool
 }
+
+// Ledger is the ledger of budgets beside the sessions' logs.
+type Ledger interface {
+	// Balances returns the use of budgets, in the order of the bounds.
+	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
+	// Spend changes the ledger and sets the answer of each Reserve; a denial is no error.
+	Spend(ctx context.Context, s Spending) error
+}
+
+// Spending changes a tenant's ledger for model calls that no turn makes.
+type Spending struct {
+	// Key names the tenant and the session that pays, too; without a session, none does.
+	Key
+	Settle  []Settle
+	Reserve []*Reserve
+	// Keep is how long a reservation may stay open: a JobSettle that is due then counts it as
+	// used. It is for a caller that has died; a settlement removes the job.
+	Keep time.Duration
+}
+
+// SettleID returns the ID of the JobSettle of a reservation.
+func SettleID(session, reservation string) string { return session + "/" + reservation }

@@ -32,6 +32,8 @@ const (
 	JobExpireFiles JobKind = "expire_files"
 	// JobSubagent ends a subagent's work if the turn that it works for has ended.
 	JobSubagent JobKind = "subagent"
+	// JobSettle settles a reservation whose owner has not; the body is the reservation's id.
+	JobSettle JobKind = "settle"
 )
 
 // ExpiryID returns the ID of the JobExpire of a waiting call. The job is removed as

@@ -255,6 +255,7 @@ type Store interface {
 	Identities
 	Files
 	Audit
+	Ledger
 
 	// CreateSession creates a session; ErrExists when its id is taken, ErrDeleting
 	// as long as the JobDelete of an earlier session under it has not ended,
@@ -349,8 +350,6 @@ type Store interface {
 	// second result is a failure of all writes, after which it is unknown what was
 	// written: load again. When Commit returns, the writes are synced.
 	Commit(ctx context.Context, writes []Write) ([]error, error)
-	// Balances returns the use of budgets, in the order of the bounds.
-	Balances(ctx context.Context, tenant string, bounds []Bound) ([]Balance, error)
 	// Renew extends leases, all in one statement, and returns the lost ones. It also
 	// extends a lease that has ended but was not taken. A session that another
 	// transaction locks at that moment does not delay the others: Renew retries it

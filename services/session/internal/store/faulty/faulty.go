@@ -38,6 +38,7 @@ const (
 	Inbox          Method = "Inbox"
 	Commit         Method = "Commit"
 	Balances       Method = "Balances"
+	Spend          Method = "Spend"
 	Renew          Method = "Renew"
 	Release        Method = "Release"
 	ReleaseIdle    Method = "ReleaseIdle"

@@ -47,6 +47,11 @@ func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Boun
 	return do(ctx, s.injector, Balances, func() ([]store.Balance, error) { return s.inner.Balances(ctx, tenant, bounds) })
 }
 
+// Spend implements store.Ledger.
+func (s *Store) Spend(ctx context.Context, sp store.Spending) error {
+	return just(ctx, s.injector, Spend, func() error { return s.inner.Spend(ctx, sp) })
+}
+
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration) ([]store.Key, error) {
 	return do(ctx, s.injector, Renew, func() ([]store.Key, error) { return s.inner.Renew(ctx, leases, ttl) })

@@ -131,3 +131,30 @@ func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Boun
 	}
 	return plan.Balances(tenant, bounds, now, rows), nil
 }
+
+// Spend implements store.Ledger.
+func (s *Store) Spend(ctx context.Context, sp store.Spending) error {
+	var facts plan.BudgetFacts
+	var now time.Time
+	var change plan.Spend
+	read := func(b *pgx.Batch) {
+		facts = plan.BudgetFacts{}
+		queueBudgetNeeds(b, plan.SpendNeeds(sp), &facts)
+		b.Queue("select clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	}
+	err := fail("spend", pg.InTwo(ctx, s.db.pool, read, func(_ *pgx.Conn, b *pgx.Batch) error {
+		change = plan.ForSpending(sp, now.UTC(), facts)
+		queueBudgets(b, change.Budgets)
+		queueJobs(b, change.Jobs)
+		if len(change.Ended) > 0 {
+			tenants, _, jobs := splitIDs(change.Ended)
+			b.Queue("delete from jobs where kind = $1 and (tenant, job) in (select * from unnest($2::text[], $3::text[]))", store.JobSettle, tenants, jobs)
+		}
+		return nil
+	}))
+	if err != nil {
+		return err
+	}
+	s.db.wakes.Send(tables.WithJobs(nil, change.Jobs)...)
+	return nil
+}

@@ -88,3 +88,22 @@ func (s *Store) Balances(ctx context.Context, tenant string, bounds []store.Boun
 	}
 	return plan.Balances(tenant, bounds, s.db.clock(), rows), nil
 }
+
+// Spend implements store.Ledger.
+func (s *Store) Spend(ctx context.Context, sp store.Spending) error {
+	return s.db.write(ctx, "spend", func(tx *sql.Tx) ([]store.Wake, error) {
+		facts, err := budgetFacts(ctx, s.sql(tx), plan.SpendNeeds(sp))
+		if err != nil {
+			return nil, err
+		}
+		change := plan.ForSpending(sp, s.db.clock(), facts)
+		if err := applyBudgets(ctx, tx, change.Budgets); err != nil {
+			return nil, err
+		}
+		if err := each(ctx, tx, "delete from jobs where tenant = ? and kind = ? and job = ?",
+			change.Ended, func(id plan.ID) []any { return []any{id.Tenant, string(store.JobSettle), id.ID} }); err != nil {
+			return nil, err
+		}
+		return tables.WithJobs(nil, change.Jobs), insertJobs(ctx, tx, change.Jobs)
+	})
+}

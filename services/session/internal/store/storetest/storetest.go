@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a fence that is due", testFenceDue},
 		{"commit", testCommit},
 		{"budgets", testBudgets},
+		{"spending", testSpending},
 		{"events", testEvents},
 		{"folding", testFold},
 		{"messages", testMessages},
