@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
+	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
@@ -91,6 +92,9 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Streams: streams,
 		Rate:    limit.NewRate(c.Rate, c.Burst),
 		MCP:     model,
+		Models: modelproxy.New(modelproxy.Config{
+			MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, WriteTimeout: c.WriteTimeout,
+		}, d.Session, streams, d.Log),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)

@@ -36,6 +36,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/jobs/deletion"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/server"
@@ -89,6 +90,7 @@ type Service struct {
 	tools      *remote.Tools
 	keys       *apikey.Resolver
 	recorder   *audit.Recorder
+	proxy      *modelproxy.Proxy
 }
 
 // New opens the store and builds the service; Run starts its work.
@@ -197,6 +199,9 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		},
 		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
 	}, followers, d.Log)
+	s.proxy = modelproxy.New(modelproxy.Config{
+		Models: s.models, Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
+	})
 	s.limiter = limits.New(c.Use, bank(c, s.store), d.Log)
 	s.server = server.New(server.Config{
 		Store: s.store, Hub: followers, Agents: agents, Nodes: s.nodes, Log: d.Log, Version: d.Version,
@@ -273,6 +278,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())
+	sessionv1.RegisterModelProxyServiceServer(r, s.server.ModelProxyService(s.proxy))
 }
 
 // RegisterPeer registers the services for operators, and for services that
@@ -345,6 +351,7 @@ func (s *Service) DefaultModel() string { return s.models.Default().Name }
 // Close closes the store.
 func (s *Service) Close() error {
 	s.server.Close()
+	s.proxy.Close()
 	s.webhooks.Close()
 	return s.store.Close()
 }

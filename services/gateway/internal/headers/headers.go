@@ -28,12 +28,15 @@ var (
 		"grpc-timeout", "x-grpc-web", "x-user-agent", // gRPC-Web
 		"webhook-id", "webhook-timestamp", "webhook-signature", "X-Fairlead-Delivery", "X-GitHub-Delivery", "X-Hub-Signature-256", // deliveries
 		"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", // MCP
+		"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version", "openai-beta", "x-stainless-arch", "x-stainless-helper-method", "x-stainless-lang", // SDKs of models
+		"x-stainless-os", "x-stainless-package-version", "x-stainless-retry-count", "x-stainless-runtime", "x-stainless-runtime-version", "x-stainless-timeout",
 	}, ", ")
 	exposed = strings.Join([]string{
 		"Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "ETag", "Idempotency-Key", "Location", "Retry-After", "WWW-Authenticate", RequestID,
 		"Tus-Extension", "Tus-Resumable", "Tus-Version", "Upload-Expires", "Upload-Length", "Upload-Offset",
 		"Grpc-Message", "Grpc-Status", "Grpc-Status-Details-Bin", // gRPC-Web
-		"Mcp-Session-Id", // MCP
+		"Mcp-Session-Id",                                 // MCP
+		"request-id", "retry-after-ms", "x-should-retry", // SDKs of models
 	}, ", ")
 )
 

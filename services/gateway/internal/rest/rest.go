@@ -25,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
+	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
@@ -49,6 +50,7 @@ type Deps struct {
 	Streams        *limit.Streams
 	Rate           *limit.Rate
 	MCP            *mcp.Server
+	Models         *modelproxy.Server
 	Log            *slog.Logger
 }
 
@@ -65,13 +67,14 @@ type api struct {
 	transfer *transfer.Server
 	web      *grpcweb.Server
 	mcp      *mcp.Server
+	models   *modelproxy.Server
 	mux      *runtime.ServeMux
 }
 
 // New returns the handler of the REST interface. It starts nothing; ctx is used only during the
 // call.
 func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
-	a := &api{cfg: cfg, rate: d.Rate, auth: d.Auth, mcp: d.MCP, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
+	a := &api{cfg: cfg, rate: d.Rate, auth: d.Auth, mcp: d.MCP, models: d.Models, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
 	if err := a.readRoutes(); err != nil {
 		return nil, err
 	}

@@ -16,11 +16,13 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/grpcweb"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
+	"github.com/fairlead/fairlead/services/gateway/internal/modelproxy"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
 	"github.com/fairlead/fairlead/services/internal/kit/access"
+	"github.com/fairlead/fairlead/services/internal/kit/modelapi"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
 
@@ -56,6 +58,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 	if a.mcp.ServeMetadata(w, r) {
 		return
 	}
+	if _, ok := modelapi.Match(r.URL.Path); ok {
+		modelproxy.Identify(r)
+	}
 	if r.Method != http.MethodOptions && !a.open(r) {
 		ctx, stop, err := a.auth.HTTP(r)
 		if err != nil {
@@ -69,7 +74,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		a.serveWeb(w, r)
 		return
 	}
-	if a.serveTransfer(w, r) || a.serveMCP(w, r) {
+	if a.serveTransfer(w, r) || a.serveMCP(w, r) || a.serveModels(w, r) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
@@ -111,6 +116,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		a.web.Refuse(w, r, err)
 		return
 	}
+	if refuseModel(w, r, err) {
+		return
+	}
 	a.mcp.Challenge(w, r)
 	problem.Write(w, err)
 }
@@ -149,6 +157,9 @@ func (a *api) methods(path string) []string {
 	}
 	if mcp.Match(path) {
 		return mcp.Methods
+	}
+	if route, ok := modelapi.Match(path); ok && route.Operation != modelapi.Unknown {
+		return []string{route.Method}
 	}
 	if a.web.Methods.Find(path) != nil {
 		return []string{http.MethodPost}

@@ -23,8 +23,9 @@ type Entry struct {
 	Name, Provider, ModelName string
 	// Kind of the provider, also the GenAI name of the system, except for
 	// compatible servers.
-	Kind  string
-	Model model.Model
+	Kind     string
+	Model    model.Model
+	Endpoint Endpoint
 	// The limits and prices. MaxOutputTokens is never 0.
 	Limits
 }
@@ -162,7 +163,7 @@ func (c Config) entry(p *provider, providerName, modelName string, l Limits) (En
 	if p.Kind == KindAnthropic && l.ThinkingTokens > 0 && l.ThinkingTokens >= l.MaxOutputTokens {
 		return Entry{}, fmt.Errorf("models: %q: thinking-tokens (%d) must be less than max-output-tokens (%d)", name, l.ThinkingTokens, l.MaxOutputTokens)
 	}
-	e := Entry{Name: name, Provider: providerName, ModelName: modelName, Kind: p.Kind, Limits: l}
+	e := Entry{Name: name, Provider: providerName, ModelName: modelName, Kind: p.Kind, Endpoint: c.endpoint(p), Limits: l}
 	var err error
 	e.Model, err = c.model(p, modelName, l)
 	if err != nil {

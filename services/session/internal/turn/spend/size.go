@@ -34,10 +34,7 @@ type request struct {
 // at least a byte. If the request continues the one before it, and the provider
 // has reported the size of that one, the common part counts as reported.
 func (s *Spend) inputBound(r model.Request) int64 {
-	fixed := int64(len(r.System) + requestTokens)
-	for _, t := range r.Tools {
-		fixed += int64(len(t.Name)+len(t.Description)+len(t.InputSchema)) + messageTokens
-	}
+	fixed := fixedBound(r)
 	s.asking = request{model: r.Model, fixed: fixed, messages: len(r.Messages)}
 	if n := len(r.Messages); n > 0 {
 		s.asking.first, s.asking.last = r.Messages[0].Name, r.Messages[n-1].Name
@@ -46,6 +43,15 @@ func (s *Spend) inputBound(r model.Request) int64 {
 		return m.tokens + messagesBound(r.Messages[m.messages:])
 	}
 	return fixed + messagesBound(r.Messages)
+}
+
+// fixedBound is an upper bound of the system prompt and the tools.
+func fixedBound(r model.Request) int64 {
+	n := int64(len(r.System) + requestTokens)
+	for _, t := range r.Tools {
+		n += int64(len(t.Name)+len(t.Description)+len(t.InputSchema)) + messageTokens
+	}
+	return n
 }
 
 // beginning reports whether another request begins with this one.

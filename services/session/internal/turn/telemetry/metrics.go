@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/state"
@@ -53,16 +54,25 @@ func (m *Metrics) Denied(ctx context.Context, d *store.Denial) {
 func (m *Metrics) Retried(ctx context.Context) { m.retries.Add(ctx, 1) }
 
 func (m *Metrics) modelCall(ctx context.Context, r state.Resolved, resp *model.Response, err error, took time.Duration) {
-	provider := attrProvider.String(r.Provider)
+	var u *sessionv1.Usage
+	if resp != nil {
+		u = resp.Usage
+	}
+	m.ModelCalled(ctx, r.Provider, u, err != nil, took)
+}
+
+// ModelCalled counts a call of a model; u is nil if it is not known what it has used.
+func (m *Metrics) ModelCalled(ctx context.Context, name string, u *sessionv1.Usage, failed bool, took time.Duration) {
+	provider := attrProvider.String(name)
 	result := attribute.String("result", "ok")
-	if err != nil {
+	if failed {
 		result = attribute.String("result", "error")
 	}
 	m.calls.Record(ctx, took.Seconds(), metric.WithAttributes(provider, result))
-	if resp == nil {
+	if u == nil {
 		return
 	}
 	kind := attribute.Key("gen_ai.token.type")
-	m.tokens.Add(ctx, state.PromptTokens(resp.Usage), metric.WithAttributes(provider, kind.String("input")))
-	m.tokens.Add(ctx, resp.Usage.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
+	m.tokens.Add(ctx, state.PromptTokens(u), metric.WithAttributes(provider, kind.String("input")))
+	m.tokens.Add(ctx, u.GetOutputTokens(), metric.WithAttributes(provider, kind.String("output")))
 }

@@ -1,0 +1,39 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+
+	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
+)
+
+// Endpoint is where a provider serves its own wire, for requests that are passed on
+// unchanged. Its zero value is that of a provider without one.
+type Endpoint struct {
+	// BaseURL as in the configuration: without /v1 for kind anthropic, with it for kind
+	// openai.
+	BaseURL string
+	// Key of the provider; empty if it needs none.
+	Key config.Secret
+	// Missing says what to do about a missing key; empty if none is missing.
+	Missing string
+}
+
+// defaultOpenAIBaseURL is OpenAI's own API.
+const defaultOpenAIBaseURL = "https://api.openai.com/v1"
+
+// endpoint returns where a provider serves its wire.
+func (c Config) endpoint(p *provider) Endpoint {
+	e := Endpoint{BaseURL: strings.TrimRight(p.BaseURL, "/"), Key: p.key}
+	switch {
+	case p.Kind == KindScripted:
+		return Endpoint{}
+	case p.key == "" && !p.NoKey:
+		e.Missing = p.keyHint(c.Section)
+	}
+	if e.BaseURL == "" {
+		e.BaseURL = map[string]string{KindAnthropic: anthropic.DefaultBaseURL, KindOpenAI: defaultOpenAIBaseURL}[p.Kind]
+	}
+	return e
+}

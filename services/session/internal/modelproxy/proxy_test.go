@@ -1,0 +1,126 @@
+package modelproxy_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/config"
+	"github.com/fairlead/fairlead/services/session/internal/allowance"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
+	"github.com/fairlead/fairlead/services/session/internal/modelproxy"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+	"github.com/fairlead/fairlead/services/session/internal/store/sqlite"
+	"github.com/fairlead/fairlead/services/session/internal/turn/telemetry"
+	"github.com/fairlead/fairlead/services/session/modeltest"
+)
+
+// world is a proxy in front of fake providers, served over HTTP.
+type world struct {
+	*testing.T
+	url               string
+	anthropic, openai *modeltest.Server
+	ledger            store.Store
+	used              []*sessionv1.Usage
+	parties           allowance.Parties
+}
+
+// setting is what a test chooses.
+type setting struct {
+	script  modeltest.Script
+	budgets allowance.Config
+	idle    time.Duration
+}
+
+func newWorld(t *testing.T, s setting) *world {
+	t.Helper()
+	w := &world{T: t, anthropic: modeltest.Anthropic(t, s.script), openai: modeltest.OpenAI(t, s.script)}
+	models, err := catalog.New(catalog.Config{
+		AnthropicKey: modeltest.Key, AnthropicBaseURL: w.anthropic.URL, OpenAIKey: modeltest.Key, OpenAIBaseURL: w.openai.URL,
+		Providers: map[string]catalog.Provider{
+			"wrong": {Kind: "anthropic", BaseURL: w.anthropic.URL, Key: config.Secret("sk-wrong-1234567")},
+			"gone":  {Kind: "anthropic", BaseURL: "http://127.0.0.1:1", Key: "k"},
+			"empty": {Kind: "openai", BaseURL: w.openai.URL, KeyEnv: "NONE_SET"},
+		},
+		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "empty:m": {}}, IdleTimeout: time.Minute,
+	}, func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "session.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ledger.Close() })
+	w.ledger = ledger
+	metrics, err := telemetry.NewMetrics(metricnoop.NewMeterProvider().Meter(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := modelproxy.New(modelproxy.Config{
+		Models: models, Ledger: ledger, Budgets: s.budgets, Metrics: metrics, Tracer: tracenoop.NewTracerProvider().Tracer(""),
+		Idle: s.idle, Log: slog.New(slog.DiscardHandler),
+	})
+	w.parties = allowance.Parties{Tenant: "acme", User: "ada"}
+	srv := httptest.NewServer(p.Handler(modelproxy.Payer{Parties: w.parties, Used: func(_ string, u *sessionv1.Usage) { w.used = append(w.used, u) }}))
+	t.Cleanup(func() { srv.Close(); p.Close() })
+	w.url = srv.URL
+	return w
+}
+
+// answer is a whole HTTP answer.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (w *world) post(path, body string, header ...string) answer {
+	w.Helper()
+	a, err := post(w.Context(), w.url+path, body, header...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return a
+}
+
+func post(ctx context.Context, url, body string, header ...string) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(b)}, err
+}
+
+// bound is the balance of the user's budget.
+func (w *world) balance() store.Balance {
+	w.Helper()
+	all, err := w.ledger.Balances(w.Context(), "acme", []store.Bound{{Scope: store.BudgetUser, Subject: "ada"}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all[0]
+}
+
+func userBudget(tokens int64) allowance.Config {
+	return allowance.Config{Scopes: allowance.Scopes{User: allowance.Windowed{Limits: allowance.Limits{MaxTokens: tokens}}}}
+}
