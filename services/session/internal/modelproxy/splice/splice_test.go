@@ -10,10 +10,10 @@ import (
 
 func TestOnlyTheMembersThatAreSetChange(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"model":"a:b","x":1}`:                      `{"n":7,"model":"b","x":1}`,
+		`{"model":"a:b","x":1}`:                        `{"n":7,"model":"b","x":1}`,
 		" {\n \"x\" : [1.0, 2e3],\"model\" :\"a\" }\n": " {\"n\":7,\n \"x\" : [1.0, 2e3],\"model\" :\"b\" }\n",
-		`{"n":1,"s":"\u00e9é","model":null}`:         `{"n":7,"s":"\u00e9é","model":"b"}`,
-		`{"m":{"model":"inner","n":2},"n":3}`:        `{"model":"b","m":{"model":"inner","n":2},"n":7}`,
+		`{"n":1,"s":"\u00e9é","model":null}`:           `{"n":7,"s":"\u00e9é","model":"b"}`,
+		`{"m":{"model":"inner","n":2},"n":3}`:          `{"model":"b","m":{"model":"inner","n":2},"n":7}`,
 	} {
 		o, err := splice.Parse([]byte(body))
 		if err != nil {
