@@ -4,6 +4,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,18 @@ type Request struct {
 type Tool struct {
 	Name, Description string
 	InputSchema       json.RawMessage
+}
+
+// AppendSchema writes the input schema; any object is the schema of a tool without one.
+func (t Tool) AppendSchema(buf []byte) ([]byte, error) {
+	if len(t.InputSchema) == 0 {
+		return append(buf, `{"type":"object"}`...), nil
+	}
+	b := bytes.NewBuffer(buf)
+	if err := json.Compact(b, t.InputSchema); err != nil {
+		return nil, fmt.Errorf("the input schema of the tool %s is not JSON: %w", t.Name, err)
+	}
+	return b.Bytes(), nil
 }
 
 // DeltaKind is the kind of a piece of an answer.

@@ -20,7 +20,7 @@ import (
 // play streams from a server that answers each request with the reply.
 func play(t *testing.T, reply streamtest.Reply) (*model.Response, error) {
 	t.Helper()
-	m := New(Config{Provider: "odd", BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply { return reply }), MaxOutputTokens: 100, ContextTokens: 1000, Idle: time.Minute})
+	m := newChat(Config{Provider: "odd", BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply { return reply }), MaxOutputTokens: 100, ContextTokens: 1000, Idle: time.Minute})
 	resp, _, err := streamtest.Play(t.Context(), t, m, ask("hi"))
 	return resp, err
 }

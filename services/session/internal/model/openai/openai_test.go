@@ -26,12 +26,12 @@ func TestMain(m *testing.M) {
 
 const ok = sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 
-func newModel(s *modeltest.Server, change ...func(*Config)) *Model {
+func newModel(s *modeltest.Server, change ...func(*Config)) *chat {
 	c := Config{Provider: "openai", BaseURL: s.URL, Key: modeltest.Key, Idle: 10 * time.Second, MaxOutputTokens: 8000}
 	for _, f := range change {
 		f(&c)
 	}
-	return New(c)
+	return newChat(c)
 }
 
 func ask(s string) model.Request {

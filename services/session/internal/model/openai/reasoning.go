@@ -48,7 +48,7 @@ type opaque struct {
 
 // own returns the provider data of a block, if the provider and model of this
 // request sent it.
-func (m *Model) own(modelName string, b *sessionv1.Block) (opaque, bool) {
+func (m *chat) own(modelName string, b *sessionv1.Block) (opaque, bool) {
 	var o opaque
 	d := b.GetProviderData()
 	if d.GetProvider() != m.cfg.Provider || json.Unmarshal(d.GetData(), &o) != nil || o.Model != modelName || o.Model == "" {
@@ -79,9 +79,11 @@ func loopStart(c *wire.Conversation) int {
 	return 0
 }
 
-// reason adds the reasoning of an assistant's message to it.
-func (m *Model) reason(msg *assistantMessage, r model.Request, blocks []*sessionv1.Block, l level) {
+// appendReasoning writes the fields of a message of the model that hold its reasoning.
+// demanded says that a field is required, even without reasoning.
+func (m *chat) appendReasoning(buf []byte, r model.Request, blocks []*sessionv1.Block, demanded bool) []byte {
 	var text strings.Builder
+	var details []json.RawMessage
 	field := ""
 	for _, b := range blocks {
 		o, ok := m.own(r.Model, b)
@@ -89,21 +91,27 @@ func (m *Model) reason(msg *assistantMessage, r model.Request, blocks []*session
 			continue
 		}
 		text.WriteString(b.GetThinking().GetText())
-		msg.ReasoningDetails = append(msg.ReasoningDetails, o.Details...)
+		details = append(details, o.Details...)
 		if o.Field != "" {
 			field = o.Field
 		}
 	}
-	if field == "" && l == all && len(msg.ToolCalls) > 0 && msg.ReasoningDetails == nil {
+	if field == "" && demanded && details == nil {
 		field = "reasoning_content"
 	}
-	s := text.String()
 	switch field {
-	case "reasoning_content":
-		msg.ReasoningContent = &s
-	case "reasoning":
-		msg.Reasoning = &s
+	case "reasoning_content", "reasoning":
+		buf = append(append(buf, `,"`...), field...)
+		buf = wire.AppendString(append(buf, `":`...), text.String())
 	}
+	if details != nil {
+		buf = append(buf, `,"reasoning_details":[`...)
+		for _, d := range details {
+			buf = append(wire.Next(buf), d...)
+		}
+		buf = append(buf, ']')
+	}
+	return buf
 }
 
 // trial is a request that is tried with different levels of reasoning.
@@ -117,7 +125,7 @@ type trial struct {
 var (
 	aboutReasoning = regexp.MustCompile(`\breasoning(_content|_details)?\b`)
 	rejectedField  = regexp.MustCompile(`(?i)unknown|unexpected|unrecogni|not permitted|not allowed|not support|unsupported|extra|additional|invalid|must not|should not|remove`)
-	demanded       = regexp.MustCompile(`(?i)missing|require|must|pass(ed)? back|provide|expected`)
+	wanted         = regexp.MustCompile(`(?i)missing|require|must|pass(ed)? back|provide|expected`)
 )
 
 // next selects another level after the server refused the request. It returns
@@ -130,7 +138,7 @@ func (t *trial) next() bool {
 	}
 	t.tried[t.level] = true
 	order := []level{none, all}
-	if !rejectedField.MatchString(told.Message) && demanded.MatchString(told.Message) {
+	if !rejectedField.MatchString(told.Message) && wanted.MatchString(told.Message) {
 		order = []level{all, loop}
 	}
 	for _, l := range order {

@@ -65,7 +65,7 @@ type talk struct {
 }
 
 // turn has the model answer a message: a call, then text.
-func (c *talk) turn(m *Model, modelName string) {
+func (c *talk) turn(m *chat, modelName string) {
 	c.t.Helper()
 	c.turns++
 	c.messages = append(c.messages, streamtest.User(streamtest.Text("go")))
@@ -86,8 +86,8 @@ func (c *talk) turn(m *Model, modelName string) {
 	}
 }
 
-func (s *thinker) model(t *testing.T, provider, reasoning string) *Model {
-	return New(Config{Provider: provider, BaseURL: streamtest.Serve(t, s.reply), MaxOutputTokens: 100, Idle: time.Minute, Reasoning: reasoning})
+func (s *thinker) model(t *testing.T, provider, reasoning string) *chat {
+	return newChat(Config{Provider: provider, BaseURL: streamtest.Serve(t, s.reply), MaxOutputTokens: 100, Idle: time.Minute, Reasoning: reasoning})
 }
 
 // TestReasoningGoesBackToTheServerThatWantsIt has servers that demand reasoning
@@ -179,7 +179,7 @@ func TestADemandForReasoningThatNeverCameIsMet(t *testing.T) {
 func TestARefusalForAnotherReasonIsNotTriedAgain(t *testing.T) {
 	for _, body := range []string{`{"error":{"message":"reasoning_effort is unknown"}}`, `{"error":{"message":"max_tokens is missing"}}`} {
 		n := 0
-		m := New(Config{Provider: "odd", MaxOutputTokens: 1, BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply {
+		m := newChat(Config{Provider: "odd", MaxOutputTokens: 1, BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply {
 			n++
 			return streamtest.Reply{Status: 400, Body: body}
 		})})
@@ -195,7 +195,7 @@ func TestARefusalForAnotherReasonIsNotTriedAgain(t *testing.T) {
 // details, in pieces.
 func TestWhatCameWithACallGoesBackWithIt(t *testing.T) {
 	var sent []string
-	m := New(Config{Provider: "odd", MaxOutputTokens: 1, BaseURL: streamtest.Serve(t, func(body []byte) streamtest.Reply {
+	m := newChat(Config{Provider: "odd", MaxOutputTokens: 1, BaseURL: streamtest.Serve(t, func(body []byte) streamtest.Reply {
 		sent = append(sent, string(body))
 		return streamtest.Reply{Body: `data: {"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","index":0,"text":"h"}]}}]}
 

@@ -213,6 +213,14 @@ func IsText(d *commonv1.Media) bool {
 	return (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml") && utf8.Valid(d.GetData()) && !Blank(string(d.GetData()))
 }
 
+// DocumentText returns a document's text after its title, or else its description.
+func DocumentText(d *commonv1.Media) string {
+	if !IsText(d) {
+		return Describe(d)
+	}
+	return strings.TrimSpace(d.GetTitle() + "\n" + string(d.GetData()))
+}
+
 // Describe returns a text for a document that an API does not take.
 func Describe(d *commonv1.Media) string {
 	name := d.GetTitle()
