@@ -32,6 +32,9 @@ type Content struct {
 	//	*Content_Text
 	//	*Content_Image
 	//	*Content_Document
+	//	*Content_Audio
+	//	*Content_Resource
+	//	*Content_ResourceLink
 	Kind          isContent_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -101,6 +104,33 @@ func (x *Content) GetDocument() *Media {
 	return nil
 }
 
+func (x *Content) GetAudio() *Media {
+	if x != nil {
+		if x, ok := x.Kind.(*Content_Audio); ok {
+			return x.Audio
+		}
+	}
+	return nil
+}
+
+func (x *Content) GetResource() *Resource {
+	if x != nil {
+		if x, ok := x.Kind.(*Content_Resource); ok {
+			return x.Resource
+		}
+	}
+	return nil
+}
+
+func (x *Content) GetResourceLink() *ResourceLink {
+	if x != nil {
+		if x, ok := x.Kind.(*Content_ResourceLink); ok {
+			return x.ResourceLink
+		}
+	}
+	return nil
+}
+
 type isContent_Kind interface {
 	isContent_Kind()
 }
@@ -122,11 +152,34 @@ type Content_Document struct {
 	Document *Media `protobuf:"bytes,3,opt,name=document,proto3,oneof"`
 }
 
+type Content_Audio struct {
+	// Sound, such as WAV or MP3. Only results of tools have it; the model learns its
+	// type and size.
+	Audio *Media `protobuf:"bytes,4,opt,name=audio,proto3,oneof"`
+}
+
+type Content_Resource struct {
+	// What is at an address of a tool's server. Only results of tools have it; the model
+	// reads its text, or sees its image or document.
+	Resource *Resource `protobuf:"bytes,5,opt,name=resource,proto3,oneof"`
+}
+
+type Content_ResourceLink struct {
+	// The address of what a tool's server has. Only results of tools have it.
+	ResourceLink *ResourceLink `protobuf:"bytes,6,opt,name=resource_link,json=resourceLink,proto3,oneof"`
+}
+
 func (*Content_Text) isContent_Kind() {}
 
 func (*Content_Image) isContent_Kind() {}
 
 func (*Content_Document) isContent_Kind() {}
+
+func (*Content_Audio) isContent_Kind() {}
+
+func (*Content_Resource) isContent_Kind() {}
+
+func (*Content_ResourceLink) isContent_Kind() {}
 
 // Text is a piece of text.
 type Text struct {
@@ -252,15 +305,182 @@ func (x *Media) GetUri() string {
 	return ""
 }
 
+// Resource is what is at an address of a tool's server: a text, or data.
+type Resource struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The address, in the server's own form.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// The media type; empty: it is not known.
+	MediaType string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// The text, at most 1 MiB; empty beside data.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The data of what is no text, at most 10 MiB.
+	Data          []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resource) Reset() {
+	*x = Resource{}
+	mi := &file_fairlead_common_v1_content_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resource) ProtoMessage() {}
+
+func (x *Resource) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_content_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resource.ProtoReflect.Descriptor instead.
+func (*Resource) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_content_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Resource) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Resource) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Resource) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Resource) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// ResourceLink is the address of what a tool's server has, and what it says of it.
+type ResourceLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The address, in the server's own form.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// The name, for programs.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The name, for people.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// What it is.
+	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	// The media type; empty: it is not known.
+	MediaType string `protobuf:"bytes,5,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// The size in bytes; 0: it is not known.
+	Size          int64 `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceLink) Reset() {
+	*x = ResourceLink{}
+	mi := &file_fairlead_common_v1_content_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceLink) ProtoMessage() {}
+
+func (x *ResourceLink) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_content_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceLink.ProtoReflect.Descriptor instead.
+func (*ResourceLink) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_content_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ResourceLink) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ResourceLink) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResourceLink) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ResourceLink) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ResourceLink) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *ResourceLink) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 var File_fairlead_common_v1_content_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_content_proto_rawDesc = "" +
 	"\n" +
-	" fairlead/common/v1/content.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xb4\x01\n" +
+	" fairlead/common/v1/content.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xec\x02\n" +
 	"\aContent\x12.\n" +
 	"\x04text\x18\x01 \x01(\v2\x18.fairlead.common.v1.TextH\x00R\x04text\x121\n" +
 	"\x05image\x18\x02 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\x05image\x127\n" +
-	"\bdocument\x18\x03 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\bdocumentB\r\n" +
+	"\bdocument\x18\x03 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\bdocument\x121\n" +
+	"\x05audio\x18\x04 \x01(\v2\x19.fairlead.common.v1.MediaH\x00R\x05audio\x12:\n" +
+	"\bresource\x18\x05 \x01(\v2\x1c.fairlead.common.v1.ResourceH\x00R\bresource\x12G\n" +
+	"\rresource_link\x18\x06 \x01(\v2 .fairlead.common.v1.ResourceLinkH\x00R\fresourceLinkB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"'\n" +
 	"\x04Text\x12\x1f\n" +
 	"\x04text\x18\x01 \x01(\tB\v\xbaH\br\x06\x10\x01(\x80\x80@R\x04text\"\xcd\x03\n" +
@@ -271,7 +491,24 @@ const file_fairlead_common_v1_content_proto_rawDesc = "" +
 	"\xbaH\az\x05\x18\x80\x80\xc0\x01R\x04data\x12\x1e\n" +
 	"\x05title\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05title\x12l\n" +
 	"\x03uri\x18\x04 \x01(\tBZ\xbaHWrU(\x80@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$R\x03uri:\xa8\x01\xbaH\xa4\x01\x1a\xa1\x01\n" +
-	"\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == '' ? size(this.data) > 0 && this.media_type != '' : size(this.data) == 0BAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
+	"\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == '' ? size(this.data) > 0 && this.media_type != '' : size(this.data) == 0\"\x90\x01\n" +
+	"\bResource\x12\x1c\n" +
+	"\x03uri\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80@R\x03uri\x12'\n" +
+	"\n" +
+	"media_type\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\tmediaType\x12\x1d\n" +
+	"\x04text\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@R\x04text\x12\x1e\n" +
+	"\x04data\x18\x04 \x01(\fB\n" +
+	"\xbaH\az\x05\x18\x80\x80\x80\x05R\x04data\"\xdd\x01\n" +
+	"\fResourceLink\x12\x1c\n" +
+	"\x03uri\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80@R\x03uri\x12\x1c\n" +
+	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x04name\x12\x1e\n" +
+	"\x05title\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\bR\x05title\x12+\n" +
+	"\vdescription\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\vdescription\x12'\n" +
+	"\n" +
+	"media_type\x18\x05 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\tmediaType\x12\x1b\n" +
+	"\x04size\x18\x06 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x04sizeBAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3"
 
 var (
 	file_fairlead_common_v1_content_proto_rawDescOnce sync.Once
@@ -285,21 +522,26 @@ func file_fairlead_common_v1_content_proto_rawDescGZIP() []byte {
 	return file_fairlead_common_v1_content_proto_rawDescData
 }
 
-var file_fairlead_common_v1_content_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_fairlead_common_v1_content_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_fairlead_common_v1_content_proto_goTypes = []any{
-	(*Content)(nil), // 0: fairlead.common.v1.Content
-	(*Text)(nil),    // 1: fairlead.common.v1.Text
-	(*Media)(nil),   // 2: fairlead.common.v1.Media
+	(*Content)(nil),      // 0: fairlead.common.v1.Content
+	(*Text)(nil),         // 1: fairlead.common.v1.Text
+	(*Media)(nil),        // 2: fairlead.common.v1.Media
+	(*Resource)(nil),     // 3: fairlead.common.v1.Resource
+	(*ResourceLink)(nil), // 4: fairlead.common.v1.ResourceLink
 }
 var file_fairlead_common_v1_content_proto_depIdxs = []int32{
 	1, // 0: fairlead.common.v1.Content.text:type_name -> fairlead.common.v1.Text
 	2, // 1: fairlead.common.v1.Content.image:type_name -> fairlead.common.v1.Media
 	2, // 2: fairlead.common.v1.Content.document:type_name -> fairlead.common.v1.Media
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2, // 3: fairlead.common.v1.Content.audio:type_name -> fairlead.common.v1.Media
+	3, // 4: fairlead.common.v1.Content.resource:type_name -> fairlead.common.v1.Resource
+	4, // 5: fairlead.common.v1.Content.resource_link:type_name -> fairlead.common.v1.ResourceLink
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_common_v1_content_proto_init() }
@@ -311,6 +553,9 @@ func file_fairlead_common_v1_content_proto_init() {
 		(*Content_Text)(nil),
 		(*Content_Image)(nil),
 		(*Content_Document)(nil),
+		(*Content_Audio)(nil),
+		(*Content_Resource)(nil),
+		(*Content_ResourceLink)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -318,7 +563,7 @@ func file_fairlead_common_v1_content_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_common_v1_content_proto_rawDesc), len(file_fairlead_common_v1_content_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -95,7 +95,9 @@ type Question struct {
 	// The page that the person visits. It is never fetched, only shown.
 	Url string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
 	// The MCP server that asks; empty: the agent.
-	Server        string `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
+	Server string `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
+	// The name that this server gives the question; empty: none.
+	Key           string `protobuf:"bytes,7,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +170,13 @@ func (x *Question) GetUrl() string {
 func (x *Question) GetServer() string {
 	if x != nil {
 		return x.Server
+	}
+	return ""
+}
+
+func (x *Question) GetKey() string {
+	if x != nil {
+		return x.Key
 	}
 	return ""
 }
@@ -377,7 +386,7 @@ var File_fairlead_common_v1_question_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_question_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/common/v1/question.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xb7\x01\n" +
+	"!fairlead/common/v1/question.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\"\xc9\x01\n" +
 	"\bQuestion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x126\n" +
@@ -385,7 +394,8 @@ const file_fairlead_common_v1_question_proto_rawDesc = "" +
 	"\vschema_json\x18\x04 \x01(\tR\n" +
 	"schemaJson\x12\x10\n" +
 	"\x03url\x18\x05 \x01(\tR\x03url\x12\x16\n" +
-	"\x06server\x18\x06 \x01(\tR\x06server\"\x9c\x01\n" +
+	"\x06server\x18\x06 \x01(\tR\x06server\x12\x10\n" +
+	"\x03key\x18\a \x01(\tR\x03key\"\x9c\x01\n" +
 	"\fQuestionItem\x12\x1a\n" +
 	"\bquestion\x18\x01 \x01(\tR\bquestion\x12\x16\n" +
 	"\x06header\x18\x02 \x01(\tR\x06header\x12<\n" +

@@ -32,6 +32,9 @@ type Tool struct {
 	// The JSON Schema (2020-12) of the arguments, as the text of a JSON object. The
 	// model gets it as it is, without white space.
 	InputSchemaJson string `protobuf:"bytes,8,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
+	// The JSON Schema of a result's structured content, as the text of a JSON object;
+	// empty: the tool has none.
+	OutputSchemaJson string `protobuf:"bytes,9,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
 	// Where the tool comes from: `builtin` or the name of a provider.
 	Provider string `protobuf:"bytes,4,opt,name=provider,proto3" json:"provider,omitempty"`
 	// The tool changes nothing.
@@ -95,6 +98,13 @@ func (x *Tool) GetInputSchemaJson() string {
 	return ""
 }
 
+func (x *Tool) GetOutputSchemaJson() string {
+	if x != nil {
+		return x.OutputSchemaJson
+	}
+	return ""
+}
+
 func (x *Tool) GetProvider() string {
 	if x != nil {
 		return x.Provider
@@ -127,11 +137,12 @@ var File_fairlead_tools_v1_tool_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_tool_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\"\x96\x02\n" +
+	"\x1cfairlead/tools/v1/tool.proto\x12\x11fairlead.tools.v1\x1a\x19google/api/resource.proto\"\xc4\x02\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12*\n" +
-	"\x11input_schema_json\x18\b \x01(\tR\x0finputSchemaJson\x12\x1a\n" +
+	"\x11input_schema_json\x18\b \x01(\tR\x0finputSchemaJson\x12,\n" +
+	"\x12output_schema_json\x18\t \x01(\tR\x10outputSchemaJson\x12\x1a\n" +
 	"\bprovider\x18\x04 \x01(\tR\bprovider\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1a\n" +
 	"\bparallel\x18\x06 \x01(\bR\bparallel\x12\x1e\n" +

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x9d\x01\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"\xb0\x03\n\x05Media\x12`\n\nmedia_type\x18\x01 \x01(\tBL\xbaHIrG2E^$|^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$\x12\x18\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\n\xbaH\x07z\x05\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12g\n\x03uri\x18\x04 \x01(\tBZ\xbaHWrU(\x80@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$:\xa8\x01\xbaH\xa4\x01\x1a\xa1\x01\n\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == \'\' ? size(this.data) > 0 && this.media_type != \'\' : size(this.data) == 0BAZ?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fairlead/common/v1/content.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\xb6\x02\n\x07\x43ontent\x12(\n\x04text\x18\x01 \x01(\x0b\x32\x18.fairlead.common.v1.TextH\x00\x12*\n\x05image\x18\x02 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12-\n\x08\x64ocument\x18\x03 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12*\n\x05\x61udio\x18\x04 \x01(\x0b\x32\x19.fairlead.common.v1.MediaH\x00\x12\x30\n\x08resource\x18\x05 \x01(\x0b\x32\x1c.fairlead.common.v1.ResourceH\x00\x12\x39\n\rresource_link\x18\x06 \x01(\x0b\x32 .fairlead.common.v1.ResourceLinkH\x00\x42\r\n\x04kind\x12\x05\xbaH\x02\x08\x01\"!\n\x04Text\x12\x19\n\x04text\x18\x01 \x01(\tB\x0b\xbaH\x08r\x06\x10\x01(\x80\x80@\"\xb0\x03\n\x05Media\x12`\n\nmedia_type\x18\x01 \x01(\tBL\xbaHIrG2E^$|^[A-Za-z0-9-]{1,100}/[A-Za-z0-9.+_-]{1,100}([ \\t]*;[ -~]{0,200})?$\x12\x18\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\n\xbaH\x07z\x05\x18\x80\x80\xc0\x01\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\x12g\n\x03uri\x18\x04 \x01(\tBZ\xbaHWrU(\x80@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$:\xa8\x01\xbaH\xa4\x01\x1a\xa1\x01\n\rdata.required\x12:data with its media_type is required, or a uri and no data\x1aTthis.uri == \'\' ? size(this.data) > 0 && this.media_type != \'\' : size(this.data) == 0\"t\n\x08Resource\x12\x17\n\x03uri\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80@\x12\x1c\n\nmedia_type\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x17\n\x04text\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x18\n\x04\x64\x61ta\x18\x04 \x01(\x0c\x42\n\xbaH\x07z\x05\x18\x80\x80\x80\x05\"\xad\x01\n\x0cResourceLink\x12\x17\n\x03uri\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80@\x12\x16\n\x04name\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08\x12\x17\n\x05title\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08\x12\x1e\n\x0b\x64\x65scription\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01\x12\x1c\n\nmedia_type\x18\x05 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\x12\x15\n\x04size\x18\x06 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,10 +47,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEDIA'].fields_by_name['uri']._serialized_options = b'\272HWrU(\200@2P^$|^file://[a-z0-9][a-z0-9-]{0,62}$|^workspace://[a-z0-9][a-z0-9-]{0,62}/[!-~]+$'
   _globals['_MEDIA']._loaded_options = None
   _globals['_MEDIA']._serialized_options = b'\272H\244\001\032\241\001\n\rdata.required\022:data with its media_type is required, or a uri and no data\032Tthis.uri == \'\' ? size(this.data) > 0 && this.media_type != \'\' : size(this.data) == 0'
+  _globals['_RESOURCE'].fields_by_name['uri']._loaded_options = None
+  _globals['_RESOURCE'].fields_by_name['uri']._serialized_options = b'\272H\007r\005\020\001(\200@'
+  _globals['_RESOURCE'].fields_by_name['media_type']._loaded_options = None
+  _globals['_RESOURCE'].fields_by_name['media_type']._serialized_options = b'\272H\005r\003(\200\002'
+  _globals['_RESOURCE'].fields_by_name['text']._loaded_options = None
+  _globals['_RESOURCE'].fields_by_name['text']._serialized_options = b'\272H\006r\004(\200\200@'
+  _globals['_RESOURCE'].fields_by_name['data']._loaded_options = None
+  _globals['_RESOURCE'].fields_by_name['data']._serialized_options = b'\272H\007z\005\030\200\200\200\005'
+  _globals['_RESOURCELINK'].fields_by_name['uri']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['uri']._serialized_options = b'\272H\007r\005\020\001(\200@'
+  _globals['_RESOURCELINK'].fields_by_name['name']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['name']._serialized_options = b'\272H\005r\003(\200\010'
+  _globals['_RESOURCELINK'].fields_by_name['title']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['title']._serialized_options = b'\272H\005r\003(\200\010'
+  _globals['_RESOURCELINK'].fields_by_name['description']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['description']._serialized_options = b'\272H\006r\004(\200\200\001'
+  _globals['_RESOURCELINK'].fields_by_name['media_type']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['media_type']._serialized_options = b'\272H\005r\003(\200\002'
+  _globals['_RESOURCELINK'].fields_by_name['size']._loaded_options = None
+  _globals['_RESOURCELINK'].fields_by_name['size']._serialized_options = b'\272H\004\"\002(\000'
   _globals['_CONTENT']._serialized_start=86
-  _globals['_CONTENT']._serialized_end=243
-  _globals['_TEXT']._serialized_start=245
-  _globals['_TEXT']._serialized_end=278
-  _globals['_MEDIA']._serialized_start=281
-  _globals['_MEDIA']._serialized_end=713
+  _globals['_CONTENT']._serialized_end=396
+  _globals['_TEXT']._serialized_start=398
+  _globals['_TEXT']._serialized_end=431
+  _globals['_MEDIA']._serialized_start=434
+  _globals['_MEDIA']._serialized_end=866
+  _globals['_RESOURCE']._serialized_start=868
+  _globals['_RESOURCE']._serialized_end=984
+  _globals['_RESOURCELINK']._serialized_start=987
+  _globals['_RESOURCELINK']._serialized_end=1160
 # @@protoc_insertion_point(module_scope)

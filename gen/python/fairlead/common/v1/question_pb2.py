@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/common/v1/question.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x8a\x01\n\x08Question\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12/\n\x05items\x18\x03 \x03(\x0b\x32 .fairlead.common.v1.QuestionItem\x12\x13\n\x0bschema_json\x18\x04 \x01(\t\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x0e\n\x06server\x18\x06 \x01(\t\"w\n\x0cQuestionItem\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x0e\n\x06header\x18\x02 \x01(\t\x12\x33\n\x07options\x18\x03 \x03(\x0b\x32\".fairlead.common.v1.QuestionOption\x12\x10\n\x08multiple\x18\x04 \x01(\x08\"4\n\x0eQuestionOption\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x93\x01\n\x0eQuestionAnswer\x12\x14\n\x02id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x32\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.QuestionAction\x12\x1f\n\x0c\x63ontent_json\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x16\n\x04user\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02*\x86\x01\n\x0eQuestionAction\x12\x1f\n\x1bQUESTION_ACTION_UNSPECIFIED\x10\x00\x12\x1a\n\x16QUESTION_ACTION_ACCEPT\x10\x01\x12\x1b\n\x17QUESTION_ACTION_DECLINE\x10\x02\x12\x1a\n\x16QUESTION_ACTION_CANCEL\x10\x03\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fairlead/common/v1/question.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\"\x97\x01\n\x08Question\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12/\n\x05items\x18\x03 \x03(\x0b\x32 .fairlead.common.v1.QuestionItem\x12\x13\n\x0bschema_json\x18\x04 \x01(\t\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x0e\n\x06server\x18\x06 \x01(\t\x12\x0b\n\x03key\x18\x07 \x01(\t\"w\n\x0cQuestionItem\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x0e\n\x06header\x18\x02 \x01(\t\x12\x33\n\x07options\x18\x03 \x03(\x0b\x32\".fairlead.common.v1.QuestionOption\x12\x10\n\x08multiple\x18\x04 \x01(\x08\"4\n\x0eQuestionOption\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x93\x01\n\x0eQuestionAnswer\x12\x14\n\x02id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x01\x12\x32\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.QuestionAction\x12\x1f\n\x0c\x63ontent_json\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80@\x12\x16\n\x04user\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02*\x86\x01\n\x0eQuestionAction\x12\x1f\n\x1bQUESTION_ACTION_UNSPECIFIED\x10\x00\x12\x1a\n\x16QUESTION_ACTION_ACCEPT\x10\x01\x12\x1b\n\x17QUESTION_ACTION_DECLINE\x10\x02\x12\x1a\n\x16QUESTION_ACTION_CANCEL\x10\x03\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,14 +39,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUESTIONANSWER'].fields_by_name['content_json']._serialized_options = b'\272H\006r\004(\200\200@'
   _globals['_QUESTIONANSWER'].fields_by_name['user']._loaded_options = None
   _globals['_QUESTIONANSWER'].fields_by_name['user']._serialized_options = b'\272H\005r\003(\200\002'
-  _globals['_QUESTIONACTION']._serialized_start=553
-  _globals['_QUESTIONACTION']._serialized_end=687
+  _globals['_QUESTIONACTION']._serialized_start=566
+  _globals['_QUESTIONACTION']._serialized_end=700
   _globals['_QUESTION']._serialized_start=87
-  _globals['_QUESTION']._serialized_end=225
-  _globals['_QUESTIONITEM']._serialized_start=227
-  _globals['_QUESTIONITEM']._serialized_end=346
-  _globals['_QUESTIONOPTION']._serialized_start=348
-  _globals['_QUESTIONOPTION']._serialized_end=400
-  _globals['_QUESTIONANSWER']._serialized_start=403
-  _globals['_QUESTIONANSWER']._serialized_end=550
+  _globals['_QUESTION']._serialized_end=238
+  _globals['_QUESTIONITEM']._serialized_start=240
+  _globals['_QUESTIONITEM']._serialized_end=359
+  _globals['_QUESTIONOPTION']._serialized_start=361
+  _globals['_QUESTIONOPTION']._serialized_end=413
+  _globals['_QUESTIONANSWER']._serialized_start=416
+  _globals['_QUESTIONANSWER']._serialized_end=563
 # @@protoc_insertion_point(module_scope)

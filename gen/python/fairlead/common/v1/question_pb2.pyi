@@ -20,20 +20,22 @@ QUESTION_ACTION_DECLINE: QuestionAction
 QUESTION_ACTION_CANCEL: QuestionAction
 
 class Question(_message.Message):
-    __slots__ = ("id", "message", "items", "schema_json", "url", "server")
+    __slots__ = ("id", "message", "items", "schema_json", "url", "server", "key")
     ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     id: str
     message: str
     items: _containers.RepeatedCompositeFieldContainer[QuestionItem]
     schema_json: str
     url: str
     server: str
-    def __init__(self, id: _Optional[str] = ..., message: _Optional[str] = ..., items: _Optional[_Iterable[_Union[QuestionItem, _Mapping]]] = ..., schema_json: _Optional[str] = ..., url: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
+    key: str
+    def __init__(self, id: _Optional[str] = ..., message: _Optional[str] = ..., items: _Optional[_Iterable[_Union[QuestionItem, _Mapping]]] = ..., schema_json: _Optional[str] = ..., url: _Optional[str] = ..., server: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
 
 class QuestionItem(_message.Message):
     __slots__ = ("question", "header", "options", "multiple")

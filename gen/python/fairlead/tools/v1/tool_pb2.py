@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/tools/v1/tool.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x19google/api/resource.proto\"\xc8\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11input_schema_json\x18\x08 \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x11\n\tread_only\x18\x05 \x01(\x08\x12\x10\n\x08parallel\x18\x06 \x01(\x08\x12\x12\n\nidempotent\x18\x07 \x01(\x08:1\xea\x41.\n\x11\x66\x61irlead.dev/Tool\x12\x0ctools/{tool}*\x05tools2\x04toolJ\x04\x08\x03\x10\x04\x42?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/tools/v1/tool.proto\x12\x11\x66\x61irlead.tools.v1\x1a\x19google/api/resource.proto\"\xe4\x01\n\x04Tool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11input_schema_json\x18\x08 \x01(\t\x12\x1a\n\x12output_schema_json\x18\t \x01(\t\x12\x10\n\x08provider\x18\x04 \x01(\t\x12\x11\n\tread_only\x18\x05 \x01(\x08\x12\x10\n\x08parallel\x18\x06 \x01(\x08\x12\x12\n\nidempotent\x18\x07 \x01(\x08:1\xea\x41.\n\x11\x66\x61irlead.dev/Tool\x12\x0ctools/{tool}*\x05tools2\x04toolJ\x04\x08\x03\x10\x04\x42?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,5 +36,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOL']._loaded_options = None
   _globals['_TOOL']._serialized_options = b'\352A.\n\021fairlead.dev/Tool\022\014tools/{tool}*\005tools2\004tool'
   _globals['_TOOL']._serialized_start=79
-  _globals['_TOOL']._serialized_end=279
+  _globals['_TOOL']._serialized_end=307
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/content.proto.
  */
 export const file_fairlead_common_v1_content: GenFile = /*@__PURE__*/
-  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIp0BCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIrADCgVNZWRpYRJgCgptZWRpYV90eXBlGAEgASgJQky6SElyRzJFXiR8XltBLVphLXowLTktXXsxLDEwMH0vW0EtWmEtejAtOS4rXy1dezEsMTAwfShbIFx0XSo7WyAtfl17MCwyMDB9KT8kEhgKBGRhdGEYAiABKAxCCrpIB3oFGICAwAESFwoFdGl0bGUYAyABKAlCCLpIBXIDGIACEmcKA3VyaRgEIAEoCUJaukhXclUogEAyUF4kfF5maWxlOi8vW2EtejAtOV1bYS16MC05LV17MCw2Mn0kfF53b3Jrc3BhY2U6Ly9bYS16MC05XVthLXowLTktXXswLDYyfS9bIS1+XSskOqgBukikARqhAQoNZGF0YS5yZXF1aXJlZBI6ZGF0YSB3aXRoIGl0cyBtZWRpYV90eXBlIGlzIHJlcXVpcmVkLCBvciBhIHVyaSBhbmQgbm8gZGF0YRpUdGhpcy51cmkgPT0gJycgPyBzaXplKHRoaXMuZGF0YSkgPiAwICYmIHRoaXMubWVkaWFfdHlwZSAhPSAnJyA6IHNpemUodGhpcy5kYXRhKSA9PSAwQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
+  fileDesc("CiBmYWlybGVhZC9jb21tb24vdjEvY29udGVudC5wcm90bxISZmFpcmxlYWQuY29tbW9uLnYxIrYCCgdDb250ZW50EigKBHRleHQYASABKAsyGC5mYWlybGVhZC5jb21tb24udjEuVGV4dEgAEioKBWltYWdlGAIgASgLMhkuZmFpcmxlYWQuY29tbW9uLnYxLk1lZGlhSAASLQoIZG9jdW1lbnQYAyABKAsyGS5mYWlybGVhZC5jb21tb24udjEuTWVkaWFIABIqCgVhdWRpbxgEIAEoCzIZLmZhaXJsZWFkLmNvbW1vbi52MS5NZWRpYUgAEjAKCHJlc291cmNlGAUgASgLMhwuZmFpcmxlYWQuY29tbW9uLnYxLlJlc291cmNlSAASOQoNcmVzb3VyY2VfbGluaxgGIAEoCzIgLmZhaXJsZWFkLmNvbW1vbi52MS5SZXNvdXJjZUxpbmtIAEINCgRraW5kEgW6SAIIASIhCgRUZXh0EhkKBHRleHQYASABKAlCC7pICHIGEAEogIBAIrADCgVNZWRpYRJgCgptZWRpYV90eXBlGAEgASgJQky6SElyRzJFXiR8XltBLVphLXowLTktXXsxLDEwMH0vW0EtWmEtejAtOS4rXy1dezEsMTAwfShbIFx0XSo7WyAtfl17MCwyMDB9KT8kEhgKBGRhdGEYAiABKAxCCrpIB3oFGICAwAESFwoFdGl0bGUYAyABKAlCCLpIBXIDGIACEmcKA3VyaRgEIAEoCUJaukhXclUogEAyUF4kfF5maWxlOi8vW2EtejAtOV1bYS16MC05LV17MCw2Mn0kfF53b3Jrc3BhY2U6Ly9bYS16MC05XVthLXowLTktXXswLDYyfS9bIS1+XSskOqgBukikARqhAQoNZGF0YS5yZXF1aXJlZBI6ZGF0YSB3aXRoIGl0cyBtZWRpYV90eXBlIGlzIHJlcXVpcmVkLCBvciBhIHVyaSBhbmQgbm8gZGF0YRpUdGhpcy51cmkgPT0gJycgPyBzaXplKHRoaXMuZGF0YSkgPiAwICYmIHRoaXMubWVkaWFfdHlwZSAhPSAnJyA6IHNpemUodGhpcy5kYXRhKSA9PSAwInQKCFJlc291cmNlEhcKA3VyaRgBIAEoCUIKukgHcgUQASiAQBIcCgptZWRpYV90eXBlGAIgASgJQgi6SAVyAyiAAhIXCgR0ZXh0GAMgASgJQgm6SAZyBCiAgEASGAoEZGF0YRgEIAEoDEIKukgHegUYgICABSKtAQoMUmVzb3VyY2VMaW5rEhcKA3VyaRgBIAEoCUIKukgHcgUQASiAQBIWCgRuYW1lGAIgASgJQgi6SAVyAyiACBIXCgV0aXRsZRgDIAEoCUIIukgFcgMogAgSHgoLZGVzY3JpcHRpb24YBCABKAlCCbpIBnIEKICAARIcCgptZWRpYV90eXBlGAUgASgJQgi6SAVyAyiAAhIVCgRzaXplGAYgASgDQge6SAQiAigAQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate]);
 
 /**
  * Content is one piece of what a person, a model or a tool says.
@@ -50,6 +50,32 @@ export type Content = Message<"fairlead.common.v1.Content"> & {
      */
     value: Media;
     case: "document";
+  } | {
+    /**
+     * Sound, such as WAV or MP3. Only results of tools have it; the model learns its
+     * type and size.
+     *
+     * @generated from field: fairlead.common.v1.Media audio = 4;
+     */
+    value: Media;
+    case: "audio";
+  } | {
+    /**
+     * What is at an address of a tool's server. Only results of tools have it; the model
+     * reads its text, or sees its image or document.
+     *
+     * @generated from field: fairlead.common.v1.Resource resource = 5;
+     */
+    value: Resource;
+    case: "resource";
+  } | {
+    /**
+     * The address of what a tool's server has. Only results of tools have it.
+     *
+     * @generated from field: fairlead.common.v1.ResourceLink resource_link = 6;
+     */
+    value: ResourceLink;
+    case: "resourceLink";
   } | { case: undefined; value?: undefined };
 };
 
@@ -127,4 +153,102 @@ export type Media = Message<"fairlead.common.v1.Media"> & {
  */
 export const MediaSchema: GenMessage<Media> = /*@__PURE__*/
   messageDesc(file_fairlead_common_v1_content, 2);
+
+/**
+ * Resource is what is at an address of a tool's server: a text, or data.
+ *
+ * @generated from message fairlead.common.v1.Resource
+ */
+export type Resource = Message<"fairlead.common.v1.Resource"> & {
+  /**
+   * The address, in the server's own form.
+   *
+   * @generated from field: string uri = 1;
+   */
+  uri: string;
+
+  /**
+   * The media type; empty: it is not known.
+   *
+   * @generated from field: string media_type = 2;
+   */
+  mediaType: string;
+
+  /**
+   * The text, at most 1 MiB; empty beside data.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * The data of what is no text, at most 10 MiB.
+   *
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message fairlead.common.v1.Resource.
+ * Use `create(ResourceSchema)` to create a new message.
+ */
+export const ResourceSchema: GenMessage<Resource> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_content, 3);
+
+/**
+ * ResourceLink is the address of what a tool's server has, and what it says of it.
+ *
+ * @generated from message fairlead.common.v1.ResourceLink
+ */
+export type ResourceLink = Message<"fairlead.common.v1.ResourceLink"> & {
+  /**
+   * The address, in the server's own form.
+   *
+   * @generated from field: string uri = 1;
+   */
+  uri: string;
+
+  /**
+   * The name, for programs.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The name, for people.
+   *
+   * @generated from field: string title = 3;
+   */
+  title: string;
+
+  /**
+   * What it is.
+   *
+   * @generated from field: string description = 4;
+   */
+  description: string;
+
+  /**
+   * The media type; empty: it is not known.
+   *
+   * @generated from field: string media_type = 5;
+   */
+  mediaType: string;
+
+  /**
+   * The size in bytes; 0: it is not known.
+   *
+   * @generated from field: int64 size = 6;
+   */
+  size: bigint;
+};
+
+/**
+ * Describes the message fairlead.common.v1.ResourceLink.
+ * Use `create(ResourceLinkSchema)` to create a new message.
+ */
+export const ResourceLinkSchema: GenMessage<ResourceLink> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_content, 4);
 

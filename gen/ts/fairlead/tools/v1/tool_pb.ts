@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/tool.proto.
  */
 export const file_fairlead_tools_v1_tool: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLIAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAggASgJEhAKCHByb3ZpZGVyGAQgASgJEhEKCXJlYWRfb25seRgFIAEoCBIQCghwYXJhbGxlbBgGIAEoCBISCgppZGVtcG90ZW50GAcgASgIOjHqQS4KEWZhaXJsZWFkLmRldi9Ub29sEgx0b29scy97dG9vbH0qBXRvb2xzMgR0b29sSgQIAxAEQj9aPWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Rvb2xzL3YxO3Rvb2xzdjFiBnByb3RvMw", [file_google_api_resource]);
+  fileDesc("ChxmYWlybGVhZC90b29scy92MS90b29sLnByb3RvEhFmYWlybGVhZC50b29scy52MSLkAQoEVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAggASgJEhoKEm91dHB1dF9zY2hlbWFfanNvbhgJIAEoCRIQCghwcm92aWRlchgEIAEoCRIRCglyZWFkX29ubHkYBSABKAgSEAoIcGFyYWxsZWwYBiABKAgSEgoKaWRlbXBvdGVudBgHIAEoCDox6kEuChFmYWlybGVhZC5kZXYvVG9vbBIMdG9vbHMve3Rvb2x9KgV0b29sczIEdG9vbEoECAMQBEI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_google_api_resource]);
 
 /**
  * Tool is something that an agent may call.
@@ -40,6 +40,14 @@ export type Tool = Message<"fairlead.tools.v1.Tool"> & {
    * @generated from field: string input_schema_json = 8;
    */
   inputSchemaJson: string;
+
+  /**
+   * The JSON Schema of a result's structured content, as the text of a JSON object;
+   * empty: the tool has none.
+   *
+   * @generated from field: string output_schema_json = 9;
+   */
+  outputSchemaJson: string;
 
   /**
    * Where the tool comes from: `builtin` or the name of a provider.
