@@ -177,9 +177,10 @@ func TestProgressOfAServerIsThatOfTheCall(t *testing.T) {
 	for era, modern := range eras {
 		t.Run(era, func(t *testing.T) {
 			r, f := newRemote(t, modern), local(t)
+			most := 7
 			r.tool("work", object, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				for i := range 50 {
-					n := &mcp.ProgressNotificationParams{ProgressToken: q.Params.GetProgressToken(), Progress: float64(i % 7), Total: 7, Message: fmt.Sprint("part ", i)}
+				for i := range 500 {
+					n := &mcp.ProgressNotificationParams{ProgressToken: q.Params.GetProgressToken(), Progress: float64(i % most), Message: fmt.Sprint("part ", i)}
 					if err := q.Session.NotifyProgress(ctx, n); err != nil {
 						return nil, err
 					}
@@ -187,7 +188,12 @@ func TestProgressOfAServerIsThatOfTheCall(t *testing.T) {
 				return &mcp.CallToolResult{}, nil
 			})
 			got := f.must(mcpCall("c", "mcp__x__work", `{}`, r.as("x")), ok)
-			if len(got.progress) == 0 || got.progress[0] != "part 0" || len(got.progress) > 7 {
+			if want := []string{"part 0", "part 1", "part 2", "part 3", "part 4", "part 5", "part 6"}; !slices.Equal(got.progress, want) {
+				t.Errorf("got %q", got.progress)
+			}
+			most = 500 // a flood
+			got = f.must(mcpCall("flood", "mcp__x__work", `{}`, r.as("x")), ok)
+			if n := len(got.progress); n < 20 || n > 100 || got.progress[19] != "part 19" || got.progress[n-1] != "part 499" {
 				t.Errorf("got %q", got.progress)
 			}
 		})

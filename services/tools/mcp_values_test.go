@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -234,15 +235,17 @@ func picture(t *testing.T) []byte {
 
 func TestContentOfEveryKind(t *testing.T) {
 	r, f := newRemote(t, true), local(t)
+	seven := int64(7)
 	r.tool("all", object, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{
 			&mcp.TextContent{Text: "text"},
 			&mcp.ImageContent{MIMEType: "image/png", Data: picture(t)},
 			&mcp.ImageContent{MIMEType: "image/png", Data: []byte("no picture")},
 			&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte("sound")},
-			&mcp.ResourceLink{URI: "file:///a", Name: "a", MIMEType: "text/plain"},
-			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///b", Text: "inside"}},
+			&mcp.ResourceLink{URI: "file:///a", Name: "a", Title: "A", MIMEType: "text/plain", Description: "an a", Size: &seven},
+			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///b", MIMEType: "text/x-b", Text: "inside"}},
 			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "file:///c", MIMEType: "application/x-thing", Blob: []byte{1, 2}}},
+			&mcp.ResourceLink{Name: "nowhere"},
 		}}, nil
 	})
 	got := f.must(mcpCall("c", "mcp__x__all", `{}`, r.as("x")), ok)
@@ -252,17 +255,46 @@ func TestContentOfEveryKind(t *testing.T) {
 		case c.GetImage() != nil:
 			kinds = append(kinds, "image "+c.GetImage().GetMediaType())
 		case c.GetDocument() != nil:
-			kinds = append(kinds, "document "+c.GetDocument().GetMediaType()+" "+c.GetDocument().GetTitle())
+			kinds = append(kinds, "a document")
+		case c.GetAudio() != nil:
+			kinds = append(kinds, "audio "+c.GetAudio().GetMediaType()+" "+string(c.GetAudio().GetData()))
+		case c.GetResourceLink() != nil:
+			l := c.GetResourceLink()
+			kinds = append(kinds, fmt.Sprintf("link %s %s %s %s %s %d", l.GetUri(), l.GetName(), l.GetTitle(), l.GetMediaType(), l.GetDescription(), l.GetSize()))
+		case c.GetResource() != nil:
+			x := c.GetResource()
+			kinds = append(kinds, fmt.Sprintf("resource %s %s %s %v", x.GetUri(), x.GetMediaType(), x.GetText(), x.GetData()))
 		default:
 			kinds = append(kinds, c.GetText().GetText())
 		}
 	}
 	want := []string{
 		"text", "image image/png", "[a part of type image/png was left out: it is said to be image/png, but begins as text/plain; charset=utf-8]",
-		"document audio/wav ", "[Resource file:///a, a, text/plain]", "[Resource file:///b]\ninside", "document application/x-thing file:///c",
+		"audio audio/wav sound", "link file:///a a A text/plain an a 7", "resource file:///b text/x-b inside []",
+		"resource file:///c application/x-thing  [1 2]", "[a link to a resource was left out: its address has 0 bytes, and the most is 8192]",
 	}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("got %q\nwant %q", kinds, want)
+	}
+}
+
+func TestTheSchemaOfResults(t *testing.T) {
+	f := local(t)
+	const output = `{"type":"object","properties":{"z":{"type":"integer"},"a":{"maximum":9007199254740993}}}`
+	s := rawServer(t, `{"tools":[
+		{"name":"has","inputSchema":{"type":"object"},"outputSchema":`+output+`},
+		{"name":"list","inputSchema":{"type":"object"},"outputSchema":{"type":"array"}},
+		{"name":"none","inputSchema":{"type":"object"}},
+		{"name":"wrong","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":7}}
+	]}`, `{"content":[]}`)
+	_, tools, _ := f.list(0, nil, webServer("x", s.URL))
+	got := map[string]string{}
+	for _, x := range tools {
+		got[x.GetName()] = x.GetOutputSchemaJson()
+	}
+	want := map[string]string{"tools/mcp__x__has": output, "tools/mcp__x__list": "", "tools/mcp__x__none": "", "tools/mcp__x__wrong": ""}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -106,11 +107,16 @@ func (v *resultView) Event(e *sessionv1.Event) {
 
 // contentText returns a piece of a result as text that is safe for a terminal.
 func contentText(c *commonv1.Content) string {
-	m := c.GetImage()
-	if m == nil {
-		m = c.GetDocument()
+	if r := c.GetResource(); r != nil {
+		if len(r.GetData()) > 0 {
+			return fmt.Sprintf("[%s %s, %d bytes]", terminal.Line(r.GetMediaType(), 60), terminal.Line(r.GetUri(), 200), len(r.GetData()))
+		}
+		return fmt.Sprintf("[%s]\n%s", terminal.Line(r.GetUri(), 200), terminal.Clean(r.GetText()))
 	}
-	if m != nil {
+	if l := c.GetResourceLink(); l != nil {
+		return fmt.Sprintf("[%s %s]", terminal.Line(l.GetUri(), 200), terminal.Line(cmp.Or(l.GetTitle(), l.GetName()), 100))
+	}
+	if m := cmp.Or(c.GetImage(), c.GetDocument(), c.GetAudio()); m != nil {
 		return fmt.Sprintf("[%s %s, %d bytes]", terminal.Line(m.GetMediaType(), 60), terminal.Line(m.GetTitle(), 60), len(m.GetData()))
 	}
 	return terminal.Clean(c.GetText().GetText())

@@ -237,6 +237,12 @@ func plain(content []*commonv1.Content) string {
 			b.WriteString("[image " + k.Image.GetMediaType() + "]")
 		case *commonv1.Content_Document:
 			b.WriteString("[document " + k.Document.GetMediaType() + "]")
+		case *commonv1.Content_Audio:
+			b.WriteString("[sound " + k.Audio.GetMediaType() + "]")
+		case *commonv1.Content_Resource:
+			b.WriteString("[resource " + k.Resource.GetUri() + "]\n" + k.Resource.GetText())
+		case *commonv1.Content_ResourceLink:
+			b.WriteString("[link to " + k.ResourceLink.GetUri() + "]")
 		}
 		b.WriteByte('\n')
 	}

@@ -191,13 +191,13 @@ func (c *calling) inputRequired() *sdk.CallToolResult {
 			c.s.log.WarnContext(c.ctx, "cannot ask an MCP client", "turn", c.turn, "error", err)
 			return nil
 		}
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{askedID: params}, RequestState: state}
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{a.key(): params}, RequestState: state}
 	}
 	return nil
 }
 
-// askedID is the id of the one question of a result.
-const askedID = "answer"
+// key returns the key of the one question of a result: the name that the server which asks gives it.
+func (a asked) key() string { return cmp.Or(a.Question.GetKey(), "answer") }
 
 // answered takes the client's answer, and makes the request attach to the call that waits for it.
 func (c *calling) answered() error {
@@ -213,9 +213,9 @@ func (c *calling) answered() error {
 		return invalid("requestState has expired; the call still waits for its answer, or has ended")
 	}
 	c.turn, c.request.RequestId, c.request.AfterSeq = state.Turn, state.RequestID, state.AfterSeq
-	answer, ok := c.req.Params.InputResponses[askedID].(*sdk.ElicitResult)
+	answer, ok := c.req.Params.InputResponses[state.Asked.key()].(*sdk.ElicitResult)
 	if !ok {
-		return invalid("inputResponses has no answer to " + askedID)
+		return invalid("inputResponses has no answer to " + state.Asked.key())
 	}
 	ctx, cancel := context.WithTimeout(c.out, c.s.Timeout)
 	defer cancel()

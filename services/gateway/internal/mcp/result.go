@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -35,6 +36,12 @@ func contentOf(c *commonv1.Content) sdk.Content {
 		return &sdk.ImageContent{Data: k.Image.GetData(), MIMEType: k.Image.GetMediaType()}
 	case *commonv1.Content_Document:
 		return document(k.Document)
+	case *commonv1.Content_Audio:
+		return &sdk.AudioContent{Data: k.Audio.GetData(), MIMEType: k.Audio.GetMediaType()}
+	case *commonv1.Content_Resource:
+		return &sdk.EmbeddedResource{Resource: resourceOf(k.Resource)}
+	case *commonv1.Content_ResourceLink:
+		return linkOf(k.ResourceLink)
 	default:
 		return &sdk.TextContent{Text: c.GetText().GetText()}
 	}
@@ -53,4 +60,19 @@ func document(m *commonv1.Media) sdk.Content {
 		r.Blob = m.GetData()
 	}
 	return &sdk.EmbeddedResource{Resource: r}
+}
+
+// resourceOf returns a resource of a connected server.
+func resourceOf(r *commonv1.Resource) *sdk.ResourceContents {
+	return &sdk.ResourceContents{URI: r.GetUri(), MIMEType: r.GetMediaType(), Text: r.GetText(), Blob: r.GetData()}
+}
+
+func linkOf(l *commonv1.ResourceLink) sdk.Content {
+	out := &sdk.ResourceLink{
+		URI: l.GetUri(), Name: cmp.Or(l.GetName(), l.GetUri()), Title: l.GetTitle(), Description: l.GetDescription(), MIMEType: l.GetMediaType(),
+	}
+	if l.GetSize() > 0 {
+		out.Size = &l.Size
+	}
+	return out
 }

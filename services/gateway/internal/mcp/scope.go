@@ -234,6 +234,9 @@ func toolOf(t *toolsv1.Tool) *sdk.Tool {
 		Name: toolName(t), Description: t.GetDescription(), InputSchema: inputSchema(t.GetInputSchemaJson()),
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.GetReadOnly(), IdempotentHint: t.GetIdempotent()},
 	}
+	if s := t.GetOutputSchemaJson(); s != "" {
+		tool.OutputSchema = json.RawMessage(s)
+	}
 	return tool
 }
 

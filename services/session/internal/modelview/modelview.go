@@ -93,7 +93,8 @@ func stubText(n int) string {
 
 func resultBytes(r *sessionv1.ToolResult) (n int) {
 	for _, c := range r.Content {
-		n += len(c.GetText().GetText()) + len(c.GetImage().GetData()) + len(c.GetDocument().GetData())
+		n += len(c.GetText().GetText()) + len(c.GetImage().GetData()) + len(c.GetDocument().GetData()) +
+			len(c.GetResource().GetText()) + len(c.GetResource().GetData())
 	}
 	return n
 }
@@ -112,6 +113,11 @@ func cutContent(c *commonv1.Content, most int) {
 	case *commonv1.Content_Document:
 		if len(k.Document.Data) > most {
 			c.Kind = text("[A document was taken out to save space.]").Kind
+		}
+	case *commonv1.Content_Resource:
+		k.Resource.Text = cutMiddle(k.Resource.Text, most)
+		if len(k.Resource.Data) > most {
+			c.Kind = text("[The resource " + k.Resource.Uri + " was taken out to save space.]").Kind
 		}
 	}
 }

@@ -23,9 +23,10 @@ type medium struct {
 	bytes, side    int
 }
 
-// sendable returns messages that the model accepts. It replaces with notes: content
-// that the model has refused, media that no model accepts, and the oldest media
-// beyond the limits of a request. It returns other messages unchanged.
+// sendable returns messages that the model accepts. It shows results of tools in a form
+// that models see, and replaces with notes: content that the model has refused, media
+// that no model accepts, and the oldest media beyond the limits of a request. It returns
+// other messages unchanged.
 func sendable(ms []*sessionv1.Message, model string) []*sessionv1.Message {
 	s := &screen{ms: ms, model: model}
 	for i, m := range ms {
@@ -49,6 +50,12 @@ type screen struct {
 
 func (s *screen) block(i, j int, b *sessionv1.Block) {
 	refused := refusedBy(b, s.model)
+	for p, c := range b.GetToolResult().GetContent() {
+		if seen := shown(c); seen != c {
+			s.put(medium{message: i, block: j, piece: p}, seen)
+		}
+	}
+	b = s.ms[i].Blocks[j]
 	switch k := b.Kind.(type) {
 	case *sessionv1.Block_Content:
 		if refused != nil {
@@ -91,6 +98,16 @@ func refusal(said string) string { return "is left out: " + cutMiddle(said, 512)
 
 // replace replaces a piece of content with a note.
 func (s *screen) replace(at medium, why string) {
+	b := s.ms[at.message].Blocks[at.block]
+	if at.piece < 0 {
+		s.put(at, note(b.GetContent(), why))
+		return
+	}
+	s.put(at, note(b.GetToolResult().GetContent()[at.piece], why))
+}
+
+// put replaces a piece of content.
+func (s *screen) put(at medium, c *commonv1.Content) {
 	if s.copied == nil {
 		s.ms, s.copied = slices.Clone(s.ms), map[int]bool{}
 	}
@@ -103,13 +120,12 @@ func (s *screen) replace(at medium, why string) {
 		s.ms[at.message], s.copied[at.message] = m, true
 	}
 	if at.piece < 0 {
-		c := m.Blocks[at.block].GetContent()
-		m.Blocks[at.block] = &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: note(c, why)}}
+		m.Blocks[at.block] = &sessionv1.Block{Kind: &sessionv1.Block_Content{Content: c}}
 		return
 	}
 	r := m.Blocks[at.block].GetToolResult()
 	content := slices.Clone(r.Content)
-	content[at.piece] = note(content[at.piece], why)
+	content[at.piece] = c
 	m.Blocks[at.block] = &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
 		CallId: r.CallId, Outcome: r.Outcome, Content: content,
 	}}}

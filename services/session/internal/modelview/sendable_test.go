@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/media/mediatest"
@@ -151,5 +153,35 @@ func TestARefusalMeansWhatCameSinceTheLastAnswer(t *testing.T) {
 				t.Errorf("marked twice: %v", again)
 			}
 		})
+	}
+}
+
+func TestResultsOfToolsInAFormThatModelsSee(t *testing.T) {
+	dot := mediatest.Picture("image/png")
+	content := []*commonv1.Content{
+		{Kind: &commonv1.Content_Audio{Audio: &commonv1.Media{MediaType: "audio/wav", Data: []byte("RIFF")}}},
+		{Kind: &commonv1.Content_Resource{Resource: &commonv1.Resource{Uri: "file:///a", Text: "inside"}}},
+		{Kind: &commonv1.Content_Resource{Resource: &commonv1.Resource{Uri: "file:///b", MediaType: "image/png", Data: dot}}},
+		{Kind: &commonv1.Content_Resource{Resource: &commonv1.Resource{Uri: "file:///c", MediaType: "image/png", Data: []byte("none")}}},
+		{Kind: &commonv1.Content_Resource{Resource: &commonv1.Resource{Uri: "file:///d", MediaType: "application/zip", Data: []byte("PK")}}},
+		{Kind: &commonv1.Content_ResourceLink{ResourceLink: &commonv1.ResourceLink{Uri: "file:///e", Title: "E", MediaType: "text/plain"}}},
+	}
+	given := []*sessionv1.Message{{Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{CallId: "c", Content: content}}}}}}
+	before := proto.CloneOf(given[0])
+	got := modelview.Of(given, "p:m")[0].Blocks[0].GetToolResult().Content
+	want := []string{
+		"[Sound of type audio/wav, 4 bytes, which this model cannot hear.]", "[Resource file:///a]\ninside", "", "[an image, \"file:///c\", is left out: it",
+		"[Resource file:///d of type application/zip, 2 bytes, which cannot be shown to this model.]", "[Resource file:///e, E, text/plain]",
+	}
+	for i, c := range got {
+		if !strings.HasPrefix(c.GetText().GetText(), want[i]) || (i == 2) != (c.GetImage() != nil) {
+			t.Errorf("%d is %v", i, c)
+		}
+	}
+	if !proto.Equal(before, given[0]) {
+		t.Error("the conversation was changed")
+	}
+	if n := modelview.Tokens(given); n < 1600 {
+		t.Errorf("%d tokens", n)
 	}
 }

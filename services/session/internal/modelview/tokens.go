@@ -49,7 +49,7 @@ func blockTokens(b *sessionv1.Block) int64 {
 }
 
 func contentTokens(c *commonv1.Content) int64 {
-	switch k := c.Kind.(type) {
+	switch k := shown(c).Kind.(type) {
 	case *commonv1.Content_Text:
 		return TextTokens(k.Text.Text)
 	case *commonv1.Content_Image:

@@ -48,7 +48,7 @@ func Transcript(ms []*sessionv1.Message) string {
 }
 
 func written(c *commonv1.Content, most int) string {
-	switch c.Kind.(type) {
+	switch c = shown(c); c.Kind.(type) {
 	case *commonv1.Content_Text:
 		return cutMiddle(c.GetText().GetText(), most)
 	case *commonv1.Content_Image:

@@ -23,6 +23,8 @@ func checkContent(content []*commonv1.Content) error {
 		case *commonv1.Content_Document:
 			m, what = k.Document, "document"
 			err = media.Document(m.GetMediaType(), m.GetData())
+		case *commonv1.Content_Audio, *commonv1.Content_Resource, *commonv1.Content_ResourceLink:
+			return badInput(fmt.Sprintf("content[%d]", i), "A message has texts, images and documents; only results of tools have sound and resources.")
 		default:
 			continue
 		}

@@ -3,7 +3,6 @@ package mcp
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,8 +18,12 @@ const (
 	// maxText bounds the text of a result, and maxStructured its JSON.
 	maxText       = 128 << 10
 	maxStructured = 1 << 20
-	// maxMedia bounds the images and documents of a result together.
+	// maxMedia bounds the images, the sound and the data of resources of a result together.
 	maxMedia = 10 << 20
+	// maxAddress bounds the address of a resource, maxLabel its names, maxType its media type.
+	maxAddress = 8192
+	maxLabel   = 1000
+	maxType    = 200
 	// maxBlocks bounds the blocks of a result.
 	maxBlocks = 200
 )
@@ -52,8 +55,8 @@ type builder struct {
 	content []*commonv1.Content
 	room    int // for text, in bytes
 	left    int // bytes of text that were left out
-	images  int
-	bytes   int // of images and documents
+	data    int // parts that are data
+	bytes   int // of them
 	json    string
 }
 
@@ -62,11 +65,11 @@ func (b *builder) add(c mcp.Content) {
 	case *mcp.TextContent:
 		b.text(c.Text)
 	case *mcp.ImageContent:
-		b.media(c.MIMEType, "", c.Data)
+		b.image(c.MIMEType, c.Data)
 	case *mcp.AudioContent:
-		b.media(c.MIMEType, "", c.Data)
+		b.audio(c.MIMEType, c.Data)
 	case *mcp.ResourceLink:
-		b.text(linkText(c))
+		b.link(c)
 	case *mcp.EmbeddedResource:
 		b.resource(c.Resource)
 	default:
@@ -74,26 +77,50 @@ func (b *builder) add(c mcp.Content) {
 	}
 }
 
-// linkText describes a link to a resource.
-func linkText(c *mcp.ResourceLink) string {
-	said := slices.DeleteFunc([]string{c.URI, c.Title, c.Name, c.MIMEType, c.Description}, func(s string) bool { return s == "" })
-	return "[Resource " + strings.Join(said, ", ") + "]"
+// link adds a link to a resource.
+func (b *builder) link(c *mcp.ResourceLink) {
+	if c.URI == "" || len(c.URI) > maxAddress {
+		b.note("a link to a resource was left out: its address has %d bytes, and the most is %d", len(c.URI), maxAddress)
+		return
+	}
+	l := &commonv1.ResourceLink{
+		Uri: valid(c.URI), Name: cut(valid(c.Name), maxLabel), Title: cut(valid(c.Title), maxLabel),
+		Description: cut(valid(c.Description), maxDescription/2), MediaType: cut(valid(c.MIMEType), maxType),
+	}
+	if c.Size != nil {
+		l.Size = max(0, *c.Size)
+	}
+	b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_ResourceLink{ResourceLink: l}})
 }
 
+// resource adds what is at an address: its text, as far as there is room, or its data.
 func (b *builder) resource(r *mcp.ResourceContents) {
 	switch {
 	case r == nil:
 		b.note("a resource without content was left out")
-	case len(r.Blob) > 0:
-		b.media(r.MIMEType, r.URI, r.Blob)
-	default:
-		b.text(fmt.Sprintf("[Resource %s]\n%s", r.URI, r.Text))
+		return
+	case r.URI == "" || len(r.URI) > maxAddress:
+		b.note("a resource was left out: its address has %d bytes, and the most is %d", len(r.URI), maxAddress)
+		return
 	}
+	kept := &commonv1.Resource{Uri: valid(r.URI), MediaType: cut(valid(r.MIMEType), maxType)}
+	if len(r.Blob) > 0 {
+		if !b.holds(kept.MediaType, r.Blob) {
+			return
+		}
+		kept.Data = r.Blob
+	} else {
+		kept.Text = b.fit(r.Text)
+	}
+	b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_Resource{Resource: kept}})
 }
 
 // text adds a text, as far as there is room.
-func (b *builder) text(s string) {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+func (b *builder) text(s string) { b.plain(b.fit(s)) }
+
+// fit returns the beginning of a text for which there is room.
+func (b *builder) fit(s string) string {
+	s = valid(s)
 	if len(s) > b.room {
 		end := b.room
 		for end > 0 && !utf8.RuneStart(s[end]) {
@@ -103,8 +130,11 @@ func (b *builder) text(s string) {
 		s, b.room = s[:end], end
 	}
 	b.room -= len(s)
-	b.plain(s)
+	return s
 }
+
+// valid returns a text of a server as UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func (b *builder) plain(s string) {
 	if s != "" {
@@ -114,36 +144,42 @@ func (b *builder) plain(s string) {
 
 func (b *builder) note(format string, args ...any) { b.plain("[" + fmt.Sprintf(format, args...) + "]") }
 
-// media adds an image or a document.
-func (b *builder) media(kind, title string, data []byte) {
+// image adds an image that models take.
+func (b *builder) image(kind string, data []byte) {
 	kind = media.Canonical(kind)
-	if !mediaType.MatchString(kind) {
+	if _, err := media.Image(kind, data); err != nil {
+		b.note("a part of type %s was left out: it %s", cut(valid(kind), maxType), err.Error())
+		return
+	}
+	if b.holds(kind, data) {
+		b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_Image{Image: &commonv1.Media{MediaType: kind, Data: data}}})
+	}
+}
+
+// audio adds sound.
+func (b *builder) audio(kind string, data []byte) {
+	if kind = media.Canonical(kind); !mediaType.MatchString(kind) {
 		kind = "application/octet-stream"
 	}
-	err := media.Document(kind, data)
-	image := strings.HasPrefix(kind, "image/")
-	if image {
-		_, err = media.Image(kind, data)
-	}
 	switch {
-	case err != nil:
-		b.note("a part of type %s was left out: it %s", kind, err.Error())
-		return
 	case len(data) == 0:
 		b.note("an empty part of type %s was left out", kind)
-		return
-	case b.images == media.MaxCount || b.bytes+len(data) > maxMedia:
-		b.note("a part of type %s with %d bytes was left out: the result has too many", kind, len(data))
-		return
+	case len(data) > media.MaxBytes:
+		b.note("a part of type %s was left out: it has %d bytes, and the most is %d", kind, len(data), media.MaxBytes)
+	case b.holds(kind, data):
+		b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_Audio{Audio: &commonv1.Media{MediaType: kind, Data: data}}})
 	}
-	b.images++
+}
+
+// holds reports whether the result has room for data, and notes it if it has not.
+func (b *builder) holds(kind string, data []byte) bool {
+	if b.data == media.MaxCount || b.bytes+len(data) > maxMedia {
+		b.note("a part of type %s with %d bytes was left out: the result has too many", cut(valid(kind), maxType), len(data))
+		return false
+	}
+	b.data++
 	b.bytes += len(data)
-	m := &commonv1.Media{MediaType: kind, Title: cut(strings.ToValidUTF8(title, "\uFFFD"), 200), Data: data}
-	if image {
-		b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_Image{Image: m}})
-		return
-	}
-	b.content = append(b.content, &commonv1.Content{Kind: &commonv1.Content_Document{Document: m}})
+	return true
 }
 
 // structured keeps the result as JSON. The model reads it where the server has not said

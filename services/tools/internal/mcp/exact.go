@@ -9,13 +9,16 @@ import (
 	"io"
 )
 
-// schemaKey is where exact puts the text of a tool's schema.
-const schemaKey = "dev.fairlead/inputSchema"
+// schemaKey and outputKey are where exact puts the texts of a tool's schemas.
+const (
+	schemaKey = "dev.fairlead/inputSchema"
+	outputKey = "dev.fairlead/outputSchema"
+)
 
 // exact returns a server's message with the exact text of what the SDK decodes into
 // floating point: integers above 2^53 would change, and a schema would lose the order of
-// its properties. The structured content becomes a string, and each tool gets the text of
-// its schema in its metadata.
+// its properties. The structured content becomes a string, and each tool gets the texts of
+// its schemas in its metadata.
 func exact(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"inputSchema"`)) {
 		return message
@@ -32,7 +35,11 @@ func exact(message []byte) []byte {
 	if json.Unmarshal(result["tools"], &tools) == nil {
 		for _, t := range tools {
 			if schema, ok := t["inputSchema"]; ok {
-				t["_meta"] = marshal(map[string]json.RawMessage{schemaKey: quoted(schema)})
+				meta := map[string]json.RawMessage{schemaKey: quoted(schema)}
+				if output, ok := t["outputSchema"]; ok {
+					meta[outputKey] = quoted(output)
+				}
+				t["_meta"] = marshal(meta)
 			}
 		}
 		result["tools"] = marshal(tools)
@@ -63,11 +70,13 @@ type lines struct {
 	io.Closer
 	from *bufio.Reader
 	mark []byte // `data:` in a stream of events
+	seen func(message []byte)
 	left []byte
 }
 
-func newLines(from io.ReadCloser, mark string) *lines {
-	return &lines{Closer: from, from: bufio.NewReader(from), mark: []byte(mark)}
+// newLines returns a reader that shows each message before it hands it on.
+func newLines(from io.ReadCloser, mark string, seen func(message []byte)) *lines {
+	return &lines{Closer: from, from: bufio.NewReader(from), mark: []byte(mark), seen: seen}
 }
 
 // Read implements io.Reader.
@@ -78,6 +87,7 @@ func (l *lines) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if message, ok := bytes.CutPrefix(line, l.mark); ok {
+			l.seen(message)
 			if changed := exact(message); len(changed) != len(message) {
 				line = append(append(append([]byte(nil), l.mark...), changed...), '\n')
 			}

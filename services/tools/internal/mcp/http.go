@@ -84,7 +84,8 @@ func (l *link) transport() (mcp.Transport, error) {
 	if l.server.operator {
 		base = l.pool.web.open
 	}
-	client := &http.Client{Transport: &carrier{base: base, endpoint: endpoint, headers: h.GetHeaders(), bearer: l.bearerOf()}, CheckRedirect: redirect}
+	carrier := &carrier{base: base, endpoint: endpoint, headers: h.GetHeaders(), bearer: l.bearerOf(), seen: l.calls.see}
+	client := &http.Client{Transport: carrier, CheckRedirect: redirect}
 	if h.GetSse() {
 		return &mcp.SSEClientTransport{Endpoint: h.GetUrl(), HTTPClient: client}, nil
 	}
@@ -108,6 +109,7 @@ type carrier struct {
 	endpoint *url.URL
 	headers  map[string]string
 	bearer   *bearer // nil: no token
+	seen     func(message []byte)
 }
 
 // RoundTrip implements http.RoundTripper. The server's headers, and the id of the session
@@ -154,7 +156,7 @@ func (t *carrier) RoundTrip(q *http.Request) (*http.Response, error) {
 // body makes a response's messages exact, and bounds them.
 func (t *carrier) body(resp *http.Response) error {
 	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) == "text/event-stream" {
-		resp.Body = newLines(resp.Body, "data:")
+		resp.Body = newLines(resp.Body, "data:", t.seen)
 		return nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))

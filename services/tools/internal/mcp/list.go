@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
@@ -99,20 +101,34 @@ func convert(server, name string, trusted bool, t *mcp.Tool) (*tool.Tool, error)
 	if name == "" {
 		return nil, errors.New("another tool has its name")
 	}
-	schema, ok := t.Meta[schemaKey].(string)
+	input, ok := t.Meta[schemaKey].(string)
 	switch {
 	case !ok:
 		return nil, errors.New("it has no schema")
-	case len(schema) > maxSchema:
-		return nil, fmt.Errorf("its schema has %d bytes, and the most is %d", len(schema), maxSchema)
+	case len(input) > maxSchema:
+		return nil, fmt.Errorf("its schema has %d bytes, and the most is %d", len(input), maxSchema)
 	}
 	spec := tool.Spec{
-		Name: name, Description: describe(t), InputSchema: schema, Provider: "mcp:" + server,
+		Name: name, Description: describe(t), InputSchema: input, OutputSchema: outputSchema(t), Provider: "mcp:" + server,
 	}
 	if a := t.Annotations; a != nil && trusted {
 		spec.ReadOnly, spec.Parallel, spec.Idempotent = a.ReadOnlyHint, a.ReadOnlyHint, a.ReadOnlyHint || a.IdempotentHint
 	}
 	return tool.New(spec, nil)
+}
+
+// outputSchema returns the schema of a tool's structured results; empty if it has none that clients of every revision
+// take. Results are not checked against it.
+func outputSchema(t *mcp.Tool) string {
+	text, _ := t.Meta[outputKey].(string)
+	var root struct{ Type any }
+	if len(text) > maxSchema || json.Unmarshal([]byte(text), &root) != nil || root.Type != "object" {
+		return ""
+	}
+	if _, err := schema.Compile(text); err != nil {
+		return ""
+	}
+	return text
 }
 
 // describe returns the description for the model.

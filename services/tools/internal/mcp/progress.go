@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
@@ -9,12 +11,15 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
 const (
-	// progressPause is the least time between two reports of a call's progress.
+	// progressBurst is how many reports of a call pass at once, and progressPause the time
+	// after which one more may.
+	progressBurst = 20
 	progressPause = 250 * time.Millisecond
 	// maxProgress bounds the text of a report.
 	maxProgress = 1000
@@ -36,8 +41,9 @@ type progress struct {
 	// pause stops the clock of the call, and goOn starts it anew.
 	pause, goOn func()
 
-	at   time.Time
-	done float64
+	limit *rate.Limiter
+	last  string // a report that came too soon after others; "": none
+	done  float64
 }
 
 // follow returns the token of a call, and ends its reports with done.
@@ -49,12 +55,15 @@ func (p *progresses) follow(c *progress) (token string, done func()) {
 	if p.calls == nil {
 		p.calls = map[string]*progress{}
 	}
-	c.done = -1
+	c.done, c.limit = -1, rate.NewLimiter(rate.Every(progressPause), progressBurst)
 	p.calls[token] = c
 	return token, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.calls, token)
+		if c.last != "" {
+			c.out.Progress(c.last)
+		}
 	}
 }
 
@@ -77,7 +86,22 @@ func (p *progresses) none() bool {
 	return len(p.calls) == 0
 }
 
-// report passes a report on, unless it comes too soon after another, or goes back.
+// see takes the reports among a server's messages, in the order in which they come: the SDK hands a call's result on
+// while its last reports are still waiting.
+func (p *progresses) see(message []byte) {
+	if !bytes.Contains(message, []byte(`"notifications/progress"`)) {
+		return
+	}
+	var n struct {
+		Method string
+		Params *mcp.ProgressNotificationParams
+	}
+	if json.Unmarshal(message, &n) == nil && n.Method == "notifications/progress" {
+		p.report(n.Params)
+	}
+}
+
+// report passes a report on, unless it goes back. Of a flood, some pass, and the last one.
 func (p *progresses) report(n *mcp.ProgressNotificationParams) {
 	if n == nil {
 		return
@@ -90,9 +114,9 @@ func (p *progresses) report(n *mcp.ProgressNotificationParams) {
 		return
 	}
 	c.done = n.Progress
-	if now := time.Now(); now.Sub(c.at) >= progressPause {
-		c.at = now
-		c.out.Progress(text(n))
+	if c.last = text(n); c.limit.Allow() {
+		c.out.Progress(c.last)
+		c.last = ""
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	// maxQuestion bounds the message of a question, and maxForm its schema.
 	maxQuestion = 16 << 10
 	maxForm     = 64 << 10
+	// maxKey bounds a server's name of a question.
+	maxKey = 200
 	// maxAnswers bounds the answers of one round.
 	maxAnswers = 20
 )
@@ -111,6 +113,7 @@ func (d *dialog) next(server string) (*tool.AskingError, error) {
 		if err != nil {
 			return nil, err
 		}
+		question.Key = cut(strings.ToValidUTF8(key, "\uFFFD"), maxKey)
 		state, err := json.Marshal(d)
 		return &tool.AskingError{Question: question, State: state}, err
 	}

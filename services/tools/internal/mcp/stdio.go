@@ -41,6 +41,7 @@ type process struct {
 	call   *commonv1.CallRef
 	ctx    context.Context //nolint:containedctx // of the link, for the streams of the command
 
+	seen    func(message []byte)
 	stream  sandboxv1.ExecService_ExecClient
 	drop    context.CancelFunc
 	read    sync.WaitGroup
@@ -59,7 +60,7 @@ func (l *link) newProcess() *process {
 	c := l.caller
 	l.mu.Unlock()
 	return &process{
-		execs: l.pool.Execs, server: l.server.McpServer, ctx: node.At(l.ctx, c.Ref.Node), ended: make(chan struct{}),
+		execs: l.pool.Execs, server: l.server.McpServer, ctx: node.At(l.ctx, c.Ref.Node), ended: make(chan struct{}), seen: l.calls.see,
 		call: &commonv1.CallRef{
 			Session: c.Ref.Session, Holder: c.Ref.Holder, Epoch: c.Ref.Epoch, Node: c.Ref.Node, WorkspaceGeneration: c.Ref.Generation,
 			CallId: "mcp-" + l.key[:16] + "-" + id.New(),
@@ -92,7 +93,7 @@ func (p *process) Connect(context.Context) (mcp.Connection, error) {
 	out, in := io.Pipe()
 	p.out = out
 	p.read.Go(func() { p.follow(in) })
-	return (&mcp.IOTransport{Reader: newMessages(out, p.say), Writer: p, MaxLineLength: maxMessage}).Connect(ctx) //nolint:contextcheck // as above
+	return (&mcp.IOTransport{Reader: newMessages(out, p.say, p.seen), Writer: p, MaxLineLength: maxMessage}).Connect(ctx) //nolint:contextcheck // as above
 }
 
 // refusal says why the sandbox does not run the command.
@@ -220,8 +221,8 @@ type messages struct {
 	much  int
 }
 
-func newMessages(from io.ReadCloser, noise func([]byte)) *messages {
-	return &messages{lines: *newLines(from, ""), noise: noise}
+func newMessages(from io.ReadCloser, noise, seen func([]byte)) *messages {
+	return &messages{lines: *newLines(from, "", seen), noise: noise}
 }
 
 // Read implements io.Reader.
@@ -230,6 +231,7 @@ func (m *messages) Read(p []byte) (int, error) {
 		line, err := m.line()
 		switch {
 		case len(line) > 0 && json.Valid(line) && (line[0] == '{' || line[0] == '['):
+			m.seen(line)
 			m.left, m.much = append(exact(line), '\n'), 0
 		case err != nil:
 			return 0, err

@@ -70,7 +70,7 @@ func toolID(t *toolsv1.Tool) string { return strings.TrimPrefix(t.GetName(), nam
 
 func toProto(t *tool.Tool) *toolsv1.Tool {
 	return &toolsv1.Tool{
-		Name: namePrefix + t.Name, Description: t.Description, InputSchemaJson: t.InputSchema, Provider: t.Provider,
-		ReadOnly: t.ReadOnly, Parallel: t.Parallel, Idempotent: t.Idempotent,
+		Name: namePrefix + t.Name, Description: t.Description, InputSchemaJson: t.InputSchema, OutputSchemaJson: t.OutputSchema,
+		Provider: t.Provider, ReadOnly: t.ReadOnly, Parallel: t.Parallel, Idempotent: t.Idempotent,
 	}
 }

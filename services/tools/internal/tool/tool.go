@@ -61,6 +61,8 @@ type Spec struct {
 	// InputSchema is the JSON Schema (2020-12) of the arguments, the text of an
 	// object. New converts it into the form for models.
 	InputSchema string
+	// OutputSchema is that of a result's StructuredJson, for programs; empty: none.
+	OutputSchema string
 	// Provider is Builtin, or the provider's name.
 	Provider string
 	// ReadOnly tools change nothing.

@@ -54,7 +54,7 @@ func mark(tenant string) string {
 func Text(m *sessionv1.Message) string {
 	var b strings.Builder
 	add := func(c *commonv1.Content) {
-		if t := c.GetText().GetText(); t != "" && b.Len() < search.MaxText {
+		if t := c.GetText().GetText() + c.GetResource().GetText(); t != "" && b.Len() < search.MaxText {
 			b.WriteString(strings.ToValidUTF8(t[:min(len(t), search.MaxText-b.Len())], ""))
 			b.WriteByte('\n')
 		}
