@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/check"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/cluster"
+	"github.com/fairlead/fairlead/services/allinone/chaos/internal/counter"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/faults"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/load"
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/record"
@@ -34,7 +35,15 @@ type options struct {
 func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err error) {
 	s := script.New(o.seed)
 	o.log("building and starting the programs in %s", o.dir)
-	c, err := cluster.Start(ctx, cluster.Options{Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Config: budgetConfig("play:" + script.Name), Race: o.race, LeaseTTL: o.lease})
+	notes, err := counter.Start(ctx)
+	if err != nil {
+		return nil, rep, err
+	}
+	defer func() { err = errors.Join(err, notes.Close()) }()
+	c, err := cluster.Start(ctx, cluster.Options{
+		Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Config: budgetConfig("play:" + script.Name), Servers: notes.Config(),
+		Race: o.race, LeaseTTL: o.lease,
+	})
 	if err != nil {
 		return nil, rep, err
 	}
@@ -72,7 +81,7 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	if rec.Sessions, err = l.Close(ctx, read.session); err != nil {
 		return nil, rep, err
 	}
-	rec.End = time.Now()
+	rec.End, rec.Notes = time.Now(), notes.Notes()
 	rep = check.Run(rec, s, check.Limits{Takeover: 10 * time.Second, Restarts: 2, Slack: time.Second})
 	for rule, programs := range map[check.Rule][]string{
 		"no program ends by itself":  append(c.Logged((*cluster.Process).Panicked), fallen...),

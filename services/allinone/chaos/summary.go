@@ -37,6 +37,7 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "turns that schedules sent %d, times left out behind a turn that waited %d\n", s.Scheduled, s.LeftOut)
 	fmt.Fprintf(w, "calls that persons allowed %d, allowed with other arguments %d, refused %d · questions answered %d, declined %d · answers that came too late %d\n",
 		s.Approved, s.Edited, s.Denied, s.Replied, s.Declined, s.TooLate)
+	fmt.Fprintf(w, "calls that the MCP server on the network got %d · calls of servers that were not made %d\n", s.Notes, s.Unmade)
 	fmt.Fprintf(w, "operations that outlived their calls %d, of which %d are unknown (only where the sandbox died); the model looked %d times\n", s.Operations, s.UnknownOperations, s.Looks)
 	fmt.Fprintf(w, "events %d in the logs (%d numbers), %d received over %d streams\n", s.Events, s.Numbers, s.Received, s.Streams)
 	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))

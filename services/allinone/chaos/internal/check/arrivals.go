@@ -88,6 +88,11 @@ func (c *checker) brokenStep(s *record.Session, t *reduce.Turn, got *reduce.Step
 		switch call.Outcome {
 		case sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
 			sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
+		case sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR:
+			if ofServer(call.Tool) {
+				continue // it was not made
+			}
+			fallthrough
 		default:
 			c.fault(Completes, s, "call %s of the interrupted %q ended %v %q", call.ID, t.Said, call.Outcome, call.Result)
 		}

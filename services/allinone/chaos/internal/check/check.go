@@ -21,6 +21,7 @@ const (
 	Resuming    Rule = "streams go on where they left off"
 	SameState   Rule = "all clients have the same state"
 	NotLost     Rule = "nothing acknowledged is lost"
+	Noted       Rule = "a call of an MCP server reaches it once"
 	Once        Rule = "a turn is accepted and ends once"
 	Completes   Rule = "turns come to what the script says"
 	EffectOnce  Rule = "no effect is there twice, none is missing"
@@ -102,6 +103,7 @@ type CallStats struct {
 	Operations, UnknownOperations, Looks int // looks are those of the model
 	Approved, Edited, Denied, TooLate    int // answers of persons; edited ones were allowed with other arguments
 	Replied, Declined                    int // answers to questions
+	Notes, Unmade                        int // calls that MCP servers got, and calls that were not made because a server was out of reach
 }
 
 // TakeoverStats are the times for which sessions of a killed replica stood still, sorted.
@@ -117,11 +119,12 @@ type checker struct {
 	limits Limits
 	faults timeline
 	report Report
+	noted  map[string]bool // the lines that calls were to note at the server on the network
 }
 
 // Run judges a run.
 func Run(run *record.Run, s *script.Script, l Limits) Report {
-	c := &checker{run: run, script: s, limits: l, faults: timeline{run, l.Slack}}
+	c := &checker{run: run, script: s, limits: l, faults: timeline{run, l.Slack}, noted: map[string]bool{}}
 	for _, session := range run.Sessions {
 		c.session(session)
 	}
@@ -131,6 +134,7 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 	}
 	forks{c, sessions}.check()
 	c.budgets()
+	c.notes()
 	takeovers{c, sessions}.check()
 	slices.Sort(c.report.Stats.Takeovers)
 	slices.Sort(c.report.Stats.Disturbed)

@@ -24,7 +24,7 @@ func tellEffects(s *record.Session) []*told {
 	for i, e := range s.Log {
 		if a := e.GetToolCallArguments(); a != nil {
 			byCall[a.GetCallId()] = nil
-			for _, line := range script.Lines(a.GetArgumentsJson()) {
+			for _, line := range script.Appends(a.GetTool(), a.GetArgumentsJson()) {
 				t := byLine[line]
 				if t == nil {
 					t = &told{line: line}

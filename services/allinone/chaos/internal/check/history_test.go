@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -47,12 +48,13 @@ func histories(t *testing.T) (*record.Run, *script.Script) {
 	s.session.Messages, s.session.Effects = slices.Clip(messages), slices.Clip(effects)
 	s.play(t, sc, script.Text(plan, "next"))
 	run := s.recording()
-	run.Sessions = append(run.Sessions, fork)
+	run.Sessions = append(run.Sessions, fork.Sessions...)
+	maps.Copy(run.Notes, fork.Notes)
 	return run, sc
 }
 
 // fork writes a session that is made from this one as it is, and in which one turn goes well.
-func (s *story) fork(t *testing.T, sc *script.Script, text string) *record.Session {
+func (s *story) fork(t *testing.T, sc *script.Script, text string) *record.Run {
 	t.Helper()
 	f := &story{late: s.at().Sub(origin) + 10*time.Second, session: &record.Session{Name: "sessions/f", Effects: slices.Clone(s.session.Effects)}}
 	last := s.session.Accepted[len(s.session.Accepted)-1].Turn
@@ -62,7 +64,7 @@ func (s *story) fork(t *testing.T, sc *script.Script, text string) *record.Sessi
 		f.say(m.Role, m.Blocks...)
 	}
 	f.play(t, sc, text)
-	return f.recording().Sessions[0]
+	return f.recording()
 }
 
 func TestSessionsAreForkedAndRewound(t *testing.T) {

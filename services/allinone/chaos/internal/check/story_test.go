@@ -24,6 +24,7 @@ type story struct {
 	seq     int64
 	late    time.Duration // of all that comes
 	handed  string        // the operation that was handed back last
+	notes   map[string]int
 }
 
 func (s *story) at() time.Time {
@@ -127,6 +128,9 @@ func (s *story) playStep(st script.Step) {
 	for i, c := range st.Calls {
 		id := fmt.Sprintf("%s.%d.%d", s.turn[strings.LastIndexByte(s.turn, '/')+1:], s.step, i)
 		arguments := "echo '" + c.Effect + "' >> effects"
+		if c.Tool == script.Here || c.Tool == script.There {
+			arguments = fmt.Sprintf(`{"line":%q}`, c.Effect+c.Noted)
+		}
 		if c.Last != "" {
 			arguments += "; echo '" + c.Last + "' >> effects"
 		}
@@ -157,6 +161,9 @@ func (s *story) playStep(st script.Step) {
 		}
 		blocks = append(blocks, &sessionv1.Block{Kind: &sessionv1.Block_ToolUse{ToolUse: &sessionv1.ToolUse{CallId: id, Tool: c.Tool}}})
 		results = append(results, &sessionv1.Block{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{CallId: id}}})
+		if c.Noted != "" {
+			s.note(c.Noted)
+		}
 		if c.Effect != "" {
 			s.session.Effects = append(s.session.Effects, c.Effect)
 		}
@@ -166,6 +173,14 @@ func (s *story) playStep(st script.Step) {
 	if len(results) > 0 {
 		s.say(sessionv1.Role_ROLE_USER, results...)
 	}
+}
+
+// note has the MCP server on the network get a line.
+func (s *story) note(line string) {
+	if s.notes == nil {
+		s.notes = map[string]int{}
+	}
+	s.notes[line]++
 }
 
 // good is the recording of a run without a fault in it: a session with two turns, and a follower over two streams.
@@ -190,7 +205,7 @@ func recorded(t *testing.T, choose func(t *testing.T, sc *script.Script) int) (*
 func (s *story) recording() *record.Run {
 	s.session.Again = clone(s.session.Log)
 	s.session.Followers = []*record.Follower{follower(clone(s.session.Log), len(s.session.Log)/2)}
-	return &record.Run{Begin: origin, End: s.at(), Sessions: []*record.Session{s.session}}
+	return &record.Run{Begin: origin, End: s.at(), Sessions: []*record.Session{s.session}, Notes: s.notes}
 }
 
 // effective finds a plan with a command in its first step.

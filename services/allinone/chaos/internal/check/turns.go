@@ -125,6 +125,10 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 		if denied(call) || declined(call) {
 			ok = call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED
 		}
+		if ofServer(call.Tool) && call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
+			c.report.Stats.Unmade++
+			ok = true // it was not made, as the server's own count shows
+		}
 		if want.Calls[i].Looks && call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
 			ok = handedBack(t, number-1) == "" // there was nothing to look at
 		}
@@ -137,8 +141,8 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 		if asks := call.Questions > 0; asks != want.Calls[i].Asks {
 			c.fault(Asked, s, "call %s of %q asked %d questions", call.ID, t.Said, call.Questions)
 		}
-		if want.Calls[i].Effect != "" && !strings.Contains(call.Arguments, want.Calls[i].Effect) {
-			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, want.Calls[i].Effect)
+		if effect := want.Calls[i].Effect + want.Calls[i].Noted; !strings.Contains(call.Arguments, effect) {
+			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, effect)
 		}
 	}
 }
@@ -155,7 +159,8 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 			continue
 		}
 		c.report.Stats.UnknownCalls++
-		if !c.faults.died(asked[f.GetCallId()], e.GetTime().AsTime()) {
+		from, to := asked[f.GetCallId()], e.GetTime().AsTime()
+		if explained := c.faults.died(from, to) || ofServer(f.GetTool()) && c.faults.unreached(f.GetTool(), from, to); !explained {
 			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
 		}
 	}
@@ -181,16 +186,20 @@ func (c *checker) effects(s *record.Session, state *reduce.State) {
 		}
 		for i, step := range c.course(s, t).Steps {
 			for j, call := range step.Calls {
+				outcome := sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
+					outcome = t.Steps[i].Calls[j].Outcome
+				}
+				if call.Noted != "" {
+					c.note(s, call.Noted, outcome)
+				}
 				if call.Effect == "" {
 					continue
 				}
 				c.last(s, left, call.Last)
 				call.Effect = c.ran(s, people, left, call.Effect)
-				n, outcome := left[call.Effect], sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+				n := left[call.Effect]
 				delete(left, call.Effect)
-				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
-					outcome = t.Steps[i].Calls[j].Outcome
-				}
 				if call.Asked && n > 0 && !strings.Contains(people.allowed, "'"+call.Effect+"'") {
 					c.fault(Asked, s, "the effect %s is there %d times, but was not allowed", call.Effect, n)
 				}

@@ -17,6 +17,8 @@ type Run struct {
 	Prices     Prices
 	Budgets    []Budget
 	Sessions   []*Session
+	// Notes is how often the MCP server on the network was called with each line.
+	Notes map[string]int `json:",omitempty"`
 }
 
 // Prices are what a token costs, in billionths of a US dollar.

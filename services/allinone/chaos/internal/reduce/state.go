@@ -127,8 +127,9 @@ func (s *State) apply(e *sessionv1.Event) {
 		t.Finished++
 		t.State, t.Reason, t.Final = b.TurnFinished.GetState(), b.TurnFinished.GetError().GetReason(), b.TurnFinished.GetFinalText()
 	}
-	// That a turn waits during a step, or that the step broke off, still counts when the step does not.
-	if e.GetStep() > 0 && !ofTurn(e) && e.GetStepRestarted() == nil {
+	// That a turn waits during a step, that the step broke off, or that a server's state was found at its beginning,
+	// still counts when the step does not.
+	if e.GetStep() > 0 && !ofTurn(e) && e.GetStepRestarted() == nil && e.GetMcpServerChanged() == nil && e.GetWarning() == nil {
 		t.step(e.GetStep()).apply(e)
 	}
 }

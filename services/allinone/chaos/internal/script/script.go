@@ -22,6 +22,9 @@ const Effects = "effects"
 // plans is how many different turns with effects there are.
 const plans = 16
 
+// kinds is how many different steps with calls there are.
+const kinds = 8
+
 const userText = "{{ .UserText }}"
 
 // Call is a tool call of a plan.
@@ -31,6 +34,7 @@ type Call struct {
 	Effect string // the line that it appends, userText in it; empty for a call that changes nothing
 	Asked  bool   // a person has to allow it
 	Asks   bool   // it asks a person a question
+	Noted  string // the line that a server on the network counts
 	Last   string // the line that it appends and prints when it ends, some time after the call has handed back an operation
 	Looks  bool   // it looks at the operation that a call of the step before has handed back
 }
@@ -62,21 +66,26 @@ func (s *Script) Quiet() int { return len(s.Plans) - 1 }
 func New(seed uint64) *Script {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
 	s := &Script{}
-	for range plans {
-		s.Plans = append(s.Plans, plan(r))
+	for i := range plans {
+		s.Plans = append(s.Plans, plan(r, i%kinds))
 	}
 	s.Plans = append(s.Plans, quiet(r))
 	return s
 }
 
-func plan(r *rand.Rand) Plan {
+// plan makes a plan that begins with a step of a kind.
+func plan(r *rand.Rand, first int) Plan {
 	var p Plan
 	for n := range 1 + r.IntN(4) {
 		s := Step{Delay: fmt.Sprintf("%dms", 2+r.IntN(15)), Text: pieces(r, n+1, 2+r.IntN(12))}
 		if r.IntN(3) == 0 {
 			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
 		}
-		switch r.IntN(7) {
+		kind := first
+		if n > 0 {
+			kind = r.IntN(kinds)
+		}
+		switch kind {
 		case 0: // a few commands, some of which a person has to allow
 			for range 1 + r.IntN(2) {
 				s.Calls = append(s.Calls, asked(r, n+1, len(s.Calls)+1))
@@ -95,6 +104,8 @@ func plan(r *rand.Rand) Plan {
 			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
 		case 4: // a question, and a command
 			s.Calls = append(s.Calls, question(), command(r, n+1, 2))
+		case 5: // calls of MCP servers
+			s.Calls = append(s.Calls, noteThere(n+1, 1), noteHere(n+1, 2))
 		default:
 			s.Calls = append(s.Calls, command(r, n+1, 1))
 		}
@@ -166,6 +177,34 @@ func question() Call {
 	}
 	item := map[string]any{"question": Question, "header": "Side", "options": options}
 	return Call{Tool: "AskUserQuestion", Input: map[string]any{"questions": []any{item}}, Asks: true}
+}
+
+// The names of the MCP servers' tools. There counts lines itself, Here appends them to Effects.
+const (
+	There = "mcp__counter__note"
+	Here  = "mcp__local__note"
+)
+
+func noteThere(step, n int) Call {
+	line := fmt.Sprintf("%s/%d.%d", userText, step, n)
+	return Call{Tool: There, Input: map[string]any{"line": line}, Noted: line}
+}
+
+func noteHere(step, n int) Call {
+	line := fmt.Sprintf("%s/%d.%d", userText, step, n)
+	return Call{Tool: Here, Input: map[string]any{"line": line}, Effect: line}
+}
+
+// Appends returns the lines that a call of a tool appends to Effects.
+func Appends(tool, arguments string) []string {
+	var note struct{ Line string }
+	switch {
+	case tool == There:
+		return nil
+	case tool == Here && json.Unmarshal([]byte(arguments), &note) == nil:
+		return []string{note.Line}
+	}
+	return Lines(arguments)
 }
 
 // Edit returns the arguments of a call with other effects in place of those of the command, as a person may
@@ -277,7 +316,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Asks: c.Asks, Last: fill(c.Last), Looks: c.Looks})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Asks: c.Asks, Noted: fill(c.Noted), Last: fill(c.Last), Looks: c.Looks})
 		}
 		e.Steps = append(e.Steps, filled)
 	}

@@ -71,6 +71,12 @@ func TestTheScenarioSaysWhatIsExpected(t *testing.T) {
 				text, _ := c.Input["command"].(string)
 				command := strings.ReplaceAll(text, "{{ .UserText }}", script.Text(plan, "x"))
 				call := want.Steps[i].Calls[j]
+				if c.Name == script.Here || c.Name == script.There {
+					if line, _ := c.Input["line"].(string); strings.ReplaceAll(line, "{{ .UserText }}", script.Text(plan, "x")) != call.Effect+call.Noted {
+						t.Errorf("call %d of step %d of plan %d notes %q, want %s", j+1, i+1, plan, line, call.Effect+call.Noted)
+					}
+					continue
+				}
 				if e := call.Effect; strings.Count(command, e+"' >> ") != 1 && e != "" {
 					t.Errorf("call %d of step %d of plan %d runs %q, want the effect %s", j+1, i+1, plan, command, e)
 				}
