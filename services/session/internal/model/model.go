@@ -43,6 +43,8 @@ type Request struct {
 	// Step is the number of the step in its turn, from 1. Only the scripted
 	// provider uses Step and Attempt.
 	Step, Attempt int
+	// Wishes are those of a client of the model proxy.
+	Wishes Wishes
 }
 
 // Tool is a tool that the model may ask for.
@@ -86,6 +88,9 @@ type Delta struct {
 	Block                    int // the index in Response.Blocks
 	Text                     string
 	ToolName, ProviderCallID string
+	// Data is the provider's own of the block that ends; nil if there is none, or it is not
+	// known yet.
+	Data *sessionv1.ProviderData
 }
 
 // Response is a whole answer.
@@ -147,3 +152,34 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return e.Kind == Unavailable }
+
+// Wishes are what a request may ask for beyond what turns do. A provider leaves out what it does not have.
+type Wishes struct {
+	ToolChoice    ToolChoice
+	StopSequences []string
+	Temperature   *float64
+	TopP          *float64
+	// Schema is the JSON Schema of an answer that is JSON; empty: it is text.
+	Schema json.RawMessage
+	// Effort is how much a reasoning model thinks, in OpenAI's words; empty: as configured.
+	Effort string
+}
+
+// ToolChoice says which tools the model calls.
+type ToolChoice struct {
+	Mode ToolMode
+	Name string // of the tool, for ToolNamed
+	// Single allows at most one call in an answer.
+	Single bool
+}
+
+// ToolMode is whether the model calls tools.
+type ToolMode int
+
+// Modes of calling tools.
+const (
+	ToolAuto  ToolMode = iota // the model decides
+	ToolNone                  // it calls none
+	ToolAny                   // it calls some tool
+	ToolNamed                 // it calls the named one
+)

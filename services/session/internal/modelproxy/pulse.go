@@ -95,3 +95,10 @@ func (p *pulse) end() {
 		p.timer.Stop()
 	}
 }
+
+// last writes the last event, after the end of the pings.
+func (p *pulse) last(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.put(b) // an error here means that the client has gone
+}
