@@ -9,13 +9,19 @@ import (
 
 // serveMessages answers one request of the Messages API.
 func serveMessages(s *Server, w http.ResponseWriter, r *http.Request, body []byte) {
-	if r.Header.Get("x-api-key") != Key {
-		messagesError(w, http.StatusUnauthorized, Step{ErrorType: "authentication_error", ErrorMessage: "invalid x-api-key " + r.Header.Get("x-api-key")})
+	key, token := r.Header.Get("x-api-key"), r.Header.Get("Authorization")
+	if key != Key && token != "Bearer "+Key {
+		messagesError(w, http.StatusUnauthorized, Step{ErrorType: "authentication_error", ErrorMessage: "invalid x-api-key " + key + token})
 		return
 	}
+	answerMessages(s, w, r, body, r.Header.Get("anthropic-version"))
+}
+
+// answerMessages answers an authenticated request in a version of the API.
+func answerMessages(s *Server, w http.ResponseWriter, r *http.Request, body []byte, version string) {
 	req, err := readMessages(body)
-	if err == nil && r.Header.Get("anthropic-version") == "" {
-		err = fmt.Errorf("anthropic-version: header is required")
+	if err == nil {
+		err = checkVersion(req, version)
 	}
 	if err != nil {
 		s.refuse(err.Error())
@@ -32,6 +38,22 @@ func serveMessages(s *Server, w http.ResponseWriter, r *http.Request, body []byt
 		sse(st, "error", map[string]any{"error": map[string]any{"type": st.step.ErrorType, "message": st.step.ErrorMessage}})
 	}}
 	st.run(func(st *stream) { streamMessage(st, req.Model) })
+}
+
+// checkVersion checks what the versions of the API want.
+func checkVersion(req Request, version string) error {
+	switch version {
+	case "2023-06-01":
+		return nil
+	case "2026-10-21":
+		for _, field := range []string{"temperature", "top_p", "top_k"} {
+			if _, there := req.Body[field]; there {
+				return fmt.Errorf("%s: is not supported from version 2026-10-21 on", field)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("anthropic-version: %q is not a version", version)
 }
 
 func messagesError(w http.ResponseWriter, status int, step Step) {

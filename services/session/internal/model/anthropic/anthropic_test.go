@@ -27,12 +27,21 @@ func TestMain(m *testing.M) {
 
 const ok = sessionv1.ToolOutcome_TOOL_OUTCOME_OK
 
-func newModel(s *modeltest.Server, change ...func(*Config)) *Model {
-	c := Config{Provider: "anthropic", BaseURL: s.URL, Key: modeltest.Key, Idle: 10 * time.Second, MaxOutputTokens: 8000}
+// config is everything about a model.
+type config struct {
+	Access
+	Limits
+}
+
+func newModel(s *modeltest.Server, change ...func(*config)) *Model {
+	c := config{
+		Access: Access{Provider: "anthropic", BaseURL: s.URL, Key: modeltest.Key, Idle: 10 * time.Second},
+		Limits: Limits{MaxOutputTokens: 8000},
+	}
 	for _, f := range change {
 		f(&c)
 	}
-	return New(c)
+	return Connect(c.Access).Model(c.Limits)
 }
 
 func ask(s string) model.Request {
@@ -94,7 +103,7 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 			}
 			r.Messages = append(r.Messages, streamtest.Assistant(resp.Blocks...), streamtest.User(streamtest.Result("turn.1.1", ok, "a file")))
 			r.Model = to.model
-			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) { c.Provider = to.provider }), r); err != nil {
+			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *config) { c.Provider = to.provider }), r); err != nil {
 				t.Fatal(err)
 			}
 			all := s.Requests()
@@ -214,7 +223,7 @@ func TestThinkingIsAskedForInTheModelsWay(t *testing.T) {
 			s := modeltest.Anthropic(t, modeltest.Sequence(modeltest.Step{Text: []string{"ok"}}))
 			r := ask("hi")
 			r.ThinkingTokens, r.MaxOutputTokens = tt.thinking, tt.output
-			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) { c.Adaptive = tt.adaptive }), r); err != nil {
+			if _, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *config) { c.Adaptive = tt.adaptive }), r); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, s.Requests()[0].Body["thinking"]); diff != "" {
@@ -264,7 +273,7 @@ func TestErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := modeltest.Anthropic(t, modeltest.Sequence(tt.step))
-			_, text, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) {
+			_, text, err := streamtest.Play(t.Context(), t, newModel(s, func(c *config) {
 				if tt.step.Break == modeltest.Silent {
 					c.Idle = 100 * time.Millisecond
 				}
@@ -292,7 +301,7 @@ func TestErrors(t *testing.T) {
 
 func TestRefusedKey(t *testing.T) {
 	s := modeltest.Anthropic(t, modeltest.Sequence(modeltest.Step{}))
-	_, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *Config) { c.Key = "sk-wrong" }), ask("hi"))
+	_, _, err := streamtest.Play(t.Context(), t, newModel(s, func(c *config) { c.Key = "sk-wrong" }), ask("hi"))
 	var e *model.Error
 	if !errors.As(err, &e) || e.Kind != model.Authentication || e.Status != 401 || strings.Contains(err.Error(), "sk-wrong") {
 		t.Errorf("got %v", err)

@@ -19,7 +19,8 @@ import (
 // play streams from a server that answers each request with the reply.
 func play(t *testing.T, reply streamtest.Reply) (*model.Response, error) {
 	t.Helper()
-	m := New(Config{Provider: "odd", BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply { return reply }), Key: "k", MaxOutputTokens: 100, ContextTokens: 1000, Idle: time.Minute})
+	m := Connect(Access{Provider: "odd", BaseURL: streamtest.Serve(t, func([]byte) streamtest.Reply { return reply }), Key: "k", Idle: time.Minute}).
+		Model(Limits{MaxOutputTokens: 100, ContextTokens: 1000})
 	resp, _, err := streamtest.Play(t.Context(), t, m, ask("hi"))
 	return resp, err
 }

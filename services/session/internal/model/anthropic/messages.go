@@ -22,6 +22,9 @@ func (m *Model) body(r model.Request, c *wire.Conversation) ([]byte, error) {
 	}
 	buf := make([]byte, 0, len(head)+sizeOf(c))
 	buf = append(buf, `{"stream":true,`...)
+	if v := m.client.version; v != "" {
+		buf = append(buf, `"anthropic_version":"`+v+`",`...)
+	}
 	buf = append(buf, head[1:len(head)-1]...)
 	buf = append(buf, `,"messages":`...)
 	if buf, err = m.appendMessages(buf, c); err != nil {

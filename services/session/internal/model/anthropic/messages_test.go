@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
+	sdk "github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/google/go-cmp/cmp"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -127,7 +127,7 @@ func parse(t *testing.T, b []byte) (v map[string]any) {
 }
 
 func TestTheBodyIsTheSDKs(t *testing.T) {
-	m := New(Config{Provider: "anthropic", MaxOutputTokens: 8000})
+	m := Connect(Access{Provider: "anthropic"}).Model(Limits{MaxOutputTokens: 8000})
 	tools := []model.Tool{{Name: "Read", Description: "reads", InputSchema: json.RawMessage(`{"type":"object"}`)}, {Name: "LS"}}
 	for i, s := range oddTexts {
 		t.Run(fmt.Sprintf("with text %q everywhere", s), func(t *testing.T) {
@@ -167,7 +167,7 @@ func BenchmarkBody(b *testing.B) {
 			&sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: []*sessionv1.Block{streamtest.Text("ten short words that stand for the text of messages")}})
 	}
 	r.Messages = append(r.Messages, streamtest.User(streamtest.Text("and now?")))
-	m := New(Config{Provider: "anthropic", MaxOutputTokens: 8000})
+	m := Connect(Access{Provider: "anthropic"}).Model(Limits{MaxOutputTokens: 8000})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.body(r, wire.NewConversation(r, m.own(r.Model))); err != nil {

@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	sdk "github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -37,7 +37,7 @@ func sdkThinking(m *Model, r model.Request, c *wire.Conversation, maxTokens int6
 	switch {
 	case r.ThinkingTokens <= 0:
 		return sdk.ThinkingConfigParamUnion{}
-	case m.cfg.Adaptive:
+	case m.limits.Adaptive:
 		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
 	case maxTokens <= minBudget || midTurnWithoutThinking(c):
 		return sdk.ThinkingConfigParamUnion{}
@@ -125,7 +125,7 @@ func sdkDocument(d *commonv1.Media) sdk.ContentBlockParamUnion {
 // cached marks the end of a user's message: the next request begins with
 // everything before it.
 func cached(msg sdk.MessageParam) sdk.MessageParam {
-	if c := msg.Content[len(msg.Content)-1].GetCacheControl(); c != nil {
+	if c := msg.OfUser.Content[len(msg.OfUser.Content)-1].GetCacheControl(); c != nil {
 		*c = sdk.NewCacheControlEphemeralParam()
 	}
 	return msg

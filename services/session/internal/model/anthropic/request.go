@@ -36,7 +36,7 @@ func (m *Model) own(modelName string) func(*sessionv1.Block) bool {
 func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 	var o opaque
 	d := b.GetProviderData()
-	if b.GetThinking() == nil || d.GetProvider() != m.cfg.Provider || json.Unmarshal(d.GetData(), &o) != nil {
+	if b.GetThinking() == nil || d.GetProvider() != m.client.access.Provider || json.Unmarshal(d.GetData(), &o) != nil {
 		return o, false
 	}
 	return o, o.Type == "thinking" && o.Signature != "" || o.Type == "redacted_thinking" && o.Data != ""
@@ -55,9 +55,9 @@ func (m *Model) params(r model.Request, c *wire.Conversation) request {
 
 func (m *Model) maxTokens(r model.Request) int64 {
 	if r.MaxOutputTokens > 0 {
-		return min(r.MaxOutputTokens, max(m.cfg.MaxOutputTokens, 1))
+		return min(r.MaxOutputTokens, max(m.limits.MaxOutputTokens, 1))
 	}
-	return max(m.cfg.MaxOutputTokens, 1)
+	return max(m.limits.MaxOutputTokens, 1)
 }
 
 // thinking converts the bound on thinking for the API. A budget must fit into
@@ -66,7 +66,7 @@ func (m *Model) thinking(r model.Request, c *wire.Conversation, maxTokens int64)
 	switch {
 	case r.ThinkingTokens <= 0:
 		return nil
-	case m.cfg.Adaptive:
+	case m.limits.Adaptive:
 		return &thinking{Type: "adaptive", Display: "summarized"}
 	case maxTokens <= minBudget || midTurnWithoutThinking(c):
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
 	"github.com/fairlead/fairlead/services/session/internal/model/scripted"
 )
 
@@ -43,6 +44,9 @@ type provider struct {
 	Provider
 	name      string
 	key       config.Secret
+	token     config.Secret
+	tokenOnly bool // the configuration file names a token and no key
+	anthropic *anthropic.Client
 	scenarios map[string]*scripted.Scenario
 }
 
@@ -105,7 +109,7 @@ func (c Config) choose(providers map[string]*provider) string {
 	switch {
 	case c.Model != "":
 		return c.Model
-	case providers[KindAnthropic].key != "":
+	case providers[KindAnthropic].key != "", providers[KindAnthropic].token != "":
 		return defaultAnthropic
 	case providers[KindOpenAI].key != "":
 		return defaultOpenAI

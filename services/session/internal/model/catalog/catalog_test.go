@@ -77,6 +77,12 @@ func TestNewRefuses(t *testing.T) {
 		{"a scripted provider without a scenario", Config{Providers: map[string]Provider{"mine": {Kind: "scripted"}}}, []string{"providers.mine: scenario: name the YAML file"}},
 		{"a scenario that a scripted model has not", Config{Models: map[string]Limits{"scripted:none": {}}}, []string{`there is no scenario "none"; there are default, demo`}},
 		{"more thinking than output", Config{Models: map[string]Limits{"anthropic:a": {MaxOutputTokens: 100, ThinkingTokens: 100}}}, []string{"must be less than"}},
+		{"an unknown version", Config{Providers: map[string]Provider{"anthropic": {APIVersion: "2024-01-01"}}}, []string{`providers.anthropic: api-version: "2024-01-01" is not one of 2023-06-01, 2026-10-21`}},
+		{"a platform that there is not", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Platform: "azure"}}}, []string{`platform: "azure" is not one of vertex, bedrock`}},
+		{"a platform without a region", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Platform: "bedrock"}}}, []string{"providers.a: region: is missing"}},
+		{"vertex without a project", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Platform: "vertex", Region: "us"}}}, []string{"providers.a: project: is missing"}},
+		{"a region without a platform", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Region: "us"}}}, []string{"providers.a: platform: is missing"}},
+		{"a bearer token of another kind", Config{Providers: map[string]Provider{"a": {Kind: "openai", TokenEnv: "X"}}}, []string{"providers.a: auth-token-env: only providers of kind anthropic"}},
 		{"several faults at once", Config{Model: "x", OpenAIBaseURL: "y"}, []string{`model: "x"`, "openai-base-url"}},
 	}
 	for _, tt := range tests {

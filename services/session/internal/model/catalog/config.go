@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 
+	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
 	"github.com/fairlead/fairlead/services/session/internal/model/openai"
 )
 
@@ -18,7 +19,7 @@ import (
 // environment, is a working configuration. Make one with [Defaults].
 type Config struct {
 	Model            string              `key:"model" env:"FAIRLEAD_MODEL" help:"the default agent's model, as provider:model; when empty, a model of the first of anthropic and openai that has a key, else scripted:default"`
-	AnthropicKey     config.Secret       `key:"anthropic-api-key" env:"ANTHROPIC_API_KEY" flag:"-" help:"the key for the provider anthropic"`
+	AnthropicKey     config.Secret       `key:"anthropic-api-key" env:"ANTHROPIC_API_KEY" flag:"-" help:"the key for the provider anthropic; without one, its bearer token is ANTHROPIC_AUTH_TOKEN"`
 	AnthropicBaseURL string              `key:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"base URL of the provider anthropic; when empty, https://api.anthropic.com"`
 	OpenAIKey        config.Secret       `key:"openai-api-key" env:"OPENAI_API_KEY" flag:"-" help:"the key for the provider openai"`
 	OpenAIBaseURL    string              `key:"openai-base-url" env:"OPENAI_BASE_URL" help:"base URL of the provider openai, with its /v1; when empty, https://api.openai.com/v1"`
@@ -47,6 +48,12 @@ type Provider struct {
 	BaseURL        string        `key:"base-url" help:"base URL of the API"`
 	Key            config.Secret `key:"key" help:"the key; better given by key-env"`
 	KeyEnv         string        `key:"key-env" help:"the environment variable that holds the key"`
+	Token          config.Secret `key:"auth-token" help:"for kind anthropic: a bearer token in place of a key; better given by auth-token-env"`
+	TokenEnv       string        `key:"auth-token-env" help:"for kind anthropic: the environment variable that holds the bearer token"`
+	APIVersion     string        `key:"api-version" help:"for kind anthropic: 2023-06-01 or 2026-10-21, which refuses sampling; 2023-06-01 when empty"`
+	Platform       string        `key:"platform" help:"for kind anthropic: vertex (Google Vertex AI) or bedrock (Amazon Bedrock) in place of Anthropic's own API; without a token, with the credentials of the environment"`
+	Region         string        `key:"region" help:"the platform's region, such as us-east-1"`
+	Project        string        `key:"project" help:"for platform vertex: the Google Cloud project"`
 	NoKey          bool          `key:"no-key" help:"the server wants no key"`
 	Scenario       string        `key:"scenario" help:"for kind scripted: a YAML file with a scenario, a model named as the scenario"`
 	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai: max_completion_tokens, or max_tokens for older servers"`
@@ -110,6 +117,12 @@ func (p Provider) Validate() error {
 	}
 	if values := []string{"", openai.Auto, openai.Always, openai.Never}; !slices.Contains(values, p.Reasoning) {
 		faults = append(faults, fmt.Errorf("reasoning: %q is not one of %s", p.Reasoning, strings.Join(values[1:], ", ")))
+	}
+	if versions := []string{"", anthropic.Version2023, anthropic.Version2026}; !slices.Contains(versions, p.APIVersion) {
+		faults = append(faults, fmt.Errorf("api-version: %q is not one of %s", p.APIVersion, strings.Join(versions[1:], ", ")))
+	}
+	if platforms := []string{"", anthropic.Vertex, anthropic.Bedrock}; !slices.Contains(platforms, p.Platform) {
+		faults = append(faults, fmt.Errorf("platform: %q is not one of %s", p.Platform, strings.Join(platforms[1:], ", ")))
 	}
 	faults = append(faults, checkURL("base-url", p.BaseURL))
 	return errors.Join(faults...)

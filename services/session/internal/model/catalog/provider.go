@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/fairlead/fairlead/services/internal/kit/config"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
 	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
@@ -17,7 +20,7 @@ import (
 // has read their keys and scenarios.
 func (c Config) providers(getenv func(string) string) (map[string]*provider, error) {
 	all := map[string]*provider{
-		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY"}},
+		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY", TokenEnv: "ANTHROPIC_AUTH_TOKEN"}},
 		KindOpenAI:    {Provider: Provider{Kind: KindOpenAI, KeyEnv: "OPENAI_API_KEY"}},
 		KindScripted:  {Provider: Provider{Kind: KindScripted}},
 	}
@@ -42,7 +45,7 @@ func (c Config) providers(getenv func(string) string) (map[string]*provider, err
 	c.wellKnown(all)
 	for name, p := range all {
 		p.name = name
-		if err := p.ready(getenv); err != nil {
+		if err := p.ready(c.IdleTimeout, getenv); err != nil {
 			faults = append(faults, fmt.Errorf("providers.%s: %w", name, err))
 		}
 	}
@@ -58,6 +61,13 @@ func (p *provider) merge(set Provider) {
 	keep(&p.BaseURL, set.BaseURL)
 	keep(&p.Key, set.Key)
 	keep(&p.KeyEnv, set.KeyEnv)
+	p.tokenOnly = (set.Token != "" || set.TokenEnv != "") && set.Key == "" && set.KeyEnv == ""
+	keep(&p.Token, set.Token)
+	keep(&p.TokenEnv, set.TokenEnv)
+	keep(&p.APIVersion, set.APIVersion)
+	keep(&p.Platform, set.Platform)
+	keep(&p.Region, set.Region)
+	keep(&p.Project, set.Project)
 	keep(&p.NoKey, set.NoKey)
 	keep(&p.Scenario, set.Scenario)
 	keep(&p.MaxTokensField, set.MaxTokensField)
@@ -67,25 +77,62 @@ func (p *provider) merge(set Provider) {
 // wellKnown applies the keys that have names of their own; the environment and
 // flags override the file's providers.
 func (c Config) wellKnown(all map[string]*provider) {
-	keep(&all[KindAnthropic].Key, c.AnthropicKey)
+	keep(&all[KindAnthropic].Key, c.AnthropicKey) // not used where the file names a token
 	keep(&all[KindAnthropic].BaseURL, c.AnthropicBaseURL)
 	keep(&all[KindOpenAI].Key, c.OpenAIKey)
 	keep(&all[KindOpenAI].BaseURL, c.OpenAIBaseURL)
 	keep(&all[KindScripted].Scenario, c.Scenario)
 }
 
-// ready reads the provider's key or its scenarios.
-func (p *provider) ready(getenv func(string) string) error {
+// ready reads the provider's credentials or its scenarios.
+func (p *provider) ready(idle time.Duration, getenv func(string) string) error {
 	if p.Kind == KindScripted {
 		return p.script()
 	}
 	if p.Scenario != "" {
 		return errors.New("scenario: only providers of kind scripted have one")
 	}
-	p.key = p.Key
-	if p.key == "" && p.KeyEnv != "" {
-		keep((*string)(&p.key), strings.TrimSpace(getenv(p.KeyEnv)))
+	read := func(value config.Secret, variable string) config.Secret {
+		if value == "" && variable != "" {
+			return config.Secret(strings.TrimSpace(getenv(variable)))
+		}
+		return value
 	}
+	p.token = read(p.Token, p.TokenEnv)
+	if !p.tokenOnly {
+		p.key = read(p.Key, p.KeyEnv)
+	}
+	if p.Kind == KindAnthropic {
+		return p.connect(idle, getenv)
+	}
+	for key, value := range map[string]string{"auth-token": string(p.Token), "auth-token-env": p.TokenEnv, "api-version": p.APIVersion, "platform": p.Platform} {
+		if value != "" {
+			return fmt.Errorf("%s: only providers of kind anthropic have one", key)
+		}
+	}
+	return nil
+}
+
+// connect prepares the access to the Messages API.
+func (p *provider) connect(idle time.Duration, getenv func(string) string) error {
+	const ambient = "AWS_BEARER_TOKEN_BEDROCK"
+	switch {
+	case p.Platform == "" && (p.Region != "" || p.Project != ""):
+		return errors.New("platform: is missing: region and project are those of vertex or bedrock")
+	case p.Platform != "" && p.Region == "":
+		return fmt.Errorf("region: is missing, and platform %s needs one, such as us-east-1", p.Platform)
+	case p.Platform == anthropic.Vertex && p.Project == "":
+		return errors.New("project: is missing: it is the Google Cloud project that pays")
+	case p.Platform == anthropic.Bedrock && p.token != "" && getenv(ambient) != "" && getenv(ambient) != p.token.Reveal():
+		return fmt.Errorf("auth-token: %s in the environment of the server is stronger; unset it", ambient)
+	}
+	if p.key != "" { // where both are there, as in the environment of other clients
+		p.token = ""
+	}
+	p.anthropic = anthropic.Connect(anthropic.Access{
+		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Token: p.token.Reveal(), Version: p.APIVersion,
+		Platform: p.Platform, Region: p.Region, Project: p.Project, Idle: idle,
+	})
 	return nil
 }
 
@@ -121,12 +168,11 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 		}
 		return scripted.New(s), nil
 	}
-	if p.key == "" && !p.NoKey {
+	if p.key == "" && p.token == "" && !p.NoKey && p.Platform == "" {
 		return keyless{p.keyHint(c.Section)}, nil
 	}
 	if p.Kind == KindAnthropic {
-		return anthropic.New(anthropic.Config{
-			Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
+		return p.anthropic.Model(anthropic.Limits{
 			Adaptive: l.Thinking == "adaptive", MaxOutputTokens: l.MaxOutputTokens, ContextTokens: l.ContextTokens,
 		}), nil
 	}

@@ -18,15 +18,16 @@ var (
 	contextWords = []string{"contextlengthexceeded", "requesttoolarge", "contextwindowexceeded", "stringabovemaxlength", "modelcontextwindowexceeded"}
 	keyWords     = []string{
 		"invalidapikey", "authenticationerror", "permissionerror", "permissiondenied", "permissiondeniederror", "unauthenticated", "unauthorized",
-		"forbidden", "invalidauthenticationerror", "invalidauthentication", "invalidissuer", "accessdenied", "incorrectapikeyerror", "noapikey",
+		"forbidden", "invalidauthenticationerror", "invalidauthentication", "invalidissuer", "accessdenied", "incorrectapikeyerror", "noapikey", "accessdeniedexception",
 	}
 	busyWords = []string{
 		"overloadederror", "overloaded", "timeouterror", "ratelimiterror", "ratelimitexceeded", "engineoverloadederror", "serviceunavailable", "slowdown",
+		"throttlingexception", "serviceunavailableexception", "internalserverexception",
 	}
 	badWords = []string{
 		"invalidrequesterror", "invalidrequest", "badrequest", "badrequesterror", "invalidargument", "invalidparameter", "invalidparametererror",
 		"modelnotfound", "notfounderror", "notfound", "modelnotexist", "unprocessableentity", "unprocessableentityerror", "validationerror",
-		"unsupportedparameter", "unsupportedvalue", "invalidmodel", "extraforbidden", "missing",
+		"unsupportedparameter", "unsupportedvalue", "invalidmodel", "extraforbidden", "missing", "validationexception",
 	}
 	billingTexts = []string{"credit balance is too low", "insufficient balance", "insufficient credit", "insufficient funds", "exceeded your current quota", "insufficient_quota"}
 	contextTexts = []string{"prompt is too long", "exceed context limit", "maximum context length", "context window", "exceeds the available context"}

@@ -106,6 +106,19 @@ func (w *Watch) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.answered(resp)
+}
+
+// RoundTrip is Do for an SDK that wraps the transport of its HTTP client.
+func (w *Watch) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := client.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	return w.answered(resp)
+}
+
+func (w *Watch) answered(resp *http.Response) (*http.Response, error) {
 	w.touch()
 	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode/100 == 2 && t != "text/html" {
 		w.began.Store(true)
