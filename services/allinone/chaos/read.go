@@ -70,18 +70,10 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 	if s.Again, err = events(ctx, r.replicas[1], s.Name); err != nil {
 		return err
 	}
-	s.Turns, err = pages(func(token string) ([]*sessionv1.Turn, string, error) {
-		resp, err := r.replicas[0].ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
-		return resp.GetTurns(), resp.GetNextPageToken(), err
-	})
-	if err != nil {
+	if err := r.conversation(ctx, s); err != nil {
 		return err
 	}
-	s.Messages, err = pages(func(token string) ([]*sessionv1.Message, string, error) {
-		resp, err := r.replicas[1].ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
-		return resp.GetMessages(), resp.GetNextPageToken(), err
-	})
-	if err != nil {
+	if s.Children, err = r.children(ctx, s); err != nil {
 		return err
 	}
 	if s.Tree, err = tree(ctx, r.replicas[0], s.Name); err != nil {
@@ -96,6 +88,47 @@ func (r *reader) session(ctx context.Context, s *record.Session) (err error) {
 		}
 	}
 	s.Effects, err = r.cluster.Effects(owner(s).Tenant, strings.TrimPrefix(s.Name, "sessions/"), script.Effects)
+	return err
+}
+
+// children reads the sessions of a session's subagents, and of theirs.
+func (r *reader) children(ctx context.Context, s *record.Session) (all []*record.Session, err error) {
+	found, err := pages(func(token string) ([]*sessionv1.Session, string, error) {
+		resp, err := r.replicas[0].ListSessions(ctx, &sessionv1.ListSessionsRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
+		return resp.GetSessions(), resp.GetNextPageToken(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		c := &record.Session{Name: f.GetName(), Tenant: s.Tenant, User: s.User, Call: f.GetParentCall()}
+		if c.Log, err = events(ctx, r.replicas[1], c.Name); err != nil {
+			return nil, err
+		}
+		if err := r.conversation(ctx, c); err != nil {
+			return nil, err
+		}
+		if c.Children, err = r.children(ctx, c); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// conversation reads a session's turns and messages.
+func (r *reader) conversation(ctx context.Context, s *record.Session) (err error) {
+	s.Turns, err = pages(func(token string) ([]*sessionv1.Turn, string, error) {
+		resp, err := r.replicas[0].ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
+		return resp.GetTurns(), resp.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	s.Messages, err = pages(func(token string) ([]*sessionv1.Message, string, error) {
+		resp, err := r.replicas[1].ListMessages(ctx, &sessionv1.ListMessagesRequest{Parent: s.Name, PageSize: 1000, PageToken: token})
+		return resp.GetMessages(), resp.GetNextPageToken(), err
+	})
 	return err
 }
 

@@ -41,8 +41,8 @@ func run(ctx context.Context, o options) (rec *record.Run, rep check.Report, err
 	}
 	defer func() { err = errors.Join(err, notes.Close()) }()
 	c, err := cluster.Start(ctx, cluster.Options{
-		Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Config: budgetConfig("play:" + script.Name), Servers: notes.Config(),
-		Race: o.race, LeaseTTL: o.lease,
+		Dir: o.dir, Scenario: s.YAML(), Model: "play:" + script.Name, Ask: script.Ask, Config: budgetConfig("play:" + script.Name),
+		Agent: "mcp-servers: " + notes.Config() + ", subagents: " + script.Subagents(), Race: o.race, LeaseTTL: o.lease,
 	})
 	if err != nil {
 		return nil, rep, err

@@ -33,6 +33,7 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "sessions %d · turns accepted %d, COMPLETE as scripted %d · steps %d · calls %d · effects %d\n", s.Sessions, s.Turns, s.Complete, s.Steps, s.Calls, s.Effects)
 	fmt.Fprintf(w, "turns that joined another %d, interrupted %d, rolled back %d\n", s.Joined, s.Interrupted, s.RolledBack)
 	fmt.Fprintf(w, "turns that a budget ended PARTIAL %d, the fullest window of a budget %d%%\n", s.Partial, s.Fullest)
+	fmt.Fprintf(w, "subagents %d, on %d levels · COMPLETE as scripted %d\n", s.Subagents, s.Deepest, s.Helped)
 	fmt.Fprintf(w, "returns to checkpoints %d, refused %d · effects undone with their files %d · forks %d · views shortened %d\n", s.Rewound, s.NotRewound, s.FilesBack, s.Forks, s.Compacted)
 	fmt.Fprintf(w, "turns that schedules sent %d, times left out behind a turn that waited %d\n", s.Scheduled, s.LeftOut)
 	fmt.Fprintf(w, "calls that persons allowed %d, allowed with other arguments %d, refused %d · questions answered %d, declined %d · answers that came too late %d\n",

@@ -16,7 +16,7 @@ import (
 func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
 
 // answers checks that the accepted answers about a call agree, and that the log has the answer once.
-func (c *checker) answers(s *record.Session, state *reduce.State) {
+func (c *checker) answers(s *record.Session, all []kin) {
 	accepted, late := map[string][]record.Answer{}, map[string][]record.Answer{}
 	for _, a := range s.Answers {
 		switch {
@@ -27,18 +27,16 @@ func (c *checker) answers(s *record.Session, state *reduce.State) {
 			accepted[a.CallID] = append(accepted[a.CallID], a)
 		}
 	}
-	for _, t := range state.Turns {
-		for _, step := range t.Steps {
-			for _, call := range step.Calls {
-				if call.Asked > 0 {
-					c.answer(s, t, call, accepted[call.ID], late[call.ID])
-				}
-				delete(accepted, call.ID)
+	for _, k := range all {
+		for t, call := range k.calls() {
+			if call.Asked > 0 {
+				c.answer(k.Session, t, call, accepted[call.ID], late[call.ID])
 			}
+			delete(accepted, call.ID)
 		}
-	}
-	for _, e := range s.Log { // calls of turns that were undone do not count any more
-		delete(accepted, e.GetApprovalRequested().GetCallId())
+		for _, e := range k.Log { // calls of turns that were undone do not count any more
+			delete(accepted, e.GetApprovalRequested().GetCallId())
+		}
 	}
 	for id := range accepted {
 		c.fault(Asked, s, "an answer about call %s was accepted, but no person was asked", id)
@@ -82,11 +80,15 @@ type allowance struct {
 	edited  map[string]string // effects that a person put in place of others
 }
 
-// allowances returns what the log says about the calls that a person allowed.
-func allowances(s *record.Session) allowance {
+// allowances returns what the logs say about the calls that a person allowed.
+func allowances(all []kin) allowance {
 	arguments, a := map[string]string{}, allowance{edited: map[string]string{}}
+	var events []*event
+	for _, k := range all {
+		events = append(events, k.Log...)
+	}
 	var allowed strings.Builder
-	for _, e := range s.Log {
+	for _, e := range events {
 		if a := e.GetToolCallArguments(); a != nil {
 			arguments[a.GetCallId()] = a.GetArgumentsJson()
 		}

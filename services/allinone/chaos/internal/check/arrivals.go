@@ -89,8 +89,8 @@ func (c *checker) brokenStep(s *record.Session, t *reduce.Turn, got *reduce.Step
 		case sessionv1.ToolOutcome_TOOL_OUTCOME_OK, sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN,
 			sessionv1.ToolOutcome_TOOL_OUTCOME_INTERRUPTED, sessionv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
 		case sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR:
-			if ofServer(call.Tool) {
-				continue // it was not made
+			if ofServer(call.Tool) || call.Tool == script.Task && gave(s, call) {
+				continue // it was not made, or its subagent was stopped as well
 			}
 			fallthrough
 		default:

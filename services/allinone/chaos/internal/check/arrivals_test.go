@@ -35,7 +35,7 @@ const (
 // arrivals is the recording of a run in which messages arrive during turns.
 func arrivals(t *testing.T) (*record.Run, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	plan := long(t, sc)
 	texts := [theTurns]string{}
 	for i := range texts {

@@ -26,6 +26,9 @@ func (c *checker) budgets() {
 	var all []spent
 	for _, s := range c.run.Sessions {
 		all = append(all, c.costs(s)...)
+		for _, child := range descendants(s) {
+			all = append(all, c.costs(child)...)
+		}
 	}
 	for _, b := range c.run.Budgets {
 		var sum int64

@@ -17,7 +17,7 @@ const partial = sessionv1.TurnState_TURN_STATE_PARTIAL
 // second step. All its calls cost 40 nano-USD each.
 func short(t *testing.T) (*record.Run, *record.Session, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	plan := long(t, sc)
 	s := &story{session: &record.Session{Name: "sessions/s", Tenant: "small", User: "ann"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/chaos"}}})

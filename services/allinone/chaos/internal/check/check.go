@@ -31,6 +31,7 @@ const (
 	Operations  Rule = "an operation has one result, once"
 	Files       Rule = "files go back with what was undone"
 	Rewinds     Rule = "a return to a checkpoint is done once"
+	Subagents   Rule = "a subagent does what its call asks for, and ends before the turn above it"
 	Forks       Rule = "a fork is what its source was"
 	Schedules   Rule = "a time of a schedule makes one turn"
 	Compactions Rule = "a wish to shorten the model's view is answered once"
@@ -78,6 +79,7 @@ type Stats struct {
 	NotRewound     int // returns that were refused
 	LogStats
 	TurnStats
+	FamilyStats
 	CallStats
 	TakeoverStats
 }
@@ -94,6 +96,11 @@ type TurnStats struct {
 	Turns, Complete, Joined, Interrupted, RolledBack, Partial int
 	Steps, Restarted                                          int // steps, and those that were restarted
 	Scheduled, LeftOut                                        int // turns that schedules sent, times that were left out
+}
+
+// FamilyStats count subagents, and how many of them did all that they were to do.
+type FamilyStats struct {
+	Subagents, Helped, Deepest int
 }
 
 // CallStats count calls and their effects.
@@ -131,6 +138,9 @@ func Run(run *record.Run, s *script.Script, l Limits) Report {
 	sessions := map[string]*record.Session{}
 	for _, s := range run.Sessions {
 		sessions[s.Name] = s
+		for _, k := range descendants(s) {
+			sessions[k.Name] = k
+		}
 	}
 	forks{c, sessions}.check()
 	c.budgets()
@@ -176,10 +186,12 @@ func (c *checker) session(s *record.Session) {
 	c.rewinds(s)
 	c.schedules(s)
 	c.compactions(s)
-	c.answers(s, past)
-	c.replies(s, past)
+	all := c.family(s, log, past)
+	c.subagents(all)
+	c.answers(s, all)
+	c.replies(s, all)
 	c.operations(s, past)
-	c.effects(s, past)
+	c.effects(s, all)
 	c.transcript(s, state)
 	c.restarts(s)
 }

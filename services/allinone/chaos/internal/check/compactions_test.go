@@ -13,7 +13,7 @@ import (
 // compacted is the recording of a session of two turns, between which the model's view was shortened.
 func compacted(t *testing.T) (*record.Run, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	plan := long(t, sc)
 	s := &story{session: &record.Session{Name: "sessions/s"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/chaos"}}})

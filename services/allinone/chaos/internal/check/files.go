@@ -33,6 +33,12 @@ func tellEffects(s *record.Session) []*told {
 				t.asked, t.seq, t.ended, t.certain = e.GetTime().AsTime(), e.GetSeq(), time.Time{}, false
 				byCall[a.GetCallId()] = append(byCall[a.GetCallId()], t)
 			}
+			if child := childOf(s, a.GetCallId()); child != nil { // what it did goes back with its call
+				for _, t := range tellEffects(child) {
+					t.seq = e.GetSeq()
+					all = append(all, t)
+				}
+			}
 		}
 		if r := e.GetApprovalResolved(); r.GetUpdatedArgumentsJson() != "" {
 			for i, line := range script.Lines(r.GetUpdatedArgumentsJson()) {

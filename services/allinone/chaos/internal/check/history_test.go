@@ -20,7 +20,7 @@ import (
 // from its end, "left" is left behind from its second step on, and "next" comes after.
 func histories(t *testing.T) (*record.Run, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	plan := long(t, sc)
 	s := &story{session: &record.Session{Name: "sessions/s"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/chaos"}}})

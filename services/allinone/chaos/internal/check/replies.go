@@ -12,7 +12,7 @@ import (
 
 // replies checks that the accepted answers to a question agree, that the log has the answer once, and that the model got
 // it.
-func (c *checker) replies(s *record.Session, state *reduce.State) {
+func (c *checker) replies(s *record.Session, all []kin) {
 	accepted := map[string][]string{}
 	for _, r := range s.Replies {
 		if r.TooLate != "" {
@@ -21,18 +21,16 @@ func (c *checker) replies(s *record.Session, state *reduce.State) {
 		}
 		accepted[r.CallID] = append(accepted[r.CallID], r.Content)
 	}
-	for _, t := range state.Turns {
-		for _, step := range t.Steps {
-			for _, call := range step.Calls {
-				if call.Questions > 0 {
-					c.reply(s, t, call, accepted[call.ID])
-				}
-				delete(accepted, call.ID)
+	for _, k := range all {
+		for t, call := range k.calls() {
+			if call.Questions > 0 {
+				c.reply(k.Session, t, call, accepted[call.ID])
 			}
+			delete(accepted, call.ID)
 		}
-	}
-	for _, e := range s.Log { // calls of turns that were undone do not count any more
-		delete(accepted, e.GetQuestionRequested().GetCallId())
+		for _, e := range k.Log { // calls of turns that were undone do not count any more
+			delete(accepted, e.GetQuestionRequested().GetCallId())
+		}
 	}
 	for id := range accepted {
 		c.fault(Asked, s, "an answer to a question of call %s was accepted, but it asked nothing", id)

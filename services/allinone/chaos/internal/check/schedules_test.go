@@ -17,7 +17,7 @@ import (
 // that the next time had passed as well.
 func scheduled(t *testing.T) (*record.Run, *record.Session, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	s := &story{session: &record.Session{Name: "sessions/s"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/chaos"}}})
 	sched := record.Schedule{Name: "sessions/s/schedules/x", Cron: "@every 1m", Text: script.Text(sc.Quiet(), "x"), Made: origin}

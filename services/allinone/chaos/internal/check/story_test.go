@@ -16,6 +16,9 @@ import (
 	"github.com/fairlead/fairlead/services/allinone/chaos/internal/script"
 )
 
+// seed is that of the script of all stories.
+const seed = 7
+
 // story writes the log, the conversation and the effects of turns that go well, an event every 100 ms.
 type story struct {
 	session *record.Session
@@ -25,6 +28,7 @@ type story struct {
 	late    time.Duration // of all that comes
 	handed  string        // the operation that was handed back last
 	notes   map[string]int
+	mark    string // begins the names of its turns
 }
 
 func (s *story) at() time.Time {
@@ -67,7 +71,7 @@ func (s *story) play(t *testing.T, sc *script.Script, text string) {
 // accept writes that a message was accepted, and returns its turn.
 func (s *story) accept(text string, on sessionv1.OnActive) string {
 	now, step := s.turn, s.step
-	s.turn, s.step = fmt.Sprintf("%s/turns/t%d", s.session.Name, len(s.session.Accepted)), 0
+	s.turn, s.step = fmt.Sprintf("%s/turns/%st%d", s.session.Name, s.mark, len(s.session.Accepted)), 0
 	turn := s.turn
 	s.session.Accepted = append(s.session.Accepted, record.Accepted{RequestID: "r-" + text, Text: text, OnActive: on, Turn: turn})
 	s.session.Turns = append(s.session.Turns, &sessionv1.Turn{Name: turn})
@@ -131,6 +135,9 @@ func (s *story) playStep(st script.Step) {
 		if c.Tool == script.Here || c.Tool == script.There {
 			arguments = fmt.Sprintf(`{"line":%q}`, c.Effect+c.Noted)
 		}
+		if c.Prompt != "" {
+			arguments = fmt.Sprintf(`{"prompt":%q}`, c.Prompt)
+		}
 		if c.Last != "" {
 			arguments += "; echo '" + c.Last + "' >> effects"
 		}
@@ -150,6 +157,9 @@ func (s *story) playStep(st script.Step) {
 			s.add(&event{Body: &sessionv1.Event_OperationProgress{OperationProgress: &sessionv1.OperationProgress{Operation: s.handed}}})
 		}
 		finished := &sessionv1.ToolCallFinished{CallId: id, Tool: c.Tool, Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK}
+		if c.Prompt != "" {
+			finished.Content = []*commonv1.Content{content(s.delegate(id, c.Prompt))}
+		}
 		if c.Asks {
 			finished.Content = []*commonv1.Content{content("The user answered:\n- " + script.Question + " " + script.Labels[0])}
 		}
@@ -175,6 +185,31 @@ func (s *story) playStep(st script.Step) {
 	}
 }
 
+// delegate writes the session of the subagent of a call, and returns its final text. What persons say and what commands
+// leave is the root's.
+func (s *story) delegate(call, prompt string) string {
+	child := &story{
+		late: s.at().Sub(origin), notes: s.notes, mark: call + "-",
+		session: &record.Session{Name: s.session.Name + "-" + call, Call: &sessionv1.ParentCall{
+			Session: s.session.Name, CallId: call, Turn: s.turn, Depth: s.session.Call.GetDepth() + 1,
+		}},
+	}
+	child.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/chaos"}}})
+	turn := child.accept(prompt, sessionv1.OnActive_ON_ACTIVE_UNSPECIFIED)
+	child.begin(turn, prompt)
+	want, _ := script.New(seed).Expect(prompt)
+	for _, st := range want.Steps {
+		child.step++
+		child.playStep(st)
+	}
+	child.finish(turn, complete, "", want.Final)
+	s.late = child.at().Sub(origin)
+	s.session.Answers, s.session.Effects = append(s.session.Answers, child.session.Answers...), append(s.session.Effects, child.session.Effects...)
+	child.session.Answers, child.session.Effects = nil, nil
+	s.session.Children = append(s.session.Children, child.session)
+	return want.Final
+}
+
 // note has the MCP server on the network get a line.
 func (s *story) note(line string) {
 	if s.notes == nil {
@@ -192,7 +227,7 @@ func good(t *testing.T) (*record.Run, *script.Script) {
 // recorded is such a recording of turns of a plan.
 func recorded(t *testing.T, choose func(t *testing.T, sc *script.Script) int) (*record.Run, *script.Script) {
 	t.Helper()
-	sc := script.New(7)
+	sc := script.New(seed)
 	s := &story{session: &record.Session{Name: "sessions/s"}}
 	s.add(&event{Body: &sessionv1.Event_SessionCreated{SessionCreated: &sessionv1.SessionCreated{Agent: "agents/coder"}}})
 	plan := choose(t, sc)

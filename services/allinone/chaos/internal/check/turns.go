@@ -129,6 +129,9 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 			c.report.Stats.Unmade++
 			ok = true // it was not made, as the server's own count shows
 		}
+		if call.Tool == script.Task {
+			ok = gave(s, call)
+		}
 		if want.Calls[i].Looks && call.Outcome == sessionv1.ToolOutcome_TOOL_OUTCOME_ERROR {
 			ok = handedBack(t, number-1) == "" // there was nothing to look at
 		}
@@ -141,7 +144,7 @@ func (c *checker) step(s *record.Session, t *reduce.Turn, got *reduce.Step, want
 		if asks := call.Questions > 0; asks != want.Calls[i].Asks {
 			c.fault(Asked, s, "call %s of %q asked %d questions", call.ID, t.Said, call.Questions)
 		}
-		if effect := want.Calls[i].Effect + want.Calls[i].Noted; !strings.Contains(call.Arguments, effect) {
+		if effect := want.Calls[i].Effect + want.Calls[i].Noted + want.Calls[i].Prompt; !strings.Contains(call.Arguments, effect) {
 			c.fault(Completes, s, "call %s of %q has the arguments %s, want the effect %s", call.ID, t.Said, call.Arguments, effect)
 		}
 	}
@@ -164,71 +167,4 @@ func (c *checker) unknown(s *record.Session, log *reduce.Log) {
 			c.fault(Unknown, s, "the end of call %s (%s) is not known, and no sandbox died while it ran", f.GetCallId(), f.GetTool())
 		}
 	}
-}
-
-// effects compares the effects of commands with the results of their calls.
-func (c *checker) effects(s *record.Session, state *reduce.State) {
-	c.report.Stats.Effects += len(s.Effects)
-	left := map[string]int{}
-	for _, line := range s.Effects {
-		left[line]++
-	}
-	people, undone := allowances(s), map[string]bool{}
-	for _, e := range tellEffects(s) {
-		undone[e.line] = !e.undone.IsZero()
-	}
-	for line := range inheritedEffects(c.run, s) {
-		delete(left, line) // found elsewhere
-	}
-	for _, t := range state.Turns {
-		if t.Into != "" {
-			continue // its calls are those of the turn that it joined
-		}
-		for i, step := range c.course(s, t).Steps {
-			for j, call := range step.Calls {
-				outcome := sessionv1.ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
-				if i < len(t.Steps) && j < len(t.Steps[i].Calls) {
-					outcome = t.Steps[i].Calls[j].Outcome
-				}
-				if call.Noted != "" {
-					c.note(s, call.Noted, outcome)
-				}
-				if call.Effect == "" {
-					continue
-				}
-				c.last(s, left, call.Last)
-				call.Effect = c.ran(s, people, left, call.Effect)
-				n := left[call.Effect]
-				delete(left, call.Effect)
-				if call.Asked && n > 0 && !strings.Contains(people.allowed, "'"+call.Effect+"'") {
-					c.fault(Asked, s, "the effect %s is there %d times, but was not allowed", call.Effect, n)
-				}
-				if undone[call.Effect] {
-					c.undone(s, call, n)
-					continue
-				}
-				done := outcome == outcomeOK && (call.Last == "" || succeeded(s, call.Last) && !restored(s, call.Last)) // an operation may be lost after its call went well
-				if n > 1 || n == 0 && done {
-					c.fault(EffectOnce, s, "the effect %s of a call that ended %v is there %d times", call.Effect, outcome, n)
-				}
-			}
-		}
-	}
-	for line, n := range left {
-		c.fault(EffectOnce, s, "the effect %q of no call is there %d times", line, n)
-	}
-}
-
-// ran returns the effect that a call was to have: that of the person's arguments if there are some. Then that of the
-// model's must not be there.
-func (c *checker) ran(s *record.Session, people allowance, left map[string]int, effect string) string {
-	edited, ok := people.edited[effect]
-	if !ok {
-		return effect
-	}
-	if n := left[effect]; n > 0 {
-		c.fault(Asked, s, "the effect %s is there %d times, and a person had put %s in its place", effect, n, edited)
-	}
-	delete(left, effect)
-	return edited
 }

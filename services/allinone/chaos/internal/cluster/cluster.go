@@ -31,7 +31,7 @@ type Options struct {
 	Model    string // its name
 	Ask      string // the permission rule that makes a person decide
 	Config   string // more of the session service's configuration, as YAML
-	Servers  string // the agent's MCP servers, as YAML
+	Agent    string // more of the agent, as YAML
 	Race     bool   // build with the race detector
 	LeaseTTL time.Duration
 }
@@ -177,9 +177,9 @@ func (c *Cluster) configure(ctx context.Context) error {
 // files writes the programs' configuration files: an agent whose calls are allowed, except those that a
 // person decides.
 func (c *Cluster) files() error {
-	const tools = "[AskUserQuestion, Bash, Glob, LS, check_operation]"
-	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s, mcp-servers: %s}\n",
-		c.path("scenario.yaml"), tools, c.options.Servers) + c.options.Config
+	const tools = "[AskUserQuestion, Bash, Glob, LS, Task, check_operation]"
+	session := fmt.Sprintf("providers:\n  play: {kind: scripted, scenario: %q}\ndefault-agent: chaos\nagents:\n  chaos: {profile: chaos, tools: %s, %s}\n",
+		c.path("scenario.yaml"), tools, c.options.Agent) + c.options.Config
 	profile := fmt.Sprintf("mcp-allow-private: [127.0.0.1]\nprofiles:\n  chaos: {allow: %s, ask: [%q]}\n", strings.TrimSuffix(tools, "]")+", 'mcp__*']", c.options.Ask)
 	return errors.Join(
 		os.WriteFile(c.path("session.yaml"), []byte(session), 0o600),

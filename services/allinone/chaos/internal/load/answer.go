@@ -62,13 +62,13 @@ func (r rest) reply(ctx context.Context, session string, q question, content, ke
 
 // asked lets people decide about a call, unless the clients have left. Now and then two say different things
 // at about the same time: one of the two counts.
-func (c *client) asked(ctx context.Context, a *sessionv1.ApprovalRequested, seed uint64) {
+func (c *client) asked(ctx context.Context, session string, a *sessionv1.ApprovalRequested, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left {
 		return
 	}
-	q := question{session: c.record.Name, call: a.GetCallId(), digest: a.GetDigest(), arguments: a.GetArgumentsJson()}
+	q := question{session: session, call: a.GetCallId(), digest: a.GetDigest(), arguments: a.GetArgumentsJson()}
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a schedule, not a secret
 	think, verdicts := time.Duration(r.IntN(1500))*time.Millisecond, []verdict{{}, {approved: true}, {approved: true}, {true, script.Edit(q.arguments, "a")}}
 	first := verdicts[r.IntN(len(verdicts))]
@@ -84,13 +84,13 @@ func (c *client) asked(ctx context.Context, a *sessionv1.ApprovalRequested, seed
 }
 
 // inquired lets people answer a question, in the same way.
-func (c *client) inquired(ctx context.Context, a *sessionv1.QuestionRequested, seed uint64) {
+func (c *client) inquired(ctx context.Context, session string, a *sessionv1.QuestionRequested, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left {
 		return
 	}
-	q := question{session: c.record.Name, call: a.GetCallId(), id: a.GetQuestion().GetId()}
+	q := question{session: session, call: a.GetCallId(), id: a.GetQuestion().GetId()}
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a schedule, not a secret
 	think, contents := time.Duration(r.IntN(1500))*time.Millisecond, []string{""}
 	for _, l := range script.Labels {

@@ -24,6 +24,25 @@ func (c *client) saw(e *sessionv1.Event) {
 	}
 }
 
+// heard lets people answer what an event of a session, or of one of its subagents, asks.
+func (c *client) heard(people context.Context, session string, ev *sessionv1.Event, r *rand.Rand) {
+	switch b := ev.GetBody().(type) {
+	case *sessionv1.Event_SubagentStarted:
+		c.mu.Lock()
+		c.subagents[b.SubagentStarted.GetCallId()] = b.SubagentStarted.GetSession()
+		c.mu.Unlock()
+	case *sessionv1.Event_SubagentEvent:
+		c.mu.Lock()
+		of := c.subagents[b.SubagentEvent.GetCallId()]
+		c.mu.Unlock()
+		c.heard(people, of, b.SubagentEvent.GetEvent(), r)
+	case *sessionv1.Event_ApprovalRequested:
+		c.asked(people, session, b.ApprovalRequested, r.Uint64())
+	case *sessionv1.Event_QuestionRequested:
+		c.inquired(people, session, b.QuestionRequested, r.Uint64())
+	}
+}
+
 // follow follows the session, over one stream after the other, until it has come to the end of the log, also when the
 // context of people, who answer what it sees asked, has ended.
 func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand, tell bool) {
@@ -69,11 +88,8 @@ func (c *client) follow(people context.Context, f *record.Follower, r *rand.Rand
 			if tell && (ev.GetSessionCompacted() != nil || ev.GetWarning().GetReason() == "NOT_COMPACTED") {
 				c.shortened()
 			}
-			if tell && ev.GetApprovalRequested() != nil {
-				c.asked(people, ev.GetApprovalRequested(), r.Uint64())
-			}
-			if tell && ev.GetQuestionRequested() != nil {
-				c.inquired(people, ev.GetQuestionRequested(), r.Uint64())
+			if tell {
+				c.heard(people, session, ev, r)
 			}
 			if o := ev.GetOperationStarted(); o != nil && tell {
 				c.began(people, o.GetCallId(), o.GetOperation(), r.Uint64())

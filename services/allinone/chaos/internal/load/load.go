@@ -79,11 +79,12 @@ type client struct {
 	rand   *rand.Rand
 	gone   chan struct{} // closed when no more messages are sent
 
-	mu     sync.Mutex // guards what follows
-	record *record.Session
-	ended  map[string]bool // turns that a follower saw end
-	news   chan struct{}   // closed when a turn has ended
-	target int64           // the end of the log, once it is known
+	mu        sync.Mutex // guards what follows
+	record    *record.Session
+	ended     map[string]bool   // turns that a follower saw end
+	news      chan struct{}     // closed when a turn has ended
+	target    int64             // the end of the log, once it is known
+	subagents map[string]string // their sessions, by the calls that made them
 	// scheduled are turns that schedules have sent.
 	scheduled []string
 	compacted int  // number of compactions whose result is in the log
@@ -120,7 +121,7 @@ func (l *Load) client(s *record.Session) *client {
 	n := len(l.sessions)
 	c := &client{
 		load: l, number: n, rand: rand.New(rand.NewPCG(l.options.Seed, uint64(100+n))), //nolint:gosec // a schedule, not a secret
-		door: l.public, record: s, ended: map[string]bool{}, news: make(chan struct{}), gone: make(chan struct{}),
+		door: l.public, record: s, ended: map[string]bool{}, news: make(chan struct{}), gone: make(chan struct{}), subagents: map[string]string{},
 	}
 	if s.Tenant != "" {
 		c.door = l.peers

@@ -71,9 +71,11 @@ type Session struct {
 	// Tenant and User own the session; empty for the default ones.
 	Tenant, User string `json:",omitempty"`
 	Fork         *Fork  `json:",omitempty"` // from which other session it was made, if it was
-	Accepted     []Accepted
-	Rewinds      []Rewind   `json:",omitempty"`
-	Schedules    []Schedule `json:",omitempty"`
+	// Call made it, if it is a subagent's; what people said about its calls is with the outermost session.
+	Call      *sessionv1.ParentCall `json:",omitempty"`
+	Accepted  []Accepted
+	Rewinds   []Rewind   `json:",omitempty"`
+	Schedules []Schedule `json:",omitempty"`
 	// Compactions are accepted wishes to shorten what the model sees, one after the other.
 	Compactions []Compaction `json:",omitempty"`
 	// Unforked are turns from which no fork was to be had, because they never began.
@@ -91,6 +93,7 @@ type Session struct {
 	Turns    []*sessionv1.Turn
 	Messages []*sessionv1.Message
 	Tree     []*sessionv1.Message // all messages, also those that were left behind, as an export has them
+	Children []*Session           `json:",omitempty"` // of its subagents
 	Effects  []string             // the lines that commands have appended in the workspace
 }
 

@@ -20,10 +20,13 @@ const Name = "chaos"
 const Effects = "effects"
 
 // plans is how many different turns with effects there are.
-const plans = 16
+const plans = 18
 
 // kinds is how many different steps with calls there are.
-const kinds = 8
+const kinds = 9
+
+// goesOn is the kind of those with a command that goes on as an operation.
+const goesOn = 1
 
 const userText = "{{ .UserText }}"
 
@@ -35,6 +38,7 @@ type Call struct {
 	Asked  bool   // a person has to allow it
 	Asks   bool   // it asks a person a question
 	Noted  string // the line that a server on the network counts
+	Prompt string // what a subagent is to do
 	Last   string // the line that it appends and prints when it ends, some time after the call has handed back an operation
 	Looks  bool   // it looks at the operation that a call of the step before has handed back
 }
@@ -55,8 +59,11 @@ type Step struct {
 // Plan is one kind of turn.
 type Plan struct{ Steps []Step }
 
-// Script is a scenario. The last of its plans changes nothing.
-type Script struct{ Plans []Plan }
+// Script is a scenario. The last of its plans changes nothing. Helpers and workers are subagents.
+type Script struct{ Plans, Helpers, Workers []Plan }
+
+// levels returns the plans of people, helpers and workers.
+func (s *Script) levels() [len(letters)][]Plan { return [...][]Plan{s.Plans, s.Helpers, s.Workers} }
 
 // Quiet returns the index of the plan that changes nothing: for messages that are sent more than once. The
 // plans before it have effects.
@@ -70,13 +77,20 @@ func New(seed uint64) *Script {
 		s.Plans = append(s.Plans, plan(r, i%kinds))
 	}
 	s.Plans = append(s.Plans, quiet(r))
+	for range subplans {
+		s.Helpers, s.Workers = append(s.Helpers, subplan(r, helper)), append(s.Workers, subplan(r, worker))
+	}
 	return s
 }
 
 // plan makes a plan that begins with a step of a kind.
 func plan(r *rand.Rand, first int) Plan {
 	var p Plan
-	for n := range 1 + r.IntN(4) {
+	steps := 1 + r.IntN(4)
+	if first == goesOn {
+		steps++ // that looks at the operation
+	}
+	for n := range steps {
 		s := Step{Delay: fmt.Sprintf("%dms", 2+r.IntN(15)), Text: pieces(r, n+1, 2+r.IntN(12))}
 		if r.IntN(3) == 0 {
 			s.Thinking = pieces(r, n+1, 1+r.IntN(4))
@@ -85,13 +99,16 @@ func plan(r *rand.Rand, first int) Plan {
 		if n > 0 {
 			kind = r.IntN(kinds)
 		}
+		if n == 1 && first == goesOn {
+			kind = kinds - 1
+		}
 		switch kind {
 		case 0: // a few commands, some of which a person has to allow
 			for range 1 + r.IntN(2) {
 				s.Calls = append(s.Calls, asked(r, n+1, len(s.Calls)+1))
 			}
 			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
-		case 1: // a command that goes on as an operation, and one beside it
+		case goesOn: // and a command beside it
 			s.Calls = append(s.Calls, background(r, n+1, 1), command(r, n+1, 2))
 		case 2: // a few commands
 			for range 1 + r.IntN(3) {
@@ -106,6 +123,11 @@ func plan(r *rand.Rand, first int) Plan {
 			s.Calls = append(s.Calls, question(), command(r, n+1, 2))
 		case 5: // calls of MCP servers
 			s.Calls = append(s.Calls, noteThere(n+1, 1), noteHere(n+1, 2))
+		case 6: // work for subagents, and a command
+			for range 1 + r.IntN(2) {
+				s.Calls = append(s.Calls, task(r, helper, n+1, len(s.Calls)+1))
+			}
+			s.Calls = append(s.Calls, command(r, n+1, len(s.Calls)+1))
 		default:
 			s.Calls = append(s.Calls, command(r, n+1, 1))
 		}
@@ -164,70 +186,6 @@ func asked(r *rand.Rand, step, n int) Call {
 	return Call{Tool: "Bash", Input: map[string]any{"command": text}, Effect: effect, Asked: true}
 }
 
-// Question is what a person is asked, and Labels are the answers to choose from.
-const Question = "Which?"
-
-// Labels are those of Question.
-var Labels = [...]string{"left", "right"}
-
-func question() Call {
-	var options []map[string]any
-	for _, l := range Labels {
-		options = append(options, map[string]any{"label": l, "description": "the " + l + " one"})
-	}
-	item := map[string]any{"question": Question, "header": "Side", "options": options}
-	return Call{Tool: "AskUserQuestion", Input: map[string]any{"questions": []any{item}}, Asks: true}
-}
-
-// The names of the MCP servers' tools. There counts lines itself, Here appends them to Effects.
-const (
-	There = "mcp__counter__note"
-	Here  = "mcp__local__note"
-)
-
-func noteThere(step, n int) Call {
-	line := fmt.Sprintf("%s/%d.%d", userText, step, n)
-	return Call{Tool: There, Input: map[string]any{"line": line}, Noted: line}
-}
-
-func noteHere(step, n int) Call {
-	line := fmt.Sprintf("%s/%d.%d", userText, step, n)
-	return Call{Tool: Here, Input: map[string]any{"line": line}, Effect: line}
-}
-
-// Appends returns the lines that a call of a tool appends to Effects.
-func Appends(tool, arguments string) []string {
-	var note struct{ Line string }
-	switch {
-	case tool == There:
-		return nil
-	case tool == Here && json.Unmarshal([]byte(arguments), &note) == nil:
-		return []string{note.Line}
-	}
-	return Lines(arguments)
-}
-
-// Edit returns the arguments of a call with other effects in place of those of the command, as a person may
-// change them.
-func Edit(arguments, who string) string {
-	for _, line := range Lines(arguments) {
-		arguments = strings.ReplaceAll(arguments, "'"+line+"'", "'"+line+"~"+who+"'")
-	}
-	return arguments
-}
-
-// Lines returns the parts of a command in single quotes that are lines of effects: they name a turn and a
-// call.
-func Lines(command string) []string {
-	var lines []string
-	for i, part := range strings.Split(command, "'") {
-		if i%2 == 1 && strings.Contains(part, "/") && !slices.Contains(lines, part) {
-			lines = append(lines, part)
-		}
-	}
-	return lines
-}
-
 // background returns a command that goes on as an operation.
 func background(r *rand.Rand, step, n int) Call {
 	effect := fmt.Sprintf("%s/%d.%d", userText, step, n)
@@ -253,23 +211,29 @@ func look(r *rand.Rand) Call {
 func (s *Script) YAML() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nturns:\n", Name)
-	for i, p := range s.Plans {
-		fmt.Fprintf(&b, "  - when: ^%s\n    steps:\n", prefix(i))
-		for _, st := range p.Steps {
-			fmt.Fprintf(&b, "      - delay: %s\n        text: %s\n", st.Delay, quote(st.Text))
-			if len(st.Thinking) > 0 {
-				fmt.Fprintf(&b, "        thinking: %s\n", quote(st.Thinking))
-			}
-			if len(st.Calls) > 0 {
-				b.WriteString("        tools:\n")
-			}
-			for _, c := range st.Calls {
-				fmt.Fprintf(&b, "          - {name: %s, input: %s}\n", c.Tool, quote(c.Input))
-			}
+	for level, plans := range s.levels() {
+		for i, p := range plans {
+			fmt.Fprintf(&b, "  - when: ^%s\n    steps:\n", prefix(letters[level], i))
+			p.yaml(&b)
 		}
 	}
 	fmt.Fprintf(&b, "fallback:\n  steps:\n    - text: %s\n", quote("This is what was said so far, in short.")) // a summary
 	return b.String()
+}
+
+func (p Plan) yaml(b *strings.Builder) {
+	for _, st := range p.Steps {
+		fmt.Fprintf(b, "      - delay: %s\n        text: %s\n", st.Delay, quote(st.Text))
+		if len(st.Thinking) > 0 {
+			fmt.Fprintf(b, "        thinking: %s\n", quote(st.Thinking))
+		}
+		if len(st.Calls) > 0 {
+			b.WriteString("        tools:\n")
+		}
+		for _, c := range st.Calls {
+			fmt.Fprintf(b, "          - {name: %s, input: %s}\n", c.Tool, quote(c.Input))
+		}
+	}
 }
 
 func quote(v any) string {
@@ -282,10 +246,10 @@ func quote(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-func prefix(plan int) string { return fmt.Sprintf("p%02d-", plan) }
+func prefix(letter string, plan int) string { return fmt.Sprintf("%s%02d-", letter, plan) }
 
 // Text returns the user's message for a plan; rest makes it unique.
-func Text(plan int, rest string) string { return prefix(plan) + rest }
+func Text(plan int, rest string) string { return prefix(letters[0], plan) + rest }
 
 // Expected is the expected result of a turn.
 type Expected struct {
@@ -295,9 +259,11 @@ type Expected struct {
 
 // Expect returns what the turn with the user's text must come to; false when no plan fits it.
 func (s *Script) Expect(text string) (Expected, bool) {
-	for i, p := range s.Plans {
-		if strings.HasPrefix(text, prefix(i)) {
-			return p.expect(text), true
+	for level, plans := range s.levels() {
+		for i, p := range plans {
+			if strings.HasPrefix(text, prefix(letters[level], i)) {
+				return p.expect(text), true
+			}
 		}
 	}
 	return Expected{}, false
@@ -316,7 +282,7 @@ func (p Plan) expect(text string) Expected {
 	for _, st := range p.Steps {
 		filled := Step{Thinking: all(st.Thinking), Text: all(st.Text)}
 		for _, c := range st.Calls {
-			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Asks: c.Asks, Noted: fill(c.Noted), Last: fill(c.Last), Looks: c.Looks})
+			filled.Calls = append(filled.Calls, Call{Tool: c.Tool, Effect: fill(c.Effect), Asked: c.Asked, Asks: c.Asks, Noted: fill(c.Noted), Prompt: fill(c.Prompt), Last: fill(c.Last), Looks: c.Looks})
 		}
 		e.Steps = append(e.Steps, filled)
 	}
