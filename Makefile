@@ -67,16 +67,21 @@ INIT := services/sandbox/internal/runner/pool/bin/init
 $(INIT): $(wildcard $(addprefix services/sandbox/internal/,initd/*.go initd/*.s initd/wire/*.go initd/stream/*.go terminal/*.go seccomp/*.go)) services/sandbox/go.mod
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ $(PREFIX)/services/sandbox/internal/initd
 
+# The relay of the runtime claude-code, which the programs carry into sandboxes. It is small and static.
+RELAY := services/session/internal/claudecode/relaytree/bin/relay
+$(RELAY): $(wildcard $(addprefix services/session/internal/claudecode/,relay/*.go launch/*.go)) services/session/go.mod
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $@ $(PREFIX)/services/session/internal/claudecode/relay
+
 .PHONY: init
-init: $(INIT) ## Build the sandbox's init alone, for tests by hand
+init: $(INIT) $(RELAY) ## Build what sandboxes run of ours alone, for tests by hand
 
 .PHONY: build
-build: $(INIT) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox, bin/sandbox-kubernetes and bin/gateway
+build: $(INIT) $(RELAY) ## Build bin/fairlead, bin/session, bin/tools, bin/sandbox, bin/sandbox-kubernetes and bin/gateway
 	@mkdir -p bin
 	go build -ldflags "$(LDFLAGS)" -o bin/ $(PROGRAMS)
 
 .PHONY: fairlead
-fairlead: $(INIT) ## Build bin/fairlead alone: the four services in one program, and the command line
+fairlead: $(INIT) $(RELAY) ## Build bin/fairlead alone: the four services in one program, and the command line
 	@mkdir -p bin
 	@deploy/build bin/fairlead "$(LDFLAGS)" $(FAIRLEAD)
 
@@ -90,7 +95,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) deploy/tools/es/node_modules deploy/tools/mcp/node_modules
+	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 
@@ -134,11 +139,11 @@ define suite
 endef
 
 .PHONY: test
-test: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run the tests, with a throw-away Postgres; `make prove` runs those that it leaves out
+test: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres ## Run the tests, with a throw-away Postgres; `make prove` runs those that it leaves out
 	$(call suite,-short)
 
 .PHONY: prove
-prove: bin/gotestsum $(INIT) need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
+prove: bin/gotestsum $(INIT) $(RELAY) claude-code need-bubblewrap need-postgres ## Run every test: all drivers, shapes and users, every point at which a replica can die, a thousand turns against one budget
 	$(call suite,-count=1)
 	$(WITH_POSTGRES) go test -count=1 -vet=off -timeout 20m -run 'TestATurnEndsOnceWhereverItsReplicaDies|TestTenSubagentsEnd|TestManyTurns|TestWhatArrivesTakesEffectOnce' ./services/session/
 
@@ -158,27 +163,27 @@ SEED ?= 1
 DURATION ?= 1h
 CHAOS ?=
 .PHONY: chaos
-chaos: $(INIT) need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, RACE=1 for programs with the race detector, CHAOS=further flags)
+chaos: $(INIT) $(RELAY) need-bubblewrap need-postgres ## Kill everything KILLS times while turns run, and check that none is hurt (SEED, DURATION, RACE=1 for programs with the race detector, CHAOS=further flags)
 	go run $(PREFIX)/services/allinone/chaos -kills $(KILLS) -seed $(SEED) -duration $(DURATION) $(if $(RACE),-race) $(CHAOS)
 
 .PHONY: chaos-short
-chaos-short: $(INIT) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
+chaos-short: $(INIT) $(RELAY) need-bubblewrap need-postgres ## The same in under a minute, as CI runs it
 	go test -count=1 -v -run TestChaos ./services/allinone/chaos/
 
 .PHONY: attacks
-attacks: $(INIT) need-bubblewrap ## Attack every driver that this machine can run, as root and as nobody, and print what came of each attack
+attacks: $(INIT) $(RELAY) need-bubblewrap ## Attack every driver that this machine can run, as root and as nobody, and print what came of each attack
 	@mkdir -p bin && rm -f bin/attacks.md
 	go test -count=1 -timeout 20m -run 'TestAttacks|TestAsAPlainUser' ./services/sandbox/ -args -attacks=$(CURDIR)/bin/attacks.md
 	@cat bin/attacks.md
 
 ROUNDS ?= 10000
 .PHONY: leaks
-leaks: $(INIT) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine
+leaks: $(INIT) $(RELAY) need-bubblewrap ## Make, use and delete workspaces ROUNDS times, and check that nothing is left on the machine
 	set -o pipefail; FAIRLEAD_LEAK_ROUNDS=$(ROUNDS) go test -count=1 -v -timeout 2h -run TestNothingLeaks ./services/sandbox/ | grep -v level=INFO
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
-fuzz: $(INIT) ## Run every fuzz target for FUZZTIME
+fuzz: $(INIT) $(RELAY) ## Run every fuzz target for FUZZTIME
 	@set -e; for m in $(MODULES); do for f in $$(grep -rlE '^func Fuzz' $$m --include='*_test.go' || true); do \
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
 	    echo "== $$f $$t"; go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$(dirname $$f); done; done; done

@@ -12,6 +12,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/allowance"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/claudecode"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
 	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
@@ -95,6 +96,7 @@ type WorkersConfig struct {
 	AnswerTTL            time.Duration `key:"answer-ttl" help:"how long a turn waits for a person's answer to an approval, and for a client's result of its own tool; then the call ends as EXPIRED and the turn continues; 0: without limit"`
 	MaxSubagents         int           `key:"max-subagents" help:"the most subagents that work at the same time for one session, those of subagents included; further ones wait, or are refused to subagents"`
 	SubagentDepth        int           `key:"subagent-depth" help:"how deep subagents may be: 1: they give no work to subagents of their own; 2: theirs give none; the sessions of each depth have a max-sessions of their own"`
+	Runtimes             Runtimes      `key:"runtimes"`
 	MaxClaims            int           `key:"max-claims" help:"how often a turn is claimed without committing a new step; the next claim only ends it as FAILED with CRASH_LOOP; a replica runs one turn at a time on its last attempt"`
 }
 
@@ -104,6 +106,11 @@ type JobsConfig struct {
 	JobTimeout     time.Duration `key:"job-timeout" help:"the most time of one attempt of a job; another replica takes over after one and a half times this time"`
 	FoldAfter      time.Duration `key:"fold-after" help:"how long after a turn's end its deltas are merged into whole blocks; long enough for disconnected clients to reconnect and resume in the middle of a block"`
 	Retention      time.Duration `key:"retention" help:"delete sessions that have been idle for this long, with all their data, unless a turn is active or queued, a schedule is waiting or paused, or a webhook delivery is pending; 0: keep them"`
+}
+
+// Runtimes configures what drives turns besides the session service itself.
+type Runtimes struct {
+	ClaudeCode claudecode.Config `key:"claude-code"`
 }
 
 // Defaults returns the default configuration.
@@ -119,7 +126,7 @@ func Defaults() Config {
 		},
 		WorkersConfig: WorkersConfig{
 			LeaseTTL: 8 * time.Second, PollInterval: time.Second, StopGrace: 5 * time.Second, MaxSessions: 1000, MaxClaims: 5,
-			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour,
+			MaxSubagents: 10, SubagentDepth: 2, PeerPatience: 15 * time.Minute, AnswerTTL: 7 * 24 * time.Hour, Runtimes: Runtimes{ClaudeCode: claudecode.Defaults()},
 		},
 		JobsConfig: JobsConfig{JobConcurrency: 16, JobTimeout: 20 * time.Second, FoldAfter: time.Minute},
 		Webhooks:   webhook.Defaults(), Files: blob.Defaults(), Skills: skill.Defaults(), StreamProgressInterval: 5 * time.Second, FollowerBuffer: 4 << 20,
@@ -182,6 +189,9 @@ func (c Config) Validate() error {
 	fault(c.SandboxLostAfter < time.Second, "sandbox-lost-after: %v is less than 1s", c.SandboxLostAfter)
 	fault(c.WorkspaceExport != ExportTurn && c.WorkspaceExport != ExportOff, "workspace-export: %q is not turn or off", c.WorkspaceExport)
 	fault(c.StreamProgressInterval < 100*time.Millisecond, "stream-progress-interval: %v is less than 100ms", c.StreamProgressInterval)
+	if err := c.Runtimes.ClaudeCode.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("runtimes.claude-code: %w", err))
+	}
 	if err := c.Skills.Validate(); err != nil {
 		faults = append(faults, err)
 	}

@@ -90,7 +90,7 @@ type Service struct {
 	tools      *remote.Tools
 	keys       *apikey.Resolver
 	recorder   *audit.Recorder
-	proxy      *modelproxy.Proxy
+	modelUsers
 }
 
 // New opens the store and builds the service; Run starts its work.
@@ -197,7 +197,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 				return s.server.FindAgent(ctx, tenant, name)
 			},
 		},
-		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL,
+		MaxClaims: c.MaxClaims, PeerPatience: c.PeerPatience, AnswerTTL: c.AnswerTTL, Runtimes: s.openRuntimes(c.Runtimes, d.Log),
 	}, followers, d.Log)
 	s.proxy = modelproxy.New(modelproxy.Config{
 		Models: s.models, Ledger: s.store, Budgets: c.Budgets, Metrics: metrics, Tracer: otel.Tracer(scope), Idle: c.Models.IdleTimeout, Log: d.Log,
@@ -211,7 +211,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
-		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name},
+		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func() []*sessionv1.RuntimeCapabilities { return s.runtimes(agents) }},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
@@ -317,6 +317,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.recorder.Run(ctx) })
 	g.Go(func() error {
 		defer stopCommitting()
+		defer s.closeRuntimes()
 		return s.dispatcher.Run(ctx)
 	})
 	return g.Wait()
@@ -330,6 +331,7 @@ func (s *Service) Drain(ctx context.Context) {
 	var jobs sync.WaitGroup
 	jobs.Go(func() { s.jobs.Drain(ctx) })
 	s.dispatcher.Drain(ctx)
+	s.closeRuntimes() // nothing uses them any more, and the sandbox still runs
 	jobs.Wait()
 }
 
@@ -350,6 +352,7 @@ func (s *Service) DefaultModel() string { return s.models.Default().Name }
 
 // Close closes the store.
 func (s *Service) Close() error {
+	s.closeRuntimes()
 	s.server.Close()
 	s.proxy.Close()
 	s.webhooks.Close()

@@ -26,14 +26,14 @@ func (c ClaudeCode) proto() *sessionv1.ClaudeCodeOptions {
 }
 
 // RuntimeName returns the runtime of the agent's turns.
-func (s Spec) RuntimeName() string {
+func (s Extensions) RuntimeName() string {
 	if s.Runtime == "" {
 		return Native
 	}
 	return s.Runtime
 }
 
-func (s Spec) checkRuntime() (field string, err error) {
+func (s Extensions) checkRuntime() (field string, err error) {
 	switch name := s.RuntimeName(); {
 	case name != Native && name != ClaudeCodeCLI:
 		return "runtime", fmt.Errorf("runtime %q does not exist; the runtimes are %s", name, allRuntimes)

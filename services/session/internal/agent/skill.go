@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
+	"github.com/fairlead/fairlead/services/session/internal/claudecode/relaytree"
 )
 
 // SkillTool is the tool with which the model reads the instructions of a skill.
@@ -101,12 +102,15 @@ func (s Spec) SkillLabels() (all []string) {
 	return all
 }
 
-// workspaceTrees returns the folders of the session's skills. An empty list removes those of the session's
-// earlier agent.
+// workspaceTrees returns the folders of the session's skills and runtime. An empty list removes those of the
+// session's earlier agent.
 func (s Spec) workspaceTrees() *sandboxv1.WorkspaceTrees {
 	t := &sandboxv1.WorkspaceTrees{}
 	for _, x := range s.PinnedSkills {
 		t.Trees = append(t.Trees, &sandboxv1.WorkspaceTree{Name: x.Name, Digest: x.Digest})
+	}
+	if relay, err := relaytree.Get(); err == nil && s.RuntimeName() == ClaudeCodeCLI {
+		t.Trees = append(t.Trees, &sandboxv1.WorkspaceTree{Name: relaytree.Name, Digest: relay.Digest})
 	}
 	return t
 }

@@ -20,6 +20,7 @@ type Sandbox struct {
 	snapshots    sandboxv1.SnapshotServiceClient
 	repositories sandboxv1.RepositoryServiceClient
 	files        sandboxv1.FileServiceClient
+	execs        sandboxv1.ExecServiceClient
 }
 
 // NewSandbox returns the sandbox service behind a connection.
@@ -28,7 +29,7 @@ func NewSandbox(to grpc.ClientConnInterface) *Sandbox {
 	return &Sandbox{
 		health: healthpb.NewHealthClient(c), workspaces: sandboxv1.NewWorkspaceServiceClient(c),
 		snapshots: sandboxv1.NewSnapshotServiceClient(c), repositories: sandboxv1.NewRepositoryServiceClient(c),
-		files: sandboxv1.NewFileServiceClient(c),
+		files: sandboxv1.NewFileServiceClient(c), execs: sandboxv1.NewExecServiceClient(c),
 	}
 }
 

@@ -132,6 +132,9 @@ const capabilitiesTimeout = 5 * time.Second
 // says so and reports the rest.
 func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapabilitiesRequest) (*sessionv1.GetCapabilitiesResponse, error) {
 	resp := &sessionv1.GetCapabilitiesResponse{Version: a.s.Version, Models: a.s.Models, DefaultModel: a.s.DefaultModel}
+	if a.s.Runtimes != nil {
+		resp.Runtimes = a.s.Runtimes()
+	}
 	sandbox, err := a.sandbox(ctx)
 	if err != nil {
 		if left := ctx.Err(); left != nil {

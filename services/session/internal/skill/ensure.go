@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
+	"github.com/fairlead/fairlead/services/session/internal/claudecode/relaytree"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 )
 
@@ -20,14 +22,27 @@ type Sandbox interface {
 	PutTree(ctx context.Context, node, digest string, from io.Reader) error
 }
 
-// Ensure makes a workspace of a tenant with skills. It gives the node those that it lacks. A skill that was
-// deleted is left out.
+// Ensure makes a workspace of a tenant with skills, and with the relay of its runtime. It gives the node those that
+// it lacks. A skill that was deleted is left out.
 func (l *Library) Ensure(ctx context.Context, to Sandbox, tenant string, skills []agent.Skill, r *sandboxv1.EnsureWorkspaceRequest) error {
 	err := to.EnsureWorkspace(ctx, r)
-	if !errors.Is(err, remote.ErrNoTree) || len(skills) == 0 {
+	if !errors.Is(err, remote.ErrNoTree) || len(r.GetTrees().GetTrees()) == 0 {
 		return err
 	}
 	there := &sandboxv1.WorkspaceTrees{}
+	for _, t := range r.GetTrees().GetTrees() {
+		if t.GetName() != relaytree.Name {
+			continue
+		}
+		relay, err := relaytree.Get()
+		if err != nil {
+			return status.Error(codes.FailedPrecondition, err.Error())
+		}
+		if err := to.PutTree(ctx, r.GetCall().GetNode(), relay.Digest, bytes.NewReader(relay.Archive)); err != nil {
+			return fmt.Errorf("put the relay of the runtime on the sandbox node: %w", err)
+		}
+		there.Trees = append(there.Trees, t)
+	}
 	for _, s := range skills {
 		switch err := l.give(ctx, to, r.GetCall().GetNode(), tenant, s); {
 		case errors.Is(err, ErrGone):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/store"
 	"github.com/fairlead/fairlead/services/session/internal/turn/calls"
 	"github.com/fairlead/fairlead/services/session/internal/turn/spend"
@@ -133,12 +134,26 @@ func (w *Worker) beforeStep(sc state.Scope) (state.Outcome, error) {
 		return state.Outcome{}, w.workspace.Checkpoints.MakeRequested(sc)
 	case w.compactor.Requested():
 		return w.compactor.RunRequestedInTurn(sc)
+	case sc.Spec.RuntimeName() != agent.Native: // it runs in the workspace
+		return w.runtimeStep(sc)
 	default:
 		if w.tools.InSandbox(sc) {
 			w.workspace.AwaitForServers(sc, serversPatience)
 		}
 		return w.stepper.Run(sc)
 	}
+}
+
+// runtimeStep makes a step with a runtime that runs in the workspace.
+func (w *Worker) runtimeStep(sc state.Scope) (state.Outcome, error) {
+	here, stop := w.workspace.UntilLost(sc)
+	defer stop()
+	notes, out, err := w.workspace.Await(here)
+	if err != nil || !out.GoesOn() {
+		return out, err
+	}
+	w.calls.AddNotes(notes)
+	return w.stepper.Run(sc)
 }
 
 // serversPatience is how long a step waits for the workspace whose MCP servers bring it tools.

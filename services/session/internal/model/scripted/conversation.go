@@ -44,9 +44,12 @@ func read(r model.Request) conversation {
 	return c
 }
 
+// reminder begins a text that a runtime adds to the conversation. No person has said it.
+const reminder = "<system-reminder>"
+
 func (c *conversation) readUser(m *sessionv1.Message) {
 	var said []string
-	results := false
+	results, reminded := false, false
 	for _, b := range m.GetBlocks() {
 		if res := b.GetToolResult(); res != nil {
 			c.lastResult = text(res.GetContent())
@@ -55,9 +58,16 @@ func (c *conversation) readUser(m *sessionv1.Message) {
 			}
 			results = true
 		}
-		if t := b.GetContent().GetText(); t != nil {
+		switch t := b.GetContent().GetText(); {
+		case t == nil:
+		case strings.HasPrefix(t.GetText(), reminder):
+			reminded = true
+		default:
 			said = append(said, t.GetText())
 		}
+	}
+	if reminded && len(said) == 0 {
+		return
 	}
 	if !results { // text beside results is a note of the session, not a person's
 		c.turn++

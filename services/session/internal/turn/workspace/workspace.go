@@ -11,6 +11,7 @@ import (
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -85,7 +86,7 @@ func (w *Workspace) prepareAgain(sc state.Scope) {
 func (w *Workspace) prepare(sc state.Scope, fill func(state.Scope) []repositoryFailure) *preparation {
 	ctx, cancel := context.WithCancel(sc)
 	p := &preparation{done: make(chan struct{}), cancel: cancel, away: make(chan error, 1)}
-	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) {
+	if len(sc.Spec.Tools) == 0 && !w.tools.InSandbox(sc) && sc.Spec.RuntimeName() == agent.Native {
 		close(p.done)
 		return p
 	}

@@ -1,0 +1,290 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/wire"
+	"github.com/fairlead/fairlead/services/session/internal/turn/state"
+)
+
+var marshal = proto.MarshalOptions{Deterministic: true}
+
+// promptSign stands for the agent's prompt in the CLI, whose arguments every process may read.
+const promptSign = "[[fairlead prompt]]"
+
+// continued is what the CLI adds when it goes on with a turn by itself, and silent what it puts between a
+// turn that it does not go on with and the next message. Neither was said.
+const (
+	continued = "Continue from where you left off."
+	silent    = "No response requested."
+)
+
+// view is the conversation as the model sees it, with what finds its blocks again in a request of the CLI.
+type view struct {
+	request  model.Request
+	head     []*sessionv1.Message          // before the first message of a person
+	groups   []group                       // the rest
+	blocks   map[string]*sessionv1.Block   // by what stands for them in the CLI
+	together map[string][]*sessionv1.Block // the blocks of the group with a result, by the CLI's id of its call
+}
+
+// group are neighbors with the same role.
+type group []*sessionv1.Message
+
+func (g group) role() sessionv1.Role { return g[0].GetRole() }
+
+// split returns the results in the group's messages, and the places of its other blocks.
+func (g group) split() (results []*sessionv1.ToolResult, others []place) {
+	for _, m := range g {
+		for i, b := range m.GetBlocks() {
+			if r := b.GetToolResult(); r != nil {
+				results = append(results, r)
+			} else {
+				others = append(others, place{m, i})
+			}
+		}
+	}
+	return results, others
+}
+
+// place is where a block is.
+type place struct {
+	m *sessionv1.Message
+	i int
+}
+
+// newView orders the conversation of a request.
+func newView(r model.Request) *view {
+	v := &view{request: r, blocks: map[string]*sessionv1.Block{}, together: map[string][]*sessionv1.Block{}}
+	for _, m := range r.Messages {
+		switch n := len(v.groups); {
+		case n == 0 && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT:
+			v.head = append(v.head, m)
+		case n > 0 && v.groups[n-1].role() == m.GetRole() && m.GetRole() != sessionv1.Role_ROLE_ASSISTANT:
+			v.groups[n-1] = append(v.groups[n-1], m)
+		default:
+			v.groups = append(v.groups, group{m})
+		}
+		v.index(m)
+	}
+	for _, g := range v.groups {
+		results, others := g.split()
+		if len(results) == 0 {
+			continue
+		}
+		var all []*sessionv1.Block
+		for _, r := range results {
+			all = append(all, v.blocks["result "+toolUseID(r.GetCallId())])
+		}
+		for _, at := range others {
+			all = append(all, at.m.GetBlocks()[at.i])
+		}
+		for _, r := range results {
+			v.together[toolUseID(r.GetCallId())] = all
+		}
+	}
+	return v
+}
+
+func (v *view) index(m *sessionv1.Message) {
+	for i, b := range m.GetBlocks() {
+		switch k := b.GetKind().(type) {
+		case *sessionv1.Block_Thinking:
+			v.blocks[thinkingID(state.LastSegment(m.GetTurn()), m.GetStep(), i)] = b
+		case *sessionv1.Block_ToolUse:
+			v.blocks["call "+toolUseID(k.ToolUse.GetCallId())] = b
+		case *sessionv1.Block_ToolResult:
+			v.blocks["result "+toolUseID(k.ToolResult.GetCallId())] = b
+		default:
+			v.blocks[sign(m, i)] = b
+		}
+	}
+}
+
+// last returns the messages that the model has not answered.
+func (v *view) last() group {
+	if n := len(v.groups); n > 0 && v.groups[n-1].role() != sessionv1.Role_ROLE_ASSISTANT {
+		return v.groups[n-1]
+	}
+	return nil
+}
+
+// body is what this package reads of a request of the CLI.
+type body struct {
+	Model    string   `json:"model"`
+	Stream   bool     `json:"stream"`
+	System   anyBlock `json:"system"`
+	Messages []struct {
+		Role    string   `json:"role"`
+		Content anyBlock `json:"content"`
+	} `json:"messages"`
+	Tools []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+}
+
+func (b *body) read(raw []byte) error {
+	if err := json.Unmarshal(raw, b); err != nil {
+		return fmt.Errorf("read the CLI's request: %w", err)
+	}
+	return nil
+}
+
+// anyBlock is a text, or a list of blocks.
+type anyBlock []block
+
+// UnmarshalJSON reads either.
+func (a *anyBlock) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*a = anyBlock{text(s)}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]block)(a))
+}
+
+// errOther says that the CLI asks about another conversation than the session's.
+var errOther = errors.New("the CLI asks its model about another conversation than the session's")
+
+// compose returns the request that the CLI makes: its prompt and its reminders, and the session's blocks
+// wherever it has them.
+func (v *view) compose(raw []byte) (model.Request, body, error) {
+	var b body
+	if err := b.read(raw); err != nil {
+		return model.Request{}, b, err
+	}
+	if !b.Stream {
+		return model.Request{}, b, errors.New("the CLI asks for an answer that is not streamed")
+	}
+	r := v.request
+	r.System = v.system(b.System)
+	r.Messages = slices.Clone(v.head)
+	seen := map[*sessionv1.Block]bool{}
+	for i, m := range b.Messages {
+		role, blocks := sessionv1.Role_ROLE_USER, v.users(m.Content, seen)
+		switch m.Role {
+		case "assistant":
+			role, blocks = sessionv1.Role_ROLE_ASSISTANT, v.assistants(m.Content, seen)
+		case "system": // its reminders, for models that it does not know as older ones
+			blocks = reminders(m.Content)
+		}
+		if len(blocks) > 0 {
+			d := digestOf(role, blocks)
+			r.Messages = append(r.Messages, &sessionv1.Message{Name: fmt.Sprintf("%d-%x", i, d[:8]), Role: role, Blocks: blocks})
+		}
+	}
+	return r, b, v.check(r, seen)
+}
+
+func (v *view) system(blocks []block) string {
+	var texts []string
+	for _, b := range blocks {
+		if b.Text != "" && !strings.HasPrefix(b.Text, "x-anthropic-billing-header:") {
+			texts = append(texts, strings.ReplaceAll(b.Text, promptSign, v.request.System))
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n\n"))
+}
+
+// users returns the blocks of a user's message.
+func (v *view) users(content []block, seen map[*sessionv1.Block]bool) []*sessionv1.Block {
+	var out []*sessionv1.Block
+	add := func(b *sessionv1.Block) {
+		seen[b] = true
+		out = append(out, b)
+	}
+	for _, b := range content {
+		said := strings.TrimSuffix(b.Text, "\n")
+		switch {
+		case b.Type == "tool_result":
+			if own := v.blocks["result "+b.ToolUseID]; own != nil {
+				seen[own] = true
+			}
+			if all := v.together[b.ToolUseID]; len(all) > 0 && !slices.Contains(out, all[0]) {
+				out = append(out, all...) // in the session's order
+			}
+			for _, c := range b.Content {
+				if strings.HasPrefix(c.Text, "<system-reminder>") {
+					out = append(out, original(c.Text))
+				}
+			}
+		case b.Type != "text" || said == continued:
+		case v.blocks[said] != nil:
+			add(v.blocks[said])
+		default:
+			out = append(out, original(said))
+		}
+	}
+	return out
+}
+
+// reminders returns what the CLI itself says.
+func reminders(content []block) []*sessionv1.Block {
+	var out []*sessionv1.Block
+	for _, b := range content {
+		if b.Text != "" {
+			out = append(out, original("<system-reminder>\n"+b.Text+"\n</system-reminder>"))
+		}
+	}
+	return out
+}
+
+// assistants returns the blocks of a message of the model.
+func (v *view) assistants(content []block, seen map[*sessionv1.Block]bool) []*sessionv1.Block {
+	var out []*sessionv1.Block
+	for _, b := range content {
+		var own *sessionv1.Block
+		switch {
+		case b.Type == "tool_use":
+			own = v.blocks["call "+b.ID]
+		case b.Type == "thinking":
+			own = v.blocks[b.Signature]
+		case b.Type == "text" && b.Text != silent:
+			own = original(b.Text)
+		}
+		if own != nil {
+			seen[own] = true
+			out = append(out, own)
+		}
+	}
+	return out
+}
+
+// check returns an error if the request lacks something that the model has to answer.
+func (v *view) check(r model.Request, seen map[*sessionv1.Block]bool) error {
+	last := v.last()
+	if last == nil || len(r.Messages) == 0 {
+		return errOther
+	}
+	results, others := last.split()
+	for _, result := range results {
+		if b := v.blocks["result "+toolUseID(result.GetCallId())]; !seen[b] {
+			return errOther
+		}
+	}
+	if len(results) > 0 {
+		return nil // the others come with them
+	}
+	var said strings.Builder
+	for i := len(r.Messages) - 1; i >= 0 && r.Messages[i].GetRole() != sessionv1.Role_ROLE_ASSISTANT; i-- {
+		for _, b := range r.Messages[i].GetBlocks() {
+			said.WriteString(b.GetContent().GetText().GetText() + "\n")
+		}
+	}
+	for _, at := range others {
+		b := at.m.GetBlocks()[at.i]
+		t := strings.TrimSuffix(b.GetContent().GetText().GetText(), "\n")
+		if !seen[b] && !wire.Blank(t) && !strings.Contains(said.String(), t) {
+			return errOther
+		}
+	}
+	return nil
+}
