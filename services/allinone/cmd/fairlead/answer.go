@@ -18,6 +18,9 @@ import (
 
 // question asks a person about an approval, and says which answers there are.
 func question(a *sessionv1.ApprovalRequested) string {
+	if a.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN {
+		return "Carry the plan out? [y/n] (e: yes, and do not ask about changes of files; n and what to change) "
+	}
 	text := "May it go on? [y/n] "
 	if tool := terminal.Line(a.GetTool(), 40); tool != "" {
 		text = "May " + tool + " run? [y/n] "
@@ -38,6 +41,8 @@ func approvalOf(line string) *sessionv1.ResolveApprovalRequest {
 		return nil
 	case word == "y" || word == "yes":
 		return &sessionv1.ResolveApprovalRequest{Approved: true}
+	case word == "e":
+		return &sessionv1.ResolveApprovalRequest{Approved: true, Mode: commonv1.PermissionMode_PERMISSION_MODE_ACCEPT_EDITS}
 	case word == "s":
 		return &sessionv1.ResolveApprovalRequest{Approved: true, Scope: commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION}
 	case word == "a":
@@ -152,7 +157,8 @@ func (c *conversation) answer(ctx context.Context, line string, more bool) error
 // answerApproval returns the RPC for a person's line; nil: the line is no answer.
 func (a *ask) answerApproval(line string) func(context.Context, *conversation) error {
 	req := approvalOf(line)
-	if req == nil || req.Scope != 0 && len(a.approval.GetSuggestedRules()) == 0 {
+	plan := a.approval.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN
+	if req == nil || req.Scope != 0 && len(a.approval.GetSuggestedRules()) == 0 || req.Mode != 0 && !plan {
 		return nil
 	}
 	req.CallId, req.Digest, req.RequestId = a.call, a.approval.GetDigest(), id.New()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -26,6 +27,7 @@ type approvalCommands struct {
 
 // approvalsCommand lists what waits for a person.
 type approvalsCommand struct {
+	Call    string `arg:"" optional:"" help:"Show this call alone, with all of its arguments or its plan."`
 	Session string `placeholder:"ID" help:"Only what this session waits for."`
 	JSON    bool   `name:"json" help:"Print one JSON question per line."`
 	target
@@ -38,8 +40,17 @@ func (c approvalsCommand) Run(ctx context.Context, s stdio) error {
 		if err != nil {
 			return client.Explained(err)
 		}
-		if c.JSON {
+		if c.Call != "" {
+			all = slices.DeleteFunc(all, func(p *sessionv1.PendingApproval) bool { return p.GetCallId() != c.Call })
+			if len(all) == 0 {
+				return notWaiting(c.Call)
+			}
+		}
+		switch {
+		case c.JSON:
 			return printJSON(s.out, all)
+		case c.Call != "":
+			return show(s, all[0])
 		}
 		rows := [][]string{{"CALL", "SESSION", "ASKED", "TOOL", "WHAT"}}
 		for _, p := range all {
@@ -84,20 +95,40 @@ func (b *backend) waiting(ctx context.Context, call string) (*sessionv1.PendingA
 	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("no question about the call %s waits; it may have an answer already. `fairlead approvals` lists what waits", terminal.Line(call, 100))
+	return nil, notWaiting(call)
 }
 
-// resolve answers the question of a call.
-func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.ResolveApprovalRequest) error {
+func notWaiting(call string) error {
+	return fmt.Errorf("no question about the call %s waits; it may have an answer already. `fairlead approvals` lists what waits", terminal.Line(call, 100))
+}
+
+// show shows what waits as `fairlead run` does.
+func show(s stdio, p *sessionv1.PendingApproval) error {
+	e := &sessionv1.Event{Body: &sessionv1.Event_QuestionRequested{QuestionRequested: &sessionv1.QuestionRequested{Question: p.GetQuestion()}}}
+	if p.GetQuestion() == nil {
+		e.Body = &sessionv1.Event_ApprovalRequested{ApprovalRequested: &sessionv1.ApprovalRequested{
+			CallId: p.GetCallId(), Kind: p.GetKind(), Tool: p.GetTool(), ArgumentsJson: p.GetArgumentsJson(), Rule: p.GetRule(), Message: p.GetMessage(),
+		}}
+	}
+	view := terminal.NewRenderer(s.out, terminal.Options{Colors: terminal.Colors(s.out, s.env)})
+	view.Event(e)
+	if p.GetShortened() && p.GetKind() != sessionv1.ApprovalKind_APPROVAL_KIND_PLAN {
+		_, _ = fmt.Fprintf(s.out, "The arguments are long. All of them: fairlead events %s\n", bare(p.GetSession()))
+	}
+	return view.Err()
+}
+
+// resolve answers the question of a call, and returns the question.
+func (b *backend) resolve(ctx context.Context, call string, answer *sessionv1.ResolveApprovalRequest) (*sessionv1.PendingApproval, error) {
 	p, err := b.waiting(ctx, call)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.GetQuestion() != nil {
-		return fmt.Errorf("the call %s asks a question: use `fairlead answer`", terminal.Line(call, 100))
+		return nil, fmt.Errorf("the call %s asks a question: use `fairlead answer`", terminal.Line(call, 100))
 	}
 	answer.Parent, answer.CallId, answer.Digest, answer.RequestId = p.GetSession(), p.GetCallId(), p.GetDigest(), id.New()
-	return client.Retry(ctx, quick(), func() error {
+	return p, client.Retry(ctx, quick(), func() error {
 		_, err := b.sessions.ResolveApproval(ctx, answer)
 		return err
 	})
@@ -110,13 +141,14 @@ type approveCommand struct {
 	Always       bool   `xor:"scope" help:"Do not ask again in any session of its user about calls that the rule covers."`
 	Rule         string `placeholder:"RULE" help:"The rule of --session-scope or --always. The default is the narrowest that covers the call."`
 	Edit         string `placeholder:"FILE" help:"Run the call with the arguments in this file, a JSON object; - is standard input."`
+	Mode         string `enum:",default,accept-edits" default:"" placeholder:"MODE" help:"Of a plan: carry it out in this permission mode, default or accept-edits."`
 	Comment      string `placeholder:"TEXT" help:"Say this to the model."`
 	target
 }
 
-// Run allows the call.
+// Run allows the call. A plan is shown: it has just become what the agent does.
 func (c approveCommand) Run(ctx context.Context, s stdio) error {
-	answer := &sessionv1.ResolveApprovalRequest{Approved: true, Rule: c.Rule, Comment: c.Comment}
+	answer := &sessionv1.ResolveApprovalRequest{Approved: true, Rule: c.Rule, Comment: c.Comment, Mode: modeOf(c.Mode)}
 	switch {
 	case c.SessionScope:
 		answer.Scope = commonv1.ApprovalScope_APPROVAL_SCOPE_SESSION
@@ -133,7 +165,11 @@ func (c approveCommand) Run(ctx context.Context, s stdio) error {
 		answer.UpdatedArgumentsJson = text
 	}
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(b.resolve(ctx, c.Call, answer))
+		p, err := b.resolve(ctx, c.Call, answer)
+		if err == nil && p.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN {
+			return show(s, p)
+		}
+		return client.Explained(err)
 	})
 }
 
@@ -157,6 +193,7 @@ type denyCommand struct {
 // Run refuses the call.
 func (c denyCommand) Run(ctx context.Context, s stdio) error {
 	return c.with(ctx, s, func(ctx context.Context, b *backend) error {
-		return client.Explained(b.resolve(ctx, c.Call, &sessionv1.ResolveApprovalRequest{Comment: c.Comment}))
+		_, err := b.resolve(ctx, c.Call, &sessionv1.ResolveApprovalRequest{Comment: c.Comment})
+		return client.Explained(err)
 	})
 }

@@ -39,6 +39,11 @@ turns:
           {question: "Which parts?", header: Parts, multiSelect: true, options: [{label: API, description: a}, {label: UI, description: u}]}]}}]
       - text: ["{{ .LastToolResult }}"]
 `+tasks("writer secret", "writer other", "writer open", "named secret", "named third", "named other", "named open")+`
+  - when: ^plan$
+    steps:
+      - tools: [{name: ExitPlanMode, input: {plan: "1. Write a.txt\n2. Read it again"}}]
+      - tools: [{name: Write, input: {file_path: /workspace/a.txt, content: hello}}]
+      - text: ["{{ .LastToolResult }}"]
   - steps:
       - tools: [{name: Write, input: {file_path: "/workspace/{{ .UserText }}", content: "hello"}}]
       - text: ["{{ .LastToolResult }}"]

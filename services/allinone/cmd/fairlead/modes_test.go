@@ -78,6 +78,46 @@ func TestATurnsPermissionModeChangesWhatItsCallsMay(t *testing.T) {
 	}
 }
 
+func TestAPlanIsShownAndApprovedFromTheCommandLine(t *testing.T) {
+	a := startAsker(t)
+	for _, c := range []struct {
+		answer, end []string
+	}{
+		{[]string{"deny", "CALL", "--comment", "write b.txt"}, []string{"refused by default: write b.txt", "the mode plan denies changes"}},
+		{[]string{"approve", "CALL", "--mode", "accept-edits"}, []string{"approved by default, in the mode accept-edits", "File created", "COMPLETE"}},
+	} {
+		ended := make(chan string, 1)
+		go func() {
+			out, errs, _ := fairlead(t.Context(), "", nil, "run", "--agent", "asker", "--server", a.address, "--mode", "plan", "plan")
+			ended <- out + errs
+		}()
+		p := a.waits(t, 1)[0]
+		const plan = "The agent shows its plan:\n    1. Write a.txt\n    2. Read it again\n"
+		if out := a.command(t, 0, "approvals", p.CallID); !strings.Contains(out, plan) {
+			t.Errorf("the call is shown as\n%s", out)
+		}
+		if list := a.command(t, 0, "approvals"); !strings.Contains(list, "1. Write a.txt") {
+			t.Errorf("the list is\n%s", list)
+		}
+		if out := a.command(t, 1, "approve", p.CallID, "--always"); !strings.Contains(out, "without a scope") {
+			t.Errorf("an approval for longer: %s", out)
+		}
+		c.answer[1] = p.CallID
+		if out := a.command(t, 0, c.answer...); strings.Contains(out, plan) != (c.answer[0] == "approve") {
+			t.Errorf("%v says\n%s", c.answer, out)
+		}
+		out := <-ended
+		for _, want := range append(c.end, plan) {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: %q is missing in\n%s", c.answer, want, out)
+			}
+		}
+	}
+	if out := a.command(t, 1, "approvals", "none"); !strings.Contains(out, "no question about the call none waits") {
+		t.Errorf("an unknown call: %s", out)
+	}
+}
+
 func TestARuleEndsTheTurn(t *testing.T) {
 	a := startAsker(t)
 	end, err := a.runTurn(t, "stopper", "secret.txt", 0, 0)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
@@ -48,10 +47,9 @@ func (c explainCommand) arguments() string {
 }
 
 func (c explainCommand) request() (*toolsv1.ExplainCallRequest, error) {
-	word := strings.ToUpper(strings.ReplaceAll(c.Mode, "-", "_"))
 	q := &toolsv1.ExplainCallRequest{
 		Name: "profiles/" + bare(c.Profile), Tool: c.Tool, ArgumentsJson: c.arguments(),
-		Mode: commonv1.PermissionMode(commonv1.PermissionMode_value["PERMISSION_MODE_"+word]),
+		Mode: modeOf(c.Mode),
 	}
 	if c.Session != "" {
 		q.Session = sessionName(c.Session)

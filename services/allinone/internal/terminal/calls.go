@@ -91,6 +91,13 @@ func (r *Renderer) approval(a *sessionv1.ApprovalRequested) {
 		r.lines(r.style(yellow, "? "+Line(a.GetMessage(), wide)))
 		return
 	}
+	if a.GetKind() == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN {
+		r.lines(r.style(yellow, "? The agent shows its plan:"))
+		for line := range strings.SplitSeq(strings.TrimRight(Exact(a.GetMessage()), "\n"), "\n") {
+			r.lines("    " + line)
+		}
+		return
+	}
 	r.lines(r.style(yellow, "? "+Line(a.GetTool(), wide)+" wants your approval ("+Line(a.GetRule(), 80)+"), with these arguments:"))
 	for line := range strings.SplitSeq(Exact(a.GetArgumentsJson()), "\n") {
 		r.lines("    " + line)
@@ -156,6 +163,9 @@ func resolved(a *sessionv1.ApprovalResolved) string {
 	case commonv1.ApprovalScope_APPROVAL_SCOPE_ALWAYS:
 		text += " for every session, with " + a.GetRule()
 	}
+	if a.GetMode() != 0 {
+		text += ", in the mode " + Mode(a.GetMode())
+	}
 	if a.GetUpdatedArgumentsJson() != "" {
 		text += " with other arguments: " + Arguments(a.GetUpdatedArgumentsJson())
 	}
@@ -165,13 +175,18 @@ func resolved(a *sessionv1.ApprovalResolved) string {
 	return text
 }
 
+// Mode returns the name of a permission mode.
+func Mode(m commonv1.PermissionMode) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(m.String(), "PERMISSION_MODE_"), "_", "-"))
+}
+
 // Arguments returns a short form of a call's arguments: the values that say most, with every digit.
 func Arguments(text string) string {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &args) != nil {
 		return Line(text, argumentWidth)
 	}
-	for _, key := range []string{"command", "file_path", "path", "pattern", "query", "url", "prompt"} {
+	for _, key := range []string{"command", "file_path", "path", "pattern", "query", "url", "prompt", "plan"} {
 		var v *string
 		if json.Unmarshal(args[key], &v) == nil && v != nil {
 			return Line(*v, argumentWidth)

@@ -90,6 +90,8 @@ func callSummary(e *sessionv1.Event) string {
 		return answered(b.QuestionResolved)
 	case *sessionv1.Event_ApprovalResolved:
 		return resolved(b.ApprovalResolved)
+	case *sessionv1.Event_PermissionModeChanged:
+		return Mode(b.PermissionModeChanged.GetBefore()) + " to " + Mode(b.PermissionModeChanged.GetMode())
 	default:
 		return ""
 	}

@@ -60,7 +60,7 @@ func approvalCursorAt(p *sessionv1.PendingApproval) approvalCursor {
 // does not wait is the store's to refuse.
 func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprovalRequest) error {
 	wide := r.Scope > commonv1.ApprovalScope_APPROVAL_SCOPE_ONCE
-	if !wide && r.UpdatedArgumentsJson == "" {
+	if !wide && r.UpdatedArgumentsJson == "" && r.Mode == 0 {
 		return nil
 	}
 	if err := checkObject("updated_arguments_json", r.UpdatedArgumentsJson); err != nil {
@@ -72,6 +72,10 @@ func (s *commands) checkApproval(ctx context.Context, r *sessionv1.ResolveApprov
 		return nil
 	case err != nil:
 		return storeError(err, subject{session: r.Parent})
+	case p.Kind != sessionv1.ApprovalKind_APPROVAL_KIND_PLAN && r.Mode != 0:
+		return badInput("mode", "Only the answer to a plan says in which permission mode the turn goes on. Leave the mode out.")
+	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_PLAN && wide:
+		return badInput("scope", "The question is whether this plan is carried out: each plan is approved by itself. Approve it without a scope.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET && wide:
 		return badInput("scope", "The question is whether this turn may pass a soft limit. Approve it without a scope.")
 	case p.Kind == sessionv1.ApprovalKind_APPROVAL_KIND_BUDGET:

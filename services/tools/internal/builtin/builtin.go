@@ -46,6 +46,7 @@ func All(conn grpc.ClientConnInterface, operation time.Duration) ([]*tool.Tool, 
 		{editAgentSpec, nil},
 		{askUserQuestionSpec, nil},
 		{taskSpec, nil},
+		{exitPlanModeSpec, nil},
 	}
 	tools := make([]*tool.Tool, 0, len(specs))
 	for _, t := range specs {

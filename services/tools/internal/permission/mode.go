@@ -50,6 +50,8 @@ func (m Mode) change(d Decision, s *subject) Decision {
 		return Decision{Kind: Deny, Rule: "the mode plan denies changes" + s.unread(), Planning: true}
 	case d.Kind != Ask:
 		return d
+	case s.plans():
+		return Decision{Kind: Allow, Rule: "the mode plan asks about the plan itself"}
 	case m == Bypass, m == AcceptEdits && edits(s.Tool) && s.inside && !d.reading:
 		return Decision{Kind: Allow, Rule: "the mode " + m.String() + " allows: " + d.Rule}
 	}

@@ -83,6 +83,8 @@ func (c *caller) call(u *sessionv1.ToolUse) error {
 			return c.ask(u, end.ask)
 		case err == nil && end.question != nil:
 			return c.askQuestion(u, end.question)
+		case err == nil && end.plan != "":
+			return c.askPlan(u, end.plan)
 		case errors.As(err, &fatal):
 			return fatal.error
 		case errors.Is(err, remote.ErrStaleEpoch):
@@ -127,6 +129,7 @@ type ended struct {
 	reported *toolsv1.CallResult // the result from tools, if it came from there
 	ask      *toolsv1.CallAsk
 	question *commonv1.Question
+	plan     string // that a person must approve
 }
 
 // once makes the RPC and turns its pieces into events.
@@ -178,7 +181,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallToolRequest, err error) {
 	r := &toolsv1.CallToolRequest{
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
-		Profile: sc.Spec.Profile, AllowedTools: sc.Spec.Tools, Mode: sc.Mode(), Filters: sc.Filters(),
+		Profile: sc.Spec.Profile, AllowedTools: sc.AllowedTools(), Mode: sc.Mode(), Filters: sc.Filters(),
 	}
 	if toolset.OfServer(u.Tool) { // other calls need no server, and its values may be secrets
 		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {
@@ -187,7 +190,8 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallT
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a, ok := sc.Active.Run.Approvals[u.CallId]; ok {
+	_, planned := sc.PlanAnswer(u) // which the session takes itself
+	if a, ok := sc.Active.Run.Approvals[u.CallId]; ok && !planned {
 		r.Approval = &toolsv1.Approval{
 			Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User,
 			Scope: a.Scope, Rule: a.Rule, UpdatedArgumentsJson: a.Arguments,

@@ -52,7 +52,7 @@ func (c *Calls) End(sc state.Scope, write *store.Write, notMade func(*sessionv1.
 
 // MayHaveBegun returns the calls of a message that have no result and may have begun. Any call of
 // a message that another worker committed may run; of this worker's own messages, only the
-// calls that it requested. A call that waits for an approval has not begun, one that asks a question has.
+// calls that it requested. A call that waits for an approval has not begun, one that asks a question or shows a plan has.
 func (c *Calls) MayHaveBegun(sc state.Scope, m *sessionv1.Message) []*sessionv1.ToolUse {
 	var uses []*sessionv1.ToolUse
 	for _, u := range ready(sc, m) {
@@ -61,7 +61,7 @@ func (c *Calls) MayHaveBegun(sc state.Scope, m *sessionv1.Message) []*sessionv1.
 		}
 	}
 	for _, u := range state.ToolUses(m) {
-		if sc.Active.AsksQuestion(u.CallId) {
+		if sc.Active.AsksQuestion(u.CallId) || sc.Active.AsksPlan(u.CallId) {
 			uses = append(uses, u)
 		}
 	}

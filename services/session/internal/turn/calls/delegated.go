@@ -37,6 +37,11 @@ func (c *caller) delegated(sc state.Scope, u *sessionv1.ToolUse, d *toolsv1.Call
 			result.Outcome = toolsv1.CallOutcome_CALL_OUTCOME_REFUSED
 		}
 		result.Content = []*commonv1.Content{state.Text(question.Told(q, answer))}
+	case state.PlanTool:
+		var plan string
+		if result, plan = c.plan(u, d.ArgumentsJson); plan != "" {
+			return ended{plan: plan}, nil
+		}
 	case agent.TaskTool:
 		var err error
 		if result, err = c.calls.agents.Run(sc, u, d.ArgumentsJson); err != nil {

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -33,10 +34,16 @@ func TakeApproval(sc state.Scope, c store.Command) error {
 	t.Run.Approvals[c.CallID] = state.Answer{
 		Digest: r.Digest, Approved: r.Approved, Comment: r.Comment, User: c.User, Scope: r.Scope, Rule: rule, Arguments: r.UpdatedArgumentsJson,
 	}
+	planned := r.Approved && t.AsksPlan(c.CallID)
 	delete(t.Run.Asked, c.CallID)
-	write.Events = append(write.Events, sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: &sessionv1.ApprovalResolved{
+	resolved := &sessionv1.ApprovalResolved{
 		CallId: c.CallID, Approved: r.Approved, User: c.User, Comment: r.Comment, Scope: r.Scope, Rule: rule, UpdatedArgumentsJson: r.UpdatedArgumentsJson,
-	}}}))
+	}
+	write.Events = append(write.Events, sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: resolved}}))
+	if planned {
+		resolved.Mode = cmp.Or(r.Mode, commonv1.PermissionMode_PERMISSION_MODE_DEFAULT)
+		write.Events = append(write.Events, sc.ChangeMode(resolved.Mode, c.User, c.CallID))
+	}
 	return resume(sc, write)
 }
 
@@ -95,6 +102,9 @@ func TakeExpiry(sc state.Scope, c store.Command) error {
 	if tool == "" {
 		t.Run.Approvals[c.CallID] = state.Answer{Digest: q.Digest, Comment: why, Expired: true}
 		return resume(sc, write)
+	}
+	if q.Plan {
+		return expire(sc, write, c.CallID, tool, "The user was asked to approve the plan. "+why+" The mode plan still holds: nothing may be changed.")
 	}
 	return expire(sc, write, c.CallID, tool, expiredText(asked, why))
 }

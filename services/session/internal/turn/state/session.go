@@ -263,9 +263,6 @@ func (s *Session) options() *sessionv1.TurnOptions {
 	return s.Active.Request.GetOptions()
 }
 
-// Mode returns the permission mode of the active turn.
-func (s *Session) Mode() commonv1.PermissionMode { return s.options().GetPermissionMode() }
-
 // Filters returns the rules that narrow the profile of the agent.
 func (s *Session) Filters() []*commonv1.PermissionRules {
 	return s.Spec.Filters(s.Proto.GetPermissions())

@@ -44,6 +44,9 @@ type Run struct {
 	// MCP marks what the log says of each MCP server; nil: nothing was reported in this turn.
 	MCP map[string]string `json:"mcp,omitzero"`
 
+	// Mode is the permission mode of the turn if it is not the one of its options any more.
+	Mode commonv1.PermissionMode `json:"mode,omitempty"`
+
 	Began   int64 `json:"began,omitempty"` // first number of the current step's last attempt, its calls included
 	unknown unknown
 }
@@ -82,6 +85,7 @@ type Question struct {
 	Rule      string   `json:"rule"`
 	Suggested []string `json:"suggested,omitempty"` // rules that cover the call, the narrowest first
 	Asks      bool     `json:"asks,omitempty"`      // a question of the call, not whether it may run
+	Plan      bool     `json:"plan,omitempty"`      // whether the agent's plan is approved, not whether the call may run
 	unknown   unknown
 }
 
@@ -313,6 +317,9 @@ func (t *Turn) IsAsked(callID string) bool {
 // AsksQuestion reports whether a call waits for the answer to a question. Unlike a call that waits
 // for an approval it has begun.
 func (t *Turn) AsksQuestion(callID string) bool { return t.Run.Asked[callID].Asks }
+
+// AsksPlan reports whether a call waits for the approval of the agent's plan. It has begun, too.
+func (t *Turn) AsksPlan(callID string) bool { return t.Run.Asked[callID].Plan }
 
 // Answer returns the answer to a call's last question; nil: it has none.
 func (t *Turn) Answer(callID string) (*commonv1.QuestionAnswer, error) {

@@ -58,7 +58,7 @@ func (s *Toolset) Parallel(tool string) bool { return s.parallel[tool] }
 
 // MayChange reports whether a call of a tool may change something in the workspace or outside of the service.
 func (s *Toolset) MayChange(t *state.Turn, tool string) bool {
-	return tool != state.TodoTool && tool != agent.SkillTool && tool != state.CreateAgentTool && tool != state.EditAgentTool && !s.readOnly[tool] && t.Client[tool] == nil
+	return tool != state.TodoTool && tool != state.PlanTool && tool != agent.SkillTool && tool != state.CreateAgentTool && tool != state.EditAgentTool && !s.readOnly[tool] && t.Client[tool] == nil
 }
 
 // List returns the tools that the model may ask for: the agent's, the MCP servers' and the
@@ -74,7 +74,7 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
 	for _, t := range listed {
 		name := strings.TrimPrefix(t.Name, "tools/")
-		if sc.Active.Client[name] != nil || name == agent.SkillTool && len(sc.Spec.PinnedSkills) == 0 {
+		if sc.Active.Client[name] != nil || name == agent.SkillTool && len(sc.Spec.PinnedSkills) == 0 || name == state.PlanTool && !sc.Plans() {
 			continue
 		}
 		description := t.Description
@@ -143,7 +143,7 @@ func (s *Toolset) ask(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerSta
 		return nil, nil, err
 	}
 	tools, servers, err := s.list(sc, &toolsv1.ListSessionToolsRequest{
-		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: sc.Spec.Tools,
+		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: sc.AllowedTools(),
 	})
 	return tools, slices.Concat(servers, loaded.Broken), err
 }

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/session/internal/store"
+)
+
+// PlanTool shows a person the agent's plan. Turns in the mode plan have it, whatever the tools of the agent are.
+const PlanTool = "ExitPlanMode"
+
+const planning = commonv1.PermissionMode_PERMISSION_MODE_PLAN
+
+// Mode returns the permission mode of the active turn.
+func (s *Session) Mode() commonv1.PermissionMode {
+	if s.Active == nil {
+		return commonv1.PermissionMode_PERMISSION_MODE_UNSPECIFIED
+	}
+	return cmp.Or(s.Active.Run.Mode, s.options().GetPermissionMode())
+}
+
+// Plans reports whether the active turn has the tool that shows the plan. It keeps it after the plan is approved, so
+// that the beginning of each request to the model stays the same. A subagent has no plan of its own.
+func (s *Session) Plans() bool {
+	return s.Active != nil && !s.Active.IsCall() && !s.IsSubagent() && (s.options().GetPermissionMode() == planning || s.Mode() == planning)
+}
+
+// AllowedTools returns the tools that the active turn may use, but for those of MCP servers.
+func (s *Session) AllowedTools() []string {
+	if !s.Plans() || slices.Contains(s.Spec.Tools, PlanTool) {
+		return s.Spec.Tools
+	}
+	return append(slices.Clone(s.Spec.Tools), PlanTool)
+}
+
+// AskPlan adds the question whether the agent may carry out its plan to a write.
+func (s *Session) AskPlan(write *store.Write, u *sessionv1.ToolUse, plan string) {
+	s.Ask(write, &sessionv1.ApprovalRequested{
+		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: planDigest(u), Rule: "the mode plan",
+		Kind: sessionv1.ApprovalKind_APPROVAL_KIND_PLAN, Message: plan,
+	})
+	q := s.Active.Run.Asked[u.CallId]
+	q.Plan = true
+	s.Active.Run.Asked[u.CallId] = q
+}
+
+// PlanAnswer returns what a person said to the plan of a call. The answer whether the call itself may be made has
+// another digest.
+func (s *Session) PlanAnswer(u *sessionv1.ToolUse) (Answer, bool) {
+	a, ok := s.Active.Run.Approvals[u.CallId]
+	return a, ok && a.Digest == planDigest(u)
+}
+
+func planDigest(u *sessionv1.ToolUse) string {
+	sum := sha256.Sum256([]byte("plan\x00" + u.CallId + "\x00" + u.ArgumentsJson))
+	return hex.EncodeToString(sum[:])
+}
+
+// ChangeMode lets the active turn go on in another permission mode, and returns the event of it.
+func (s *Session) ChangeMode(mode commonv1.PermissionMode, user, call string) *sessionv1.Event {
+	before := s.Mode()
+	s.Active.Run.Mode = mode
+	return s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_PermissionModeChanged{PermissionModeChanged: &sessionv1.PermissionModeChanged{
+		Mode: mode, Before: before, User: user, CallId: call,
+	}}})
+}
