@@ -15,10 +15,17 @@ import (
 // denied reports whether a person refused a call.
 func denied(c *reduce.Call) bool { return len(c.Answers) == 1 && !c.Answers[0] }
 
+// people checks what people said about the calls of a session and its subagents.
+type people struct {
+	*checker
+	root *record.Session
+	all  []kin
+}
+
 // answers checks that the accepted answers about a call agree, and that the log has the answer once.
-func (c *checker) answers(s *record.Session, all []kin) {
+func (c people) answers() {
 	accepted, late := map[string][]record.Answer{}, map[string][]record.Answer{}
-	for _, a := range s.Answers {
+	for _, a := range c.root.Answers {
 		switch {
 		case a.TooLate != "":
 			c.report.Stats.TooLate++
@@ -27,7 +34,7 @@ func (c *checker) answers(s *record.Session, all []kin) {
 			accepted[a.CallID] = append(accepted[a.CallID], a)
 		}
 	}
-	for _, k := range all {
+	for _, k := range c.all {
 		for t, call := range k.calls() {
 			if call.Asked > 0 {
 				c.answer(k.Session, t, call, accepted[call.ID], late[call.ID])
@@ -39,13 +46,13 @@ func (c *checker) answers(s *record.Session, all []kin) {
 		}
 	}
 	for id := range accepted {
-		c.fault(Asked, s, "an answer about call %s was accepted, but no person was asked", id)
+		c.fault(Asked, c.root, "an answer about call %s was accepted, but no person was asked", id)
 	}
 }
 
 // answer checks the answers about a call. A turn that was interrupted may have ended before it got the
 // answer.
-func (c *checker) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted, late []record.Answer) {
+func (c people) answer(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted, late []record.Answer) {
 	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
 	if call.Asked != 1 || len(call.Answers) > 1 || len(call.Answers) == 0 && !interrupted {
 		c.fault(Asked, s, "about call %s a person was asked %d times, and the log has the answers %v", call.ID, call.Asked, call.Answers)

@@ -187,9 +187,10 @@ func (c *checker) session(s *record.Session) {
 	c.schedules(s)
 	c.compactions(s)
 	all := c.family(s, log, past)
-	c.subagents(all)
-	c.answers(s, all)
-	c.replies(s, all)
+	household{c, all}.check()
+	said := people{c, s, all}
+	said.answers()
+	said.replies()
 	c.operations(s, past)
 	c.effects(s, all)
 	c.transcript(s, state)

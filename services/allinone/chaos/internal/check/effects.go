@@ -65,7 +65,7 @@ func (t tally) count(k kin) {
 // effect checks the effect of a call.
 func (t tally) effect(call script.Call, outcome sessionv1.ToolOutcome) {
 	s := t.root
-	t.last(s, t.left, call.Last)
+	t.last(call.Last)
 	call.Effect = t.ran(call.Effect)
 	n := t.left[call.Effect]
 	delete(t.left, call.Effect)
@@ -73,7 +73,7 @@ func (t tally) effect(call script.Call, outcome sessionv1.ToolOutcome) {
 		t.fault(Asked, s, "the effect %s is there %d times, but was not allowed", call.Effect, n)
 	}
 	if t.undone[call.Effect] {
-		t.checker.undone(s, call, n)
+		t.back(call, n)
 		return
 	}
 	done := outcome == outcomeOK && (call.Last == "" || succeeded(s, call.Last) && !restored(s, call.Last)) // an operation may be lost after its call went well
@@ -94,4 +94,24 @@ func (t tally) ran(effect string) string {
 	}
 	delete(t.left, effect)
 	return edited
+}
+
+// back checks the effect of an undone call. Operations go on, and may write later.
+func (t tally) back(call script.Call, n int) {
+	t.report.Stats.FilesBack++
+	if n > 1 || n > 0 && call.Last == "" {
+		t.fault(Files, t.root, "the effect %s was undone and is there %d times", call.Effect, n)
+	}
+}
+
+// last checks the line that a command appends when its operation ends.
+func (t tally) last(line string) {
+	if line == "" {
+		return
+	}
+	n := t.left[line]
+	delete(t.left, line)
+	if n > 1 || n == 0 && succeeded(t.root, line) && !restored(t.root, line) {
+		t.fault(EffectOnce, t.root, "the effect %s of an operation is there %d times", line, n)
+	}
 }

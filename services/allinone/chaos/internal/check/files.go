@@ -78,14 +78,6 @@ func filesBack(log []*event) bool {
 	return true
 }
 
-// undone checks the effect of an undone call. Operations go on, and may write later.
-func (c *checker) undone(s *record.Session, call script.Call, n int) {
-	c.report.Stats.FilesBack++
-	if n > 1 || n > 0 && call.Last == "" {
-		c.fault(Files, s, "the effect %s was undone and is there %d times", call.Effect, n)
-	}
-}
-
 // rewinds checks that the log has each acknowledged rewind once, and no other.
 func (c *checker) rewinds(s *record.Session) {
 	told := map[string]int{}

@@ -132,18 +132,6 @@ func (c *checker) stable(s *record.Session, id string, o *record.Operation) {
 	}
 }
 
-// last checks the line that a command appends when its operation ends.
-func (c *checker) last(s *record.Session, left map[string]int, line string) {
-	if line == "" {
-		return
-	}
-	n := left[line]
-	delete(left, line)
-	if n > 1 || n == 0 && succeeded(s, line) && !restored(s, line) {
-		c.fault(EffectOnce, s, "the effect %s of an operation is there %d times", line, n)
-	}
-}
-
 // restored reports whether files were restored after the command of a line was requested, to a time before
 // changes that an operation may still make.
 func restored(s *record.Session, line string) bool {

@@ -12,16 +12,16 @@ import (
 
 // replies checks that the accepted answers to a question agree, that the log has the answer once, and that the model got
 // it.
-func (c *checker) replies(s *record.Session, all []kin) {
+func (c people) replies() {
 	accepted := map[string][]string{}
-	for _, r := range s.Replies {
+	for _, r := range c.root.Replies {
 		if r.TooLate != "" {
 			c.report.Stats.TooLate++
 			continue
 		}
 		accepted[r.CallID] = append(accepted[r.CallID], r.Content)
 	}
-	for _, k := range all {
+	for _, k := range c.all {
 		for t, call := range k.calls() {
 			if call.Questions > 0 {
 				c.reply(k.Session, t, call, accepted[call.ID])
@@ -33,13 +33,13 @@ func (c *checker) replies(s *record.Session, all []kin) {
 		}
 	}
 	for id := range accepted {
-		c.fault(Asked, s, "an answer to a question of call %s was accepted, but it asked nothing", id)
+		c.fault(Asked, c.root, "an answer to a question of call %s was accepted, but it asked nothing", id)
 	}
 }
 
 // reply checks the answers to the question of a call. A turn that was interrupted may have ended before it got the
 // answer.
-func (c *checker) reply(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted []string) {
+func (c people) reply(s *record.Session, t *reduce.Turn, call *reduce.Call, accepted []string) {
 	interrupted := t.State == sessionv1.TurnState_TURN_STATE_INTERRUPTED
 	if call.Questions != 1 || len(call.Replies) > 1 || len(call.Replies) == 0 && !interrupted {
 		c.fault(Asked, s, "call %s asked %d questions, and the log has the answers %q", call.ID, call.Questions, call.Replies)

@@ -52,12 +52,17 @@ func descendants(s *record.Session) (all []*record.Session) {
 	return all
 }
 
-// subagents checks the sessions of subagents: each belongs to one call, does what that asks for in one turn, and has
-// ended before its parent's turn.
-func (c *checker) subagents(all []kin) {
-	for _, parent := range all {
+// household checks the sessions of subagents.
+type household struct {
+	*checker
+	all []kin
+}
+
+// check checks that each belongs to one call, does what that asks for in one turn, and has ended before the turn above it.
+func (c household) check() {
+	for _, parent := range c.all {
 		calls := map[string]bool{}
-		for _, child := range all {
+		for _, child := range c.all {
 			if child.Call.GetSession() != parent.Name {
 				continue
 			}
@@ -70,7 +75,7 @@ func (c *checker) subagents(all []kin) {
 	}
 }
 
-func (c *checker) subagent(parent, child kin) {
+func (c household) subagent(parent, child kin) {
 	st := &c.report.Stats
 	st.Subagents++
 	st.Deepest = max(st.Deepest, int(child.Call.GetDepth()))

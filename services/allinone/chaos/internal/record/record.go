@@ -72,16 +72,10 @@ type Session struct {
 	Tenant, User string `json:",omitempty"`
 	Fork         *Fork  `json:",omitempty"` // from which other session it was made, if it was
 	// Call made it, if it is a subagent's; what people said about its calls is with the outermost session.
-	Call      *sessionv1.ParentCall `json:",omitempty"`
-	Accepted  []Accepted
-	Rewinds   []Rewind   `json:",omitempty"`
-	Schedules []Schedule `json:",omitempty"`
-	// Compactions are accepted wishes to shorten what the model sees, one after the other.
-	Compactions []Compaction `json:",omitempty"`
-	// Unforked are turns from which no fork was to be had, because they never began.
-	Unforked []string `json:",omitempty"`
-	Answers  []Answer
-	Replies  []Reply `json:",omitempty"`
+	Call     *sessionv1.ParentCall `json:",omitempty"`
+	Accepted []Accepted
+	Wishes
+	Said
 	// Operations are those that the log tells of, by the call that began them.
 	Operations map[string]*Operation `json:",omitempty"`
 	Followers  []*Follower
@@ -95,6 +89,22 @@ type Session struct {
 	Tree     []*sessionv1.Message // all messages, also those that were left behind, as an export has them
 	Children []*Session           `json:",omitempty"` // of its subagents
 	Effects  []string             // the lines that commands have appended in the workspace
+}
+
+// Wishes are what clients asked for besides turns.
+type Wishes struct {
+	Rewinds   []Rewind   `json:",omitempty"`
+	Schedules []Schedule `json:",omitempty"`
+	// Compactions are accepted wishes to shorten what the model sees, one after the other.
+	Compactions []Compaction `json:",omitempty"`
+	// Unforked are turns from which no fork was to be had, because they never began.
+	Unforked []string `json:",omitempty"`
+}
+
+// Said is what people said when they were asked.
+type Said struct {
+	Answers []Answer
+	Replies []Reply `json:",omitempty"`
 }
 
 // Fork is how a session was made from another one.
