@@ -44,7 +44,7 @@ func summarize(w io.Writer, run *record.Run, rep check.Report) {
 	fmt.Fprintf(w, "takeover after kill -9 of the holder: %s\n", spread(s.Takeovers))
 	fmt.Fprintf(w, "  with another fault meanwhile:       %s\n", spread(s.Disturbed))
 	fmt.Fprintf(w, "    of that, after it was over:       %s\n", spread(s.Calmed))
-	fmt.Fprintf(w, "restarted steps %d · unknown calls %d (only where the sandbox died)\n", s.Restarted, s.UnknownCalls)
+	fmt.Fprintf(w, "restarted steps %d · unknown calls %d (only where the sandbox died, or what called an MCP server)\n", s.Restarted, s.UnknownCalls)
 	fmt.Fprintf(w, "violations: %d\n", len(rep.Violations))
 }
 
