@@ -20,6 +20,8 @@ type Shape struct {
 	Four     bool   // four processes; else all in one
 	Database string // Postgres; empty: SQLite
 	Model    string // the model server's URL
+	// Config is the text of a configuration file of all in one.
+	Config string
 }
 
 // Fairlead is a running Fairlead.
@@ -87,8 +89,16 @@ func (f *Fairlead) startOne(s Shape) error {
 		return err
 	}
 	f.URL = "http://" + http
-	return f.start(s, "fairlead", "serve", "--http", http, "--grpc", f.GRPC, "--data", s.Data, "--session.max-sessions", "5000",
-		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0")
+	args := []string{"serve"}
+	if s.Config != "" {
+		file := filepath.Join(s.Data, "fairlead.yaml")
+		if err := os.WriteFile(file, []byte(s.Config), 0o600); err != nil {
+			return err
+		}
+		args = append(args, "--config", file)
+	}
+	return f.start(s, "fairlead", append(args, "--http", http, "--grpc", f.GRPC, "--data", s.Data, "--session.max-sessions", "5000",
+		"--gateway.max-streams", "0", "--gateway.max-streams-per-client", "0")...)
 }
 
 func (f *Fairlead) startFour(s Shape) error {
@@ -161,8 +171,11 @@ func (f *Fairlead) RSS() int64 {
 }
 
 // Session creates a session and returns its name.
-func (f *Fairlead) Session(ctx context.Context) (string, error) {
-	body, err := do(ctx, http.MethodPost, f.URL+"/v1/sessions", `{"agent":"coder"}`)
+func (f *Fairlead) Session(ctx context.Context) (string, error) { return f.SessionOf(ctx, "coder") }
+
+// SessionOf creates a session of an agent and returns its name.
+func (f *Fairlead) SessionOf(ctx context.Context, agent string) (string, error) {
+	body, err := do(ctx, http.MethodPost, f.URL+"/v1/sessions", `{"agent":"`+agent+`"}`)
 	if err != nil {
 		return "", err
 	}
