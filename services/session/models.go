@@ -3,6 +3,9 @@ package session
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/guardrail"
@@ -24,11 +27,13 @@ func (s *Service) resolve(name string) (state.Resolved, error) {
 	if err != nil {
 		return state.Resolved{}, err
 	}
+	temperature, topP := e.Sampling()
 	return state.Resolved{
 		Model: e.Model, Name: e.ModelName, Provider: e.Provider, MaxOutputTokens: e.MaxOutputTokens,
 		ThinkingTokens: e.ThinkingTokens, Cost: e.Cost,
 		ContextTokens: e.ContextTokens, Guardrails: rules,
-		Dearest: e.MaxTokenCost,
+		Dearest:   e.MaxTokenCost,
+		Fallbacks: e.Fallbacks, Unpriced: e.Unlisted, Temperature: temperature, TopP: topP,
 	}, nil
 }
 
@@ -90,6 +95,28 @@ func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
 	}
 	return []agent.Fault{{Field: "prompt", Text: fmt.Sprintf(
 		"prompt: about %d tokens; the context of its model %s has %d: shorten it, or choose a model with a larger context", n, e.Name, e.ContextTokens)}}
+}
+
+// warnOfModels logs, once for each, what is odd about the models that agents name.
+func warnOfModels(log *slog.Logger, agents *agent.Set, models *catalog.Catalog) {
+	named := map[string]catalog.Entry{}
+	see := func(name string) {
+		if e, err := models.Resolve(name); err == nil { // checkModels has refused others
+			named[e.Name] = e
+		}
+	}
+	see(models.Default().Name)
+	for _, a := range agents.All() {
+		see(a.Spec.Model)
+		for _, name := range a.Spec.Models {
+			see(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if warning := models.Warning(named[name]); warning != "" {
+			log.Warn("a model is in no table", "model", name, "warning", warning)
+		}
+	}
 }
 
 // checkGuardrails refuses models whose profile of guardrails is not configured.

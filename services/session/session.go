@@ -179,6 +179,7 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 	replica := id.New()
 	d.Log.Info("session replica", "replica", replica)
 	warnOfAgents(d.Log, agents, c.Checkpoints)
+	warnOfModels(d.Log, agents, s.models)
 	s.dispatcher = dispatch.New(dispatch.Config{
 		Replica: replica, LeaseTTL: c.LeaseTTL, PollInterval: c.PollInterval, MaxSessions: c.MaxSessions, MaxPerTenant: c.MaxSessionsPerTenant,
 		SuspectAt: c.MaxClaims - 1, MaxDepth: c.SubagentDepth, JobsWake: s.jobs.Wake,

@@ -40,6 +40,8 @@ type Request struct {
 	MaxOutputTokens int64
 	// ThinkingTokens bounds the thinking before the answer; 0 means none.
 	ThinkingTokens int64
+	// Temperature and TopP say how the model chooses; nil: the provider's own.
+	Temperature, TopP *float64
 	// Step is the number of the step in its turn, from 1. Only the scripted
 	// provider uses Step and Attempt.
 	Step, Attempt int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ func (c *call) reserve(input, output int64) (int64, *modelapi.Failure) {
 	bounds := c.Budgets.For(c.payer.Tenant).Bounds(c.payer.Parties)
 	if len(bounds) == 0 {
 		return output, nil
+	}
+	if c.entry.Unlisted && slices.ContainsFunc(bounds, func(b store.Bound) bool { return b.Hard.CostNanoUSD > 0 }) {
+		return 0, refused(http.StatusBadRequest, "the model %s has no known price, and a budget of costs bounds this call; ask the operator to give the model its prices", c.entry.Name)
 	}
 	inputPrice, outputPrice := c.entry.MaxTokenCost(input)
 	ask := &store.Reserve{

@@ -2,6 +2,7 @@ package modelproxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,10 +149,12 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 	key := c.entry.Endpoint.Key.Reveal()
 	if c.entry.Kind == catalog.KindAnthropic {
 		if req.Header.Get("Anthropic-Version") == "" {
-			req.Header.Set("Anthropic-Version", defaultVersion)
+			req.Header.Set("Anthropic-Version", cmp.Or(c.entry.Endpoint.Version, defaultVersion))
 		}
 		if key != "" {
 			req.Header.Set("X-Api-Key", key)
+		} else if token := c.entry.Endpoint.Token.Reveal(); token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
 		}
 	} else if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)

@@ -156,7 +156,7 @@ func (x *exchange) find(name string) (catalog.Entry, *modelapi.Failure) {
 	if x.route.Form == modelapi.OpenAI {
 		own = catalog.KindOpenAI
 	}
-	if e, err := x.Models.Resolve(own + ":" + name); err == nil {
+	if e, err := x.Models.Resolve(own + ":" + name); err == nil && !e.Unlisted {
 		return e, nil
 	}
 	for _, full := range x.Models.Names() {

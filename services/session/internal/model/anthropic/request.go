@@ -45,7 +45,7 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 // params returns the request without its messages. The system prompt, the tools
 // and the last message of the user each end a part that the provider caches.
 func (m *Model) params(r model.Request, c *wire.Conversation) request {
-	p := request{Model: r.Model, MaxTokens: m.maxTokens(r), Tools: tools(r.Tools)}
+	p := request{Model: r.Model, MaxTokens: m.maxTokens(r), Tools: tools(r.Tools), Temperature: r.Temperature, TopP: r.TopP}
 	p.Thinking = m.thinking(r, c, p.MaxTokens)
 	if c.System != "" {
 		p.System = []part{{Type: "text", Text: &c.System, Cache: ephemeral}}

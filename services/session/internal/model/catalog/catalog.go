@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 
@@ -19,24 +20,34 @@ import (
 
 // Entry is a model, ready to use.
 type Entry struct {
-	// Name is `provider:model`; ModelName goes into model.Request.Model, and
-	// Provider into the provider data of blocks.
+	// Name is `provider:model`, with `:mode=MODE` for a mode; ModelName goes into
+	// model.Request.Model, and Provider into the provider data of blocks.
 	Name, Provider, ModelName string
 	// Kind of the provider, also the GenAI name of the system, except for
 	// compatible servers.
-	Kind     string
-	Model    model.Model
+	Kind  string
+	Model model.Model
+	// Endpoint is where the provider serves its own wire.
 	Endpoint Endpoint
+	// Unlisted models are in no table: they have conservative limits and no price.
+	Unlisted bool
+	// Unusable says why the model cannot work now and what to do; empty when it can,
+	// as far as is known.
+	Unusable string
 	// The limits and prices. MaxOutputTokens is never 0.
 	Limits
 }
 
-// Catalog has all models of a configuration. It does not change after New, so
-// all methods are safe for concurrent use.
+// Catalog has all models of a configuration. All methods are safe for concurrent use.
 type Catalog struct {
-	entries map[string]Entry
-	dflt    string
-	section string // of the configuration file, for hints
+	config    Config
+	providers map[string]*provider
+	entries   map[string]Entry // does not change after New
+	routes    []route
+	dflt      string
+
+	mu    sync.Mutex
+	asked map[string]Entry // models and modes that are in no table, as they were asked for
 }
 
 // provider is a Provider with everything that its models share.
@@ -61,7 +72,7 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration of models is wrong: %w", err)
 	}
-	cat := &Catalog{entries: map[string]Entry{}, section: c.Section}
+	cat := &Catalog{config: c, providers: providers, entries: map[string]Entry{}, routes: c.routes(), asked: map[string]Entry{}}
 	var faults []error
 	for name, limits := range c.models(providers) {
 		p, m, _ := strings.Cut(name, ":")
@@ -77,6 +88,7 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 		if _, err := cat.Resolve(cat.dflt); err != nil {
 			faults = append(faults, err)
 		}
+		faults = append(faults, cat.checkNames()...)
 	}
 	if len(faults) > 0 {
 		slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -85,23 +97,55 @@ func New(c Config, getenv func(string) string) (*Catalog, error) {
 	return cat, nil
 }
 
-// Default returns the model of agents that name none.
-func (c *Catalog) Default() Entry { return c.entries[c.dflt] }
+// checkNames finds modes, fallbacks and routes that lead to no model.
+func (c *Catalog) checkNames() (faults []error) {
+	for _, name := range slices.Sorted(maps.Keys(c.config.Models)) {
+		set := c.config.Models[name]
+		for mode := range set.Modes {
+			if _, err := c.Resolve(name + modeMark + mode); err != nil {
+				faults = append(faults, c.config.at(err))
+			}
+		}
+		for _, next := range set.Fallbacks {
+			e, err := c.Resolve(next)
+			if err == nil && e.Name == name {
+				err = errors.New("a model cannot take its own place")
+			}
+			if err != nil {
+				faults = append(faults, c.config.at(fmt.Errorf("models: %q: fallbacks: %w", name, err)))
+			}
+		}
+	}
+	for _, r := range c.routes {
+		p, _, _ := strings.Cut(r.target, ":")
+		if c.providers[p] == nil {
+			faults = append(faults, c.config.at(fmt.Errorf("model-routes: %q: there is no provider %q; define it under providers", r.pattern, p)))
+		}
+	}
+	return faults
+}
 
-// Names lists all models, as `provider:model`, sorted.
+// Default returns the model of agents that name none.
+func (c *Catalog) Default() Entry {
+	e, _ := c.Resolve(c.dflt) // New has tried it
+	return e
+}
+
+// Names lists the models of the tables, as `provider:model`, sorted.
 func (c *Catalog) Names() []string { return slices.Sorted(maps.Keys(c.entries)) }
 
-// Resolve finds a model by its name, `provider:model`. The error lists the
-// existing models and says how to add one. A model without a key is found; its
-// streams fail with an Authentication error that says what to set.
-func (c *Catalog) Resolve(name string) (Entry, error) {
-	if e, ok := c.entries[name]; ok {
-		return e, nil
+// All returns the models of the tables and those that were asked for beside them, by name.
+func (c *Catalog) All() []Entry {
+	all := slices.Collect(maps.Values(c.entries))
+	c.mu.Lock()
+	for _, e := range c.asked {
+		if e.Unlisted && e.Mode() == "" {
+			all = append(all, e)
+		}
 	}
-	if !wellFormed(name) {
-		return Entry{}, fmt.Errorf("the model %q is not of the form provider:model; there are %s", name, strings.Join(c.Names(), ", "))
-	}
-	return Entry{}, fmt.Errorf("the model %q is not known%s", name, c.hint(name))
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // choose returns the name of the default model.
@@ -139,6 +183,14 @@ func (l Limits) with(set Limits) Limits {
 	keep(&l.Thinking, set.Thinking)
 	keep(&l.ReasoningEffort, set.ReasoningEffort)
 	keep(&l.Guardrails, set.Guardrails)
+	keep(&l.Temperature, set.Temperature)
+	keep(&l.TopP, set.TopP)
+	if len(set.Fallbacks) > 0 {
+		l.Fallbacks = set.Fallbacks
+	}
+	if len(set.Modes) > 0 {
+		l.Modes = set.Modes
+	}
 	if set.Prices != (Prices{}) { // prices belong together
 		l.Prices = set.Prices
 	}
@@ -150,30 +202,6 @@ func keep[T comparable](dst *T, v T) {
 	if v != zero {
 		*dst = v
 	}
-}
-
-// fallbackOutput is the longest answer of a model without a configured limit.
-const fallbackOutput = 8_192
-
-// entry prepares one model.
-func (c Config) entry(p *provider, providerName, modelName string, l Limits) (Entry, error) {
-	name := providerName + ":" + modelName
-	if p == nil {
-		return Entry{}, fmt.Errorf("models: %q: there is no provider %q; define it under providers", name, providerName)
-	}
-	if l.MaxOutputTokens == 0 {
-		l.MaxOutputTokens = fallbackOutput
-	}
-	if p.Kind == KindAnthropic && l.ThinkingTokens > 0 && l.ThinkingTokens >= l.MaxOutputTokens {
-		return Entry{}, fmt.Errorf("models: %q: thinking-tokens (%d) must be less than max-output-tokens (%d)", name, l.ThinkingTokens, l.MaxOutputTokens)
-	}
-	e := Entry{Name: name, Provider: providerName, ModelName: modelName, Kind: p.Kind, Endpoint: c.endpoint(p), Limits: l}
-	var err error
-	e.Model, err = c.model(p, modelName, l)
-	if err != nil {
-		return Entry{}, fmt.Errorf("models: %q: %w", name, err)
-	}
-	return e, nil
 }
 
 // keyless replaces a model whose provider has no key.

@@ -64,8 +64,19 @@ func TestNewRefuses(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		{"an unknown default model, and says how to add it", Config{Model: "anthropic:xyz"}, []string{`"anthropic:xyz" is not known`, "anthropic:claude-sonnet-5-5", "models:\n  \"anthropic:xyz\":"}},
-		{"a default model without a provider", Config{Model: "gpt"}, []string{`model: "gpt" is not of the form provider:model`}},
+		{"a default model of an unknown provider, and says how to add it", Config{Model: "nowhere:xyz"}, []string{`"nowhere:xyz" is not known`, "anthropic:claude-sonnet-5-5", "models:\n  \"nowhere:xyz\":"}},
+		{"a default model without a provider", Config{Model: "gpt"}, []string{`"gpt" is not of the form provider:model, and no route`}},
+		{"a route to a provider that is not there", Config{Routes: map[string]string{"llama-*": "local"}}, []string{`model-routes: "llama-*": there is no provider "local"`}},
+		{"a pattern that is none", Config{Routes: map[string]string{"[": "openai"}}, []string{`model-routes: "["`}},
+		{"a fallback of an unknown provider", Config{Models: map[string]Limits{"openai:a": {Fallbacks: []string{"local:b"}}}}, []string{`models: "openai:a": fallbacks:`, `"local:b" is not known`}},
+		{"a model that takes its own place", Config{Models: map[string]Limits{"openai:a": {Fallbacks: []string{"openai:a"}}}}, []string{"cannot take its own place"}},
+		{"a mode with more thinking than output", Config{Models: map[string]Limits{"anthropic:a": {MaxOutputTokens: 100, Modes: map[string]Mode{"deep": {ThinkingTokens: 100}}}}}, []string{`"anthropic:a": modes.deep: thinking-tokens`}},
+		{"the name of tenants' own models", Config{Providers: map[string]Provider{Own: {Kind: "openai"}}}, []string{"tenants' own models"}},
+		{
+			"sampling in a version that refuses it", Config{Providers: map[string]Provider{"anthropic": {APIVersion: "2026-10-21"}}, Models: map[string]Limits{"anthropic:a": {Temperature: "0.5"}}},
+			[]string{`models: "anthropic:a": temperature, top-p: version 2026-10-21 of the API refuses them`},
+		},
+		{"sampling together with thinking", Config{Models: map[string]Limits{"anthropic:a": {Temperature: "0.5", ThinkingTokens: 2000}}}, []string{"together with thinking"}},
 		{"a model of a provider that is not there", Config{Models: map[string]Limits{"local:llama": {}}}, []string{`there is no provider "local"`}},
 		{"a provider without a kind", Config{Providers: map[string]Provider{"local": {}}}, []string{"providers.local: kind is missing"}},
 		{"a provider of an unknown kind", Config{Providers: map[string]Provider{"local": {Kind: "google"}}}, []string{`"google" is not one of`}},
@@ -83,7 +94,7 @@ func TestNewRefuses(t *testing.T) {
 		{"vertex without a project", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Platform: "vertex", Region: "us"}}}, []string{"providers.a: project: is missing"}},
 		{"a region without a platform", Config{Providers: map[string]Provider{"a": {Kind: "anthropic", Region: "us"}}}, []string{"providers.a: platform: is missing"}},
 		{"a bearer token of another kind", Config{Providers: map[string]Provider{"a": {Kind: "openai", TokenEnv: "X"}}}, []string{"providers.a: auth-token-env: only providers of kind anthropic"}},
-		{"several faults at once", Config{Model: "x", OpenAIBaseURL: "y"}, []string{`model: "x"`, "openai-base-url"}},
+		{"several faults at once", Config{Models: map[string]Limits{"x": {}}, OpenAIBaseURL: "y"}, []string{`models: "x"`, "openai-base-url"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,7 +143,7 @@ func TestResolve(t *testing.T) {
 	if diff := cmp.Diff(want, haiku.Limits); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := c.Resolve("local:other"); err == nil || !strings.Contains(err.Error(), "local:llama") {
+	if _, err := c.Resolve("nowhere:other"); err == nil || !strings.Contains(err.Error(), "local:llama") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -28,12 +29,17 @@ type Config struct {
 	Providers        map[string]Provider `key:"providers" help:"more providers of models, and settings of anthropic, openai and scripted, by name"`
 	Models           map[string]Limits   `key:"models" help:"more models, and other limits and prices of known ones, by provider:model"`
 
+	Routes map[string]string `key:"model-routes" help:"where names without a provider lead, by name or pattern such as gpt-*: a provider, or a model as provider:model; claude-* and gpt-* lead to anthropic and openai"`
+
 	// Section is the section of the configuration file that holds these keys, for hints; empty when they are at its top.
 	Section string
 }
 
 // Defaults returns the default configuration.
 func Defaults() Config { return Config{IdleTimeout: 2 * time.Minute} }
+
+// Own is the provider in the names of tenants' own models, `tenant:NAME`.
+const Own = "tenant"
 
 // Kinds of providers.
 const (
@@ -62,13 +68,27 @@ type Provider struct {
 
 // Limits are a model's limits and prices.
 type Limits struct {
-	ContextTokens   int64  `key:"context-tokens" help:"the longest conversation, in tokens; 0 when unknown"`
-	MaxOutputTokens int64  `key:"max-output-tokens" help:"the longest answer, in tokens"`
-	ThinkingTokens  int64  `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
-	Thinking        string `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
-	ReasoningEffort string `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
-	Guardrails      string `key:"guardrails" help:"the guardrail profile, one of guardrails; empty: default"`
+	ContextTokens   int64           `key:"context-tokens" help:"the longest conversation, in tokens; 0 when unknown"`
+	MaxOutputTokens int64           `key:"max-output-tokens" help:"the longest answer, in tokens"`
+	ThinkingTokens  int64           `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
+	Thinking        string          `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
+	ReasoningEffort string          `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
+	Temperature     string          `key:"temperature" help:"how much the model varies its answers, from 0 to 2; empty: the provider's own"`
+	TopP            string          `key:"top-p" help:"the part of the likeliest tokens that the model chooses from, from 0 to 1; empty: the provider's own"`
+	Guardrails      string          `key:"guardrails" help:"the guardrail profile, one of guardrails; empty: default"`
+	Fallbacks       []string        `key:"fallbacks" help:"models that take its place, in this order, while it is overloaded or cannot be reached"`
+	Modes           map[string]Mode `key:"modes" help:"other settings of the model, by the name that follows :mode= in the model's name"`
 	Prices          `key:",inline"`
+}
+
+// Mode are settings of a model that are used under a name of their own.
+type Mode struct {
+	MaxOutputTokens int64  `key:"max-output-tokens" help:"the longest answer, in tokens"`
+	ThinkingTokens  int64  `key:"thinking-tokens" help:"the most thinking before an answer, in tokens"`
+	Thinking        string `key:"thinking" help:"for kind anthropic: budget or adaptive"`
+	ReasoningEffort string `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort"`
+	Temperature     string `key:"temperature" help:"from 0 to 2"`
+	TopP            string `key:"top-p" help:"from 0 to 1"`
 }
 
 // Prices are in US dollars for a million tokens.
@@ -89,15 +109,20 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("model-idle-timeout: %s is negative", c.IdleTimeout))
 	}
 	faults = append(faults, checkURL("anthropic-base-url", c.AnthropicBaseURL), checkURL("openai-base-url", c.OpenAIBaseURL))
-	if c.Model != "" && !wellFormed(c.Model) {
-		faults = append(faults, fmt.Errorf("model: %q is not of the form provider:model", c.Model))
+	for pattern, target := range c.Routes {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || target == "" || strings.Contains(pattern, ":") {
+			faults = append(faults, fmt.Errorf("model-routes: %q: %q: the name is a pattern such as gpt-* without a colon, and it leads to a provider or a model", pattern, target))
+		}
 	}
 	for name := range c.Models {
-		if !wellFormed(name) {
+		if !wellFormed(name) || strings.Contains(name, modeMark) {
 			faults = append(faults, fmt.Errorf("models: %q is not of the form provider:model", name))
 		}
 	}
 	for name := range c.Providers {
+		if name == Own {
+			faults = append(faults, fmt.Errorf("providers: the name %q is that of tenants' own models; choose another", name))
+		}
 		if name == "" || strings.ContainsAny(name, ": \t\n") {
 			faults = append(faults, fmt.Errorf("providers: the name %q must not be empty or hold a colon or white space", name))
 		}
@@ -150,6 +175,14 @@ func (l Limits) Validate() error {
 	if !slices.Contains([]string{"", "budget", "adaptive"}, l.Thinking) {
 		faults = append(faults, fmt.Errorf("thinking: %q is not budget or adaptive", l.Thinking))
 	}
+	faults = append(faults, between("temperature", l.Temperature, 2), between("top-p", l.TopP, 1))
+	for name, m := range l.Modes {
+		err := Limits{MaxOutputTokens: m.MaxOutputTokens, ThinkingTokens: m.ThinkingTokens, Thinking: m.Thinking, Temperature: m.Temperature, TopP: m.TopP}.Validate()
+		if err != nil {
+			faults = append(faults, fmt.Errorf("modes.%s: %w", name, err))
+		}
+	}
+	faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil })
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(faults...)
 }

@@ -16,6 +16,10 @@ type Endpoint struct {
 	BaseURL string
 	// Key of the provider; empty if it needs none.
 	Key config.Secret
+	// Token of the provider, in place of a key.
+	Token config.Secret
+	// Version of the API of kind anthropic.
+	Version string
 	// Missing says what to do about a missing key; empty if none is missing.
 	Missing string
 }
@@ -25,11 +29,11 @@ const defaultOpenAIBaseURL = "https://api.openai.com/v1"
 
 // endpoint returns where a provider serves its wire.
 func (c Config) endpoint(p *provider) Endpoint {
-	e := Endpoint{BaseURL: strings.TrimRight(p.BaseURL, "/"), Key: p.key}
+	e := Endpoint{BaseURL: strings.TrimRight(p.BaseURL, "/"), Key: p.key, Token: p.token, Version: p.APIVersion}
 	switch {
-	case p.Kind == KindScripted:
+	case p.Kind == KindScripted, p.Platform != "": // which have another wire
 		return Endpoint{}
-	case p.key == "" && !p.NoKey:
+	case p.key == "" && p.token == "" && !p.NoKey:
 		e.Missing = p.keyHint(c.Section)
 	}
 	if e.BaseURL == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 )
 
-// path returns where the configuration file has a key of ours.
-func path(section, key string) string {
+// keyPath returns where the configuration file has a key of ours.
+func keyPath(section, key string) string {
 	if section == "" {
 		return key
 	}
@@ -31,8 +31,8 @@ func (c *Catalog) hint(name string) string {
 		near = "; there are " + strings.Join(c.siblings(name), ", ") + "."
 	}
 	indent, head := "", ""
-	if c.section != "" {
-		indent, head = "  ", c.section+":\n"
+	if c.config.Section != "" {
+		indent, head = "  ", c.config.Section+":\n"
 	}
 	return fmt.Sprintf("%s To add one, list it in the configuration file, as in\n"+
 		"%s%smodels:\n%s  %q: {context-tokens: 200000, max-output-tokens: 32000, input-price: 3, output-price: 15}",

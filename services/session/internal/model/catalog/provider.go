@@ -186,7 +186,7 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 // keyHint says what to do about a missing key.
 func (p *provider) keyHint(section string) string {
 	if p.KeyEnv == "" {
-		return fmt.Sprintf("the model provider %s has no key: set %s.key-env in the configuration file to the variable that holds it, or no-key: true if the server needs no key", p.name, path(section, "providers."+p.name))
+		return fmt.Sprintf("the model provider %s has no key: set %s.key-env in the configuration file to the variable that holds it, or no-key: true if the server needs no key", p.name, keyPath(section, "providers."+p.name))
 	}
 	return fmt.Sprintf("the model provider %s has no key: set %s in the environment of the server and start it again", p.name, p.KeyEnv)
 }

@@ -60,6 +60,12 @@ func (m *chat) head(r model.Request) sdk.ChatCompletionNewParams {
 		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: sdk.Bool(true)},
 		ReasoningEffort: shared.ReasoningEffort(m.cfg.ReasoningEffort),
 	}
+	if r.Temperature != nil {
+		p.Temperature = sdk.Float(*r.Temperature)
+	}
+	if r.TopP != nil {
+		p.TopP = sdk.Float(*r.TopP)
+	}
 	p.SetExtraFields(map[string]any{"stream": true})
 	limit := max(m.cfg.MaxOutputTokens, 1)
 	if r.MaxOutputTokens > 0 {

@@ -7,6 +7,7 @@ package spend
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -87,6 +88,20 @@ func (s *Spend) Reserve(sc state.Scope, r state.Resolved, req model.Request) (in
 	}
 	s.unused, s.lowered = true, ask.Answer.Lowered
 	return ask.Answer.Output, state.Outcome{}, nil
+}
+
+// CheckPrice ends the turn if a budget bounds costs and the model's price is not known.
+func (s *Spend) CheckPrice(sc state.Scope, r state.Resolved) state.Outcome {
+	if !r.Unpriced {
+		return state.Outcome{}
+	}
+	for _, b := range s.bounds(sc) {
+		if b.Hard.CostNanoUSD > 0 {
+			return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED, fmt.Sprintf(
+				"The model %s:%s has no known price, and a budget of costs bounds this turn. Give the model its prices under models in the configuration, or choose a model with a price.", r.Provider, r.Name))
+		}
+	}
+	return state.Outcome{}
 }
 
 // Exhausted ends the turn at a limit.

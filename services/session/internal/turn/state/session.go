@@ -33,8 +33,14 @@ type Resolved struct {
 	MaxOutputTokens int64
 	ThinkingTokens  int64
 	ContextTokens   int64 // the longest conversation; 0: not known
-	Guardrails      guardrail.Rules
-	Cost            func(*sessionv1.Usage) int64 // in billionths of a US dollar
+	// Temperature and TopP say how the model chooses; nil: the provider's own.
+	Temperature, TopP *float64
+	// Fallbacks take the model's place, in this order, while it is not available.
+	Fallbacks []string
+	// Unpriced models have no known price: no budget of costs can bound them.
+	Unpriced   bool
+	Guardrails guardrail.Rules
+	Cost       func(*sessionv1.Usage) int64 // in billionths of a US dollar
 	// Dearest returns the most that a token of input and one of output can cost in
 	// a request with at most this much input, in billionths of a US dollar.
 	Dearest func(inputTokens int64) (input, output float64)
@@ -270,9 +276,13 @@ func (s *Session) Filters() []*commonv1.PermissionRules {
 
 // ResolveModel finds the model of the active turn: its own, or else the agent's.
 func (s *Session) ResolveModel() (Resolved, error) {
-	o := s.options()
-	r, err := s.Resolve(cmp.Or(o.GetModel(), s.Spec.Model))
-	if o != nil && o.ThinkingTokens != nil {
+	return s.ResolveOther(cmp.Or(s.options().GetModel(), s.Spec.Model))
+}
+
+// ResolveOther finds another model for the active turn.
+func (s *Session) ResolveOther(name string) (Resolved, error) {
+	r, err := s.Resolve(name)
+	if o := s.options(); o != nil && o.ThinkingTokens != nil {
 		r.ThinkingTokens = min(*o.ThinkingTokens, r.ThinkingTokens)
 	}
 	return r, err

@@ -67,6 +67,9 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 		return state.Failed(store.Write{}, sessionv1.ErrorReason_ERROR_REASON_TOOLS_UNAVAILABLE,
 			"The list of tools could not be read: "+state.Explain(err)+" Check that the tools service runs, then send the message again."), nil
 	}
+	if out := s.Spend.CheckPrice(sc, resolved); !out.GoesOn() {
+		return out, nil
+	}
 	sc, span := s.Telemetry.StartStep(sc)
 	defer span.End()
 	if out, err := s.Compactor.IfFull(sc, resolved, tools); err != nil || !out.GoesOn() {
@@ -76,7 +79,14 @@ func (s *Stepper) Run(sc state.Scope) (state.Outcome, error) {
 		return state.Stopped(), nil
 	}
 	for {
-		again, out, err := s.attempt(sc, resolved, tools)
+		r, err := inTurn(sc, resolved)
+		if err != nil {
+			return state.Failed(VoidAttempt(sc.Session), sessionv1.ErrorReason_ERROR_REASON_MODEL_REQUEST_REFUSED, fmt.Sprintf("The model's fallback cannot be used: %v.", err)), nil
+		}
+		if out := s.Spend.CheckPrice(sc, r); !out.GoesOn() {
+			return out, nil
+		}
+		again, out, err := s.attempt(sc, r, tools)
 		if err != nil || !again {
 			return out, err
 		}
@@ -144,8 +154,13 @@ func (s *Stepper) failed(sc state.Scope, r state.Resolved, answer *partialAnswer
 		return false, outputLimit(answer.keep()), nil
 	case sc.Ended():
 		return false, state.Interrupted(answer.keep(), context.Cause(sc)), nil
-	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < maxAttempts && failed.RetryAfter <= maxRetryAfter:
+	case errors.As(err, &failed) && failed.Retryable() && t.Run.Attempt < lastAttempt(sc, r) && failed.RetryAfter <= maxRetryAfter:
 		if err := s.backoff(sc, failed); err != nil {
+			return false, state.Stopped(), unlessStopped(sc, err)
+		}
+		return true, state.Outcome{}, nil
+	case failed != nil && failed.Retryable() && place(t.Run.Attempt-1, r) < len(r.Fallbacks):
+		if err := s.fallBack(sc, r, failed); err != nil {
 			return false, state.Stopped(), unlessStopped(sc, err)
 		}
 		return true, state.Outcome{}, nil
@@ -213,7 +228,7 @@ func VoidAttempt(s *state.Session) store.Write {
 
 // backoff logs the error, voids the partial answer, and waits as long as the provider asks.
 func (s *Stepper) backoff(sc state.Scope, failed *model.Error) error {
-	attempt := sc.Active.Run.Attempt
+	attempt := (sc.Active.Run.Attempt-1)%maxAttempts + 1
 	wait := failed.RetryAfter
 	if wait == 0 {
 		wait = min(500*time.Millisecond<<(attempt-1), maxBackoff)
@@ -249,7 +264,7 @@ func newRequest(sc state.Scope, r state.Resolved, tools []model.Tool) model.Requ
 	}
 	return model.Request{
 		Model: r.Name, System: sc.SystemPrompt(), Messages: sc.View(sc.Path), Tools: tools,
-		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens,
+		MaxOutputTokens: limit, ThinkingTokens: r.ThinkingTokens, Temperature: r.Temperature, TopP: r.TopP,
 		Step: int(sc.Active.Step()), Attempt: sc.Active.Run.Attempt + 1,
 	}
 }
