@@ -454,7 +454,13 @@ type McpServerStatus struct {
 	// When it was last reached.
 	ConnectTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=connect_time,json=connectTime,proto3" json:"connect_time,omitempty"`
 	// Whether turns need it.
-	Required      bool `protobuf:"varint,8,opt,name=required,proto3" json:"required,omitempty"`
+	Required bool `protobuf:"varint,8,opt,name=required,proto3" json:"required,omitempty"`
+	// What it has at addresses, which `ReadMcpResource` reads: at most 500.
+	Resources []*ResourceLink `protobuf:"bytes,9,rep,name=resources,proto3" json:"resources,omitempty"`
+	// Addresses with parts to fill in, at most 100.
+	ResourceTemplates []*McpResourceTemplate `protobuf:"bytes,10,rep,name=resource_templates,json=resourceTemplates,proto3" json:"resource_templates,omitempty"`
+	// Its prompts, which `GetMcpPrompt` gets: at most 100.
+	Prompts       []*McpPrompt `protobuf:"bytes,11,rep,name=prompts,proto3" json:"prompts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,11 +551,251 @@ func (x *McpServerStatus) GetRequired() bool {
 	return false
 }
 
+func (x *McpServerStatus) GetResources() []*ResourceLink {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+func (x *McpServerStatus) GetResourceTemplates() []*McpResourceTemplate {
+	if x != nil {
+		return x.ResourceTemplates
+	}
+	return nil
+}
+
+func (x *McpServerStatus) GetPrompts() []*McpPrompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+// McpResourceTemplate is an address with parts to fill in.
+type McpResourceTemplate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The template (RFC 6570).
+	UriTemplate string `protobuf:"bytes,1,opt,name=uri_template,json=uriTemplate,proto3" json:"uri_template,omitempty"`
+	// The name, for programs.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The name, for people.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// What is there.
+	Description string `protobuf:"bytes,4,opt,name=description,proto3" json:"description,omitempty"`
+	// The media type; empty: it is not known.
+	MediaType     string `protobuf:"bytes,5,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpResourceTemplate) Reset() {
+	*x = McpResourceTemplate{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpResourceTemplate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpResourceTemplate) ProtoMessage() {}
+
+func (x *McpResourceTemplate) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpResourceTemplate.ProtoReflect.Descriptor instead.
+func (*McpResourceTemplate) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *McpResourceTemplate) GetUriTemplate() string {
+	if x != nil {
+		return x.UriTemplate
+	}
+	return ""
+}
+
+func (x *McpResourceTemplate) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpResourceTemplate) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *McpResourceTemplate) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *McpResourceTemplate) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+// McpPrompt is a text of a server's that a person may want to send.
+type McpPrompt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's name of it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The name, for people.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// What it is for.
+	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	// What it takes.
+	Arguments     []*McpPromptArgument `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpPrompt) Reset() {
+	*x = McpPrompt{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpPrompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpPrompt) ProtoMessage() {}
+
+func (x *McpPrompt) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpPrompt.ProtoReflect.Descriptor instead.
+func (*McpPrompt) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *McpPrompt) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpPrompt) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *McpPrompt) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *McpPrompt) GetArguments() []*McpPromptArgument {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+// McpPromptArgument is what a prompt takes.
+type McpPromptArgument struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it is.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// Whether the prompt needs it.
+	Required      bool `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpPromptArgument) Reset() {
+	*x = McpPromptArgument{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpPromptArgument) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpPromptArgument) ProtoMessage() {}
+
+func (x *McpPromptArgument) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpPromptArgument.ProtoReflect.Descriptor instead.
+func (*McpPromptArgument) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *McpPromptArgument) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpPromptArgument) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *McpPromptArgument) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
 var File_fairlead_common_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\n" +
-	"\x1cfairlead/common/v1/mcp.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8e\x04\n" +
+	"\x1cfairlead/common/v1/mcp.proto\x12\x12fairlead.common.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8e\x04\n" +
 	"\tMcpServer\x12\xbb\x01\n" +
 	"\x04name\x18\x01 \x01(\tB\xa6\x01\xbaH\xa2\x01\xba\x01{\n" +
 	"\x0ename.separator\x12<two underscores in a row separate the parts of a tool's name\x1a+!this.contains('__') && !this.endsWith('_')r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
@@ -581,7 +827,7 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\bMcpOAuth\x12%\n" +
 	"\tclient_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x10R\bclientId\x120\n" +
 	"\rclient_secret\x18\x02 \x01(\tB\v\xbaH\x05r\x03(\x80 \x80\x01\x01R\fclientSecret\x12 \n" +
-	"\x06scopes\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x06scopes\"\xad\x02\n" +
+	"\x06scopes\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10@R\x06scopes\"\xfe\x03\n" +
 	"\x0fMcpServerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x128\n" +
 	"\x05state\x18\x02 \x01(\x0e2\".fairlead.common.v1.McpServerStateR\x05state\x12\x18\n" +
@@ -590,7 +836,27 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\x06server\x18\x05 \x01(\tR\x06server\x12\x14\n" +
 	"\x05tools\x18\x06 \x03(\tR\x05tools\x12=\n" +
 	"\fconnect_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vconnectTime\x12\x1a\n" +
-	"\brequired\x18\b \x01(\bR\brequired*\xba\x01\n" +
+	"\brequired\x18\b \x01(\bR\brequired\x12>\n" +
+	"\tresources\x18\t \x03(\v2 .fairlead.common.v1.ResourceLinkR\tresources\x12V\n" +
+	"\x12resource_templates\x18\n" +
+	" \x03(\v2'.fairlead.common.v1.McpResourceTemplateR\x11resourceTemplates\x127\n" +
+	"\aprompts\x18\v \x03(\v2\x1d.fairlead.common.v1.McpPromptR\aprompts\"\xa3\x01\n" +
+	"\x13McpResourceTemplate\x12!\n" +
+	"\furi_template\x18\x01 \x01(\tR\vuriTemplate\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x04 \x01(\tR\vdescription\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x05 \x01(\tR\tmediaType\"\x9c\x01\n" +
+	"\tMcpPrompt\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12C\n" +
+	"\targuments\x18\x04 \x03(\v2%.fairlead.common.v1.McpPromptArgumentR\targuments\"e\n" +
+	"\x11McpPromptArgument\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1a\n" +
+	"\brequired\x18\x03 \x01(\bR\brequired*\xba\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n" +
@@ -611,7 +877,7 @@ func file_fairlead_common_v1_mcp_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_common_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(McpServerState)(0),           // 0: fairlead.common.v1.McpServerState
 	(*McpServer)(nil),             // 1: fairlead.common.v1.McpServer
@@ -619,25 +885,33 @@ var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(*McpHttp)(nil),               // 3: fairlead.common.v1.McpHttp
 	(*McpOAuth)(nil),              // 4: fairlead.common.v1.McpOAuth
 	(*McpServerStatus)(nil),       // 5: fairlead.common.v1.McpServerStatus
-	nil,                           // 6: fairlead.common.v1.McpStdio.EnvEntry
-	nil,                           // 7: fairlead.common.v1.McpHttp.HeadersEntry
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*McpResourceTemplate)(nil),   // 6: fairlead.common.v1.McpResourceTemplate
+	(*McpPrompt)(nil),             // 7: fairlead.common.v1.McpPrompt
+	(*McpPromptArgument)(nil),     // 8: fairlead.common.v1.McpPromptArgument
+	nil,                           // 9: fairlead.common.v1.McpStdio.EnvEntry
+	nil,                           // 10: fairlead.common.v1.McpHttp.HeadersEntry
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*ResourceLink)(nil),          // 13: fairlead.common.v1.ResourceLink
 }
 var file_fairlead_common_v1_mcp_proto_depIdxs = []int32{
-	2, // 0: fairlead.common.v1.McpServer.stdio:type_name -> fairlead.common.v1.McpStdio
-	3, // 1: fairlead.common.v1.McpServer.http:type_name -> fairlead.common.v1.McpHttp
-	8, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	6, // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
-	7, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
-	4, // 5: fairlead.common.v1.McpHttp.oauth:type_name -> fairlead.common.v1.McpOAuth
-	0, // 6: fairlead.common.v1.McpServerStatus.state:type_name -> fairlead.common.v1.McpServerState
-	9, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2,  // 0: fairlead.common.v1.McpServer.stdio:type_name -> fairlead.common.v1.McpStdio
+	3,  // 1: fairlead.common.v1.McpServer.http:type_name -> fairlead.common.v1.McpHttp
+	11, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	9,  // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
+	10, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
+	4,  // 5: fairlead.common.v1.McpHttp.oauth:type_name -> fairlead.common.v1.McpOAuth
+	0,  // 6: fairlead.common.v1.McpServerStatus.state:type_name -> fairlead.common.v1.McpServerState
+	12, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
+	13, // 8: fairlead.common.v1.McpServerStatus.resources:type_name -> fairlead.common.v1.ResourceLink
+	6,  // 9: fairlead.common.v1.McpServerStatus.resource_templates:type_name -> fairlead.common.v1.McpResourceTemplate
+	7,  // 10: fairlead.common.v1.McpServerStatus.prompts:type_name -> fairlead.common.v1.McpPrompt
+	8,  // 11: fairlead.common.v1.McpPrompt.arguments:type_name -> fairlead.common.v1.McpPromptArgument
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_common_v1_mcp_proto_init() }
@@ -645,6 +919,7 @@ func file_fairlead_common_v1_mcp_proto_init() {
 	if File_fairlead_common_v1_mcp_proto != nil {
 		return
 	}
+	file_fairlead_common_v1_content_proto_init()
 	file_fairlead_common_v1_mcp_proto_msgTypes[0].OneofWrappers = []any{
 		(*McpServer_Stdio)(nil),
 		(*McpServer_Http)(nil),
@@ -655,7 +930,7 @@ func file_fairlead_common_v1_mcp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_common_v1_mcp_proto_rawDesc), len(file_fairlead_common_v1_mcp_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1289,7 +1289,9 @@ type ListSessionToolsRequest struct {
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before. A list that changes meanwhile may lack a
 	// tool; the next call of the RPC has it.
-	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Whether the servers are returned with their resources and prompts.
+	Contents      bool `protobuf:"varint,7,opt,name=contents,proto3" json:"contents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1357,6 +1359,13 @@ func (x *ListSessionToolsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListSessionToolsRequest) GetContents() bool {
+	if x != nil {
+		return x.Contents
+	}
+	return false
 }
 
 // ListSessionToolsResponse is a page of a session's tools.
@@ -1910,14 +1919,15 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x06result\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.CallResultR\x06result\"N\n" +
 	"\x13FenceSessionRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\"\x16\n" +
-	"\x14FenceSessionResponse\"\x9a\x02\n" +
+	"\x14FenceSessionResponse\"\xb6\x02\n" +
 	"\x17ListSessionToolsRequest\x127\n" +
 	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12A\n" +
 	"\aservers\x18\x02 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12.\n" +
 	"\rallowed_tools\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\fallowedTools\x12$\n" +
 	"\tpage_size\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageTokenJ\x04\b\x04\x10\x05\"\xb0\x01\n" +
+	"page_token\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x12\x1a\n" +
+	"\bcontents\x18\a \x01(\bR\bcontentsJ\x04\b\x04\x10\x05\"\xb0\x01\n" +
 	"\x18ListSessionToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.fairlead.tools.v1.ToolR\x05tools\x12=\n" +
 	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\x12&\n" +

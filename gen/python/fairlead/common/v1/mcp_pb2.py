@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from fairlead.common.v1 import content_pb2 as fairlead_dot_common_dot_v1_dot_content__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/common/v1/mcp.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x03\n\tMcpServer\x12\xb5\x01\n\x04name\x18\x01 \x01(\tB\xa6\x01\xbaH\xa2\x01r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\xba\x01{\n\x0ename.separator\x12<two underscores in a row separate the parts of a tool\'s name\x1a+!this.contains(\'__\') && !this.endsWith(\'_\')\x12-\n\x05stdio\x18\x02 \x01(\x0b\x32\x1c.fairlead.common.v1.McpStdioH\x00\x12+\n\x04http\x18\x03 \x01(\x0b\x32\x1b.fairlead.common.v1.McpHttpH\x00\x12\x10\n\x08required\x18\x04 \x01(\x08\x12\x18\n\x05tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12!\n\x0e\x64isabled_tools\x18\x06 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x34\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x0f\n\x07trusted\x18\x08 \x01(\x08\x42\x12\n\ttransport\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\x08McpStdio\x12\x1b\n\x07\x63ommand\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x04\x61rgs\x18\x02 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12=\n\x03\x65nv\x18\x03 \x03(\x0b\x32%.fairlead.common.v1.McpStdio.EnvEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x01\n\x07McpHttp\x12!\n\x03url\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f(\x80 2\n^https?://\x12\x43\n\x07headers\x18\x02 \x03(\x0b\x32(.fairlead.common.v1.McpHttp.HeadersEntryB\x08\xbaH\x05\x9a\x01\x02\x10@\x12\x0b\n\x03sse\x18\x03 \x01(\x08\x12+\n\x05oauth\x18\x04 \x01(\x0b\x32\x1c.fairlead.common.v1.McpOAuth\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"e\n\x08McpOAuth\x12\x1b\n\tclient_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\"\n\rclient_secret\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80 \x12\x18\n\x06scopes\x18\x03 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\"\xe0\x01\n\x0fMcpServerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0e\n\x06server\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x30\n\x0c\x63onnect_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08required\x18\x08 \x01(\x08*\xba\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n\x1aMCP_SERVER_STATE_CONNECTED\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12(\n$MCP_SERVER_STATE_NEEDS_AUTHORIZATION\x10\x04\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irlead/common/v1/mcp.proto\x12\x12\x66\x61irlead.common.v1\x1a\x1b\x62uf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x03\n\tMcpServer\x12\xb5\x01\n\x04name\x18\x01 \x01(\tB\xa6\x01\xbaH\xa2\x01r\"2 ^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\xba\x01{\n\x0ename.separator\x12<two underscores in a row separate the parts of a tool\'s name\x1a+!this.contains(\'__\') && !this.endsWith(\'_\')\x12-\n\x05stdio\x18\x02 \x01(\x0b\x32\x1c.fairlead.common.v1.McpStdioH\x00\x12+\n\x04http\x18\x03 \x01(\x0b\x32\x1b.fairlead.common.v1.McpHttpH\x00\x12\x10\n\x08required\x18\x04 \x01(\x08\x12\x18\n\x05tools\x18\x05 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12!\n\x0e\x64isabled_tools\x18\x06 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x08\x12\x34\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\xbaH\x05\xaa\x01\x02*\x00\x12\x0f\n\x07trusted\x18\x08 \x01(\x08\x42\x12\n\ttransport\x12\x05\xbaH\x02\x08\x01\"\xab\x01\n\x08McpStdio\x12\x1b\n\x07\x63ommand\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80 \x12\x17\n\x04\x61rgs\x18\x02 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02\x12=\n\x03\x65nv\x18\x03 \x03(\x0b\x32%.fairlead.common.v1.McpStdio.EnvEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdb\x01\n\x07McpHttp\x12!\n\x03url\x18\x01 \x01(\tB\x14\xbaH\x11r\x0f(\x80 2\n^https?://\x12\x43\n\x07headers\x18\x02 \x03(\x0b\x32(.fairlead.common.v1.McpHttp.HeadersEntryB\x08\xbaH\x05\x9a\x01\x02\x10@\x12\x0b\n\x03sse\x18\x03 \x01(\x08\x12+\n\x05oauth\x18\x04 \x01(\x0b\x32\x1c.fairlead.common.v1.McpOAuth\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"e\n\x08McpOAuth\x12\x1b\n\tclient_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03(\x80\x10\x12\"\n\rclient_secret\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80 \x12\x18\n\x06scopes\x18\x03 \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\"\x8a\x03\n\x0fMcpServerStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x05state\x18\x02 \x01(\x0e\x32\".fairlead.common.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\t\x12\x0e\n\x06server\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x30\n\x0c\x63onnect_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08required\x18\x08 \x01(\x08\x12\x33\n\tresources\x18\t \x03(\x0b\x32 .fairlead.common.v1.ResourceLink\x12\x43\n\x12resource_templates\x18\n \x03(\x0b\x32\'.fairlead.common.v1.McpResourceTemplate\x12.\n\x07prompts\x18\x0b \x03(\x0b\x32\x1d.fairlead.common.v1.McpPrompt\"q\n\x13McpResourceTemplate\x12\x14\n\x0curi_template\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x12\n\nmedia_type\x18\x05 \x01(\t\"w\n\tMcpPrompt\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x38\n\targuments\x18\x04 \x03(\x0b\x32%.fairlead.common.v1.McpPromptArgument\"H\n\x11McpPromptArgument\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x10\n\x08required\x18\x03 \x01(\x08*\xba\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n\x1aMCP_SERVER_STATE_CONNECTED\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12(\n$MCP_SERVER_STATE_NEEDS_AUTHORIZATION\x10\x04\x42\x41Z?github.com/fairlead/fairlead/gen/go/fairlead/common/v1;commonv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -65,20 +66,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPOAUTH'].fields_by_name['client_secret']._serialized_options = b'\200\001\001\272H\005r\003(\200 '
   _globals['_MCPOAUTH'].fields_by_name['scopes']._loaded_options = None
   _globals['_MCPOAUTH'].fields_by_name['scopes']._serialized_options = b'\272H\005\222\001\002\020@'
-  _globals['_MCPSERVERSTATE']._serialized_start=1333
-  _globals['_MCPSERVERSTATE']._serialized_end=1519
-  _globals['_MCPSERVER']._serialized_start=147
-  _globals['_MCPSERVER']._serialized_end=604
-  _globals['_MCPSTDIO']._serialized_start=607
-  _globals['_MCPSTDIO']._serialized_end=778
-  _globals['_MCPSTDIO_ENVENTRY']._serialized_start=736
-  _globals['_MCPSTDIO_ENVENTRY']._serialized_end=778
-  _globals['_MCPHTTP']._serialized_start=781
-  _globals['_MCPHTTP']._serialized_end=1000
-  _globals['_MCPHTTP_HEADERSENTRY']._serialized_start=954
-  _globals['_MCPHTTP_HEADERSENTRY']._serialized_end=1000
-  _globals['_MCPOAUTH']._serialized_start=1002
-  _globals['_MCPOAUTH']._serialized_end=1103
-  _globals['_MCPSERVERSTATUS']._serialized_start=1106
-  _globals['_MCPSERVERSTATUS']._serialized_end=1330
+  _globals['_MCPSERVERSTATE']._serialized_start=1847
+  _globals['_MCPSERVERSTATE']._serialized_end=2033
+  _globals['_MCPSERVER']._serialized_start=181
+  _globals['_MCPSERVER']._serialized_end=638
+  _globals['_MCPSTDIO']._serialized_start=641
+  _globals['_MCPSTDIO']._serialized_end=812
+  _globals['_MCPSTDIO_ENVENTRY']._serialized_start=770
+  _globals['_MCPSTDIO_ENVENTRY']._serialized_end=812
+  _globals['_MCPHTTP']._serialized_start=815
+  _globals['_MCPHTTP']._serialized_end=1034
+  _globals['_MCPHTTP_HEADERSENTRY']._serialized_start=988
+  _globals['_MCPHTTP_HEADERSENTRY']._serialized_end=1034
+  _globals['_MCPOAUTH']._serialized_start=1036
+  _globals['_MCPOAUTH']._serialized_end=1137
+  _globals['_MCPSERVERSTATUS']._serialized_start=1140
+  _globals['_MCPSERVERSTATUS']._serialized_end=1534
+  _globals['_MCPRESOURCETEMPLATE']._serialized_start=1536
+  _globals['_MCPRESOURCETEMPLATE']._serialized_end=1649
+  _globals['_MCPPROMPT']._serialized_start=1651
+  _globals['_MCPPROMPT']._serialized_end=1770
+  _globals['_MCPPROMPTARGUMENT']._serialized_start=1772
+  _globals['_MCPPROMPTARGUMENT']._serialized_end=1844
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from buf.validate import validate_pb2 as _validate_pb2
+from fairlead.common.v1 import content_pb2 as _content_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -92,7 +93,7 @@ class McpOAuth(_message.Message):
     def __init__(self, client_id: _Optional[str] = ..., client_secret: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class McpServerStatus(_message.Message):
-    __slots__ = ("name", "state", "message", "protocol_version", "server", "tools", "connect_time", "required")
+    __slots__ = ("name", "state", "message", "protocol_version", "server", "tools", "connect_time", "required", "resources", "resource_templates", "prompts")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +102,9 @@ class McpServerStatus(_message.Message):
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     CONNECT_TIME_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_TEMPLATES_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     state: McpServerState
     message: str
@@ -109,4 +113,43 @@ class McpServerStatus(_message.Message):
     tools: _containers.RepeatedScalarFieldContainer[str]
     connect_time: _timestamp_pb2.Timestamp
     required: bool
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[McpServerState, str]] = ..., message: _Optional[str] = ..., protocol_version: _Optional[str] = ..., server: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., connect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., required: _Optional[bool] = ...) -> None: ...
+    resources: _containers.RepeatedCompositeFieldContainer[_content_pb2.ResourceLink]
+    resource_templates: _containers.RepeatedCompositeFieldContainer[McpResourceTemplate]
+    prompts: _containers.RepeatedCompositeFieldContainer[McpPrompt]
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[McpServerState, str]] = ..., message: _Optional[str] = ..., protocol_version: _Optional[str] = ..., server: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., connect_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., required: _Optional[bool] = ..., resources: _Optional[_Iterable[_Union[_content_pb2.ResourceLink, _Mapping]]] = ..., resource_templates: _Optional[_Iterable[_Union[McpResourceTemplate, _Mapping]]] = ..., prompts: _Optional[_Iterable[_Union[McpPrompt, _Mapping]]] = ...) -> None: ...
+
+class McpResourceTemplate(_message.Message):
+    __slots__ = ("uri_template", "name", "title", "description", "media_type")
+    URI_TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    uri_template: str
+    name: str
+    title: str
+    description: str
+    media_type: str
+    def __init__(self, uri_template: _Optional[str] = ..., name: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., media_type: _Optional[str] = ...) -> None: ...
+
+class McpPrompt(_message.Message):
+    __slots__ = ("name", "title", "description", "arguments")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    title: str
+    description: str
+    arguments: _containers.RepeatedCompositeFieldContainer[McpPromptArgument]
+    def __init__(self, name: _Optional[str] = ..., title: _Optional[str] = ..., description: _Optional[str] = ..., arguments: _Optional[_Iterable[_Union[McpPromptArgument, _Mapping]]] = ...) -> None: ...
+
+class McpPromptArgument(_message.Message):
+    __slots__ = ("name", "description", "required")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    REQUIRED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    required: bool
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., required: _Optional[bool] = ...) -> None: ...

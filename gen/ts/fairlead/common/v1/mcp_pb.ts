@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
+import type { ResourceLink } from "./content_pb.js";
+import { file_fairlead_common_v1_content } from "./content_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -13,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/mcp.proto.
  */
 export const file_fairlead_common_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWlybGVhZC9jb21tb24vdjEvbWNwLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEiyQMKCU1jcFNlcnZlchK1AQoEbmFtZRgBIAEoCUKmAbpIogG6AXsKDm5hbWUuc2VwYXJhdG9yEjx0d28gdW5kZXJzY29yZXMgaW4gYSByb3cgc2VwYXJhdGUgdGhlIHBhcnRzIG9mIGEgdG9vbCdzIG5hbWUaKyF0aGlzLmNvbnRhaW5zKCdfXycpICYmICF0aGlzLmVuZHNXaXRoKCdfJylyIjIgXltBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSLQoFc3RkaW8YAiABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW9IABIrCgRodHRwGAMgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLk1jcEh0dHBIABIQCghyZXF1aXJlZBgEIAEoCBIYCgV0b29scxgFIAMoCUIJukgGkgEDEIAIEiEKDmRpc2FibGVkX3Rvb2xzGAYgAygJQgm6SAaSAQMQgAgSNAoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECKgASDwoHdHJ1c3RlZBgIIAEoCEISCgl0cmFuc3BvcnQSBbpIAggBIqsBCghNY3BTdGRpbxIbCgdjb21tYW5kGAEgASgJQgq6SAdyBRABKIAgEhcKBGFyZ3MYAiADKAlCCbpIBpIBAxCAAhI9CgNlbnYYAyADKAsyJS5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW8uRW52RW50cnlCCbpIBpoBAxCAARoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItsBCgdNY3BIdHRwEiEKA3VybBgBIAEoCUIUukgRcg8ogCAyCl5odHRwcz86Ly8SQwoHaGVhZGVycxgCIAMoCzIoLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BIdHRwLkhlYWRlcnNFbnRyeUIIukgFmgECEEASCwoDc3NlGAMgASgIEisKBW9hdXRoGAQgASgLMhwuZmFpcmxlYWQuY29tbW9uLnYxLk1jcE9BdXRoGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKCE1jcE9BdXRoEhsKCWNsaWVudF9pZBgBIAEoCUIIukgFcgMogBASIgoNY2xpZW50X3NlY3JldBgCIAEoCUILgAEBukgFcgMogCASGAoGc2NvcGVzGAMgAygJQgi6SAWSAQIQQCLgAQoPTWNwU2VydmVyU3RhdHVzEgwKBG5hbWUYASABKAkSMQoFc3RhdGUYAiABKA4yIi5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIYChBwcm90b2NvbF92ZXJzaW9uGAQgASgJEg4KBnNlcnZlchgFIAEoCRINCgV0b29scxgGIAMoCRIwCgxjb25uZWN0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcXVpcmVkGAggASgIKroBCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASHwobTUNQX1NFUlZFUl9TVEFURV9DT05ORUNUSU5HEAESHgoaTUNQX1NFUlZFUl9TVEFURV9DT05ORUNURUQQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEigKJE1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfQVVUSE9SSVpBVElPThAEQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChxmYWlybGVhZC9jb21tb24vdjEvbWNwLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEiyQMKCU1jcFNlcnZlchK1AQoEbmFtZRgBIAEoCUKmAbpIogG6AXsKDm5hbWUuc2VwYXJhdG9yEjx0d28gdW5kZXJzY29yZXMgaW4gYSByb3cgc2VwYXJhdGUgdGhlIHBhcnRzIG9mIGEgdG9vbCdzIG5hbWUaKyF0aGlzLmNvbnRhaW5zKCdfXycpICYmICF0aGlzLmVuZHNXaXRoKCdfJylyIjIgXltBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSLQoFc3RkaW8YAiABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW9IABIrCgRodHRwGAMgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLk1jcEh0dHBIABIQCghyZXF1aXJlZBgEIAEoCBIYCgV0b29scxgFIAMoCUIJukgGkgEDEIAIEiEKDmRpc2FibGVkX3Rvb2xzGAYgAygJQgm6SAaSAQMQgAgSNAoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECKgASDwoHdHJ1c3RlZBgIIAEoCEISCgl0cmFuc3BvcnQSBbpIAggBIqsBCghNY3BTdGRpbxIbCgdjb21tYW5kGAEgASgJQgq6SAdyBRABKIAgEhcKBGFyZ3MYAiADKAlCCbpIBpIBAxCAAhI9CgNlbnYYAyADKAsyJS5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW8uRW52RW50cnlCCbpIBpoBAxCAARoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItsBCgdNY3BIdHRwEiEKA3VybBgBIAEoCUIUukgRcg8ogCAyCl5odHRwcz86Ly8SQwoHaGVhZGVycxgCIAMoCzIoLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BIdHRwLkhlYWRlcnNFbnRyeUIIukgFmgECEEASCwoDc3NlGAMgASgIEisKBW9hdXRoGAQgASgLMhwuZmFpcmxlYWQuY29tbW9uLnYxLk1jcE9BdXRoGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKCE1jcE9BdXRoEhsKCWNsaWVudF9pZBgBIAEoCUIIukgFcgMogBASIgoNY2xpZW50X3NlY3JldBgCIAEoCUILgAEBukgFcgMogCASGAoGc2NvcGVzGAMgAygJQgi6SAWSAQIQQCKKAwoPTWNwU2VydmVyU3RhdHVzEgwKBG5hbWUYASABKAkSMQoFc3RhdGUYAiABKA4yIi5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIYChBwcm90b2NvbF92ZXJzaW9uGAQgASgJEg4KBnNlcnZlchgFIAEoCRINCgV0b29scxgGIAMoCRIwCgxjb25uZWN0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcXVpcmVkGAggASgIEjMKCXJlc291cmNlcxgJIAMoCzIgLmZhaXJsZWFkLmNvbW1vbi52MS5SZXNvdXJjZUxpbmsSQwoScmVzb3VyY2VfdGVtcGxhdGVzGAogAygLMicuZmFpcmxlYWQuY29tbW9uLnYxLk1jcFJlc291cmNlVGVtcGxhdGUSLgoHcHJvbXB0cxgLIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHQicQoTTWNwUmVzb3VyY2VUZW1wbGF0ZRIUCgx1cmlfdGVtcGxhdGUYASABKAkSDAoEbmFtZRgCIAEoCRINCgV0aXRsZRgDIAEoCRITCgtkZXNjcmlwdGlvbhgEIAEoCRISCgptZWRpYV90eXBlGAUgASgJIncKCU1jcFByb21wdBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEjgKCWFyZ3VtZW50cxgEIAMoCzIlLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHRBcmd1bWVudCJIChFNY3BQcm9tcHRBcmd1bWVudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhAKCHJlcXVpcmVkGAMgASgIKroBCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASHwobTUNQX1NFUlZFUl9TVEFURV9DT05ORUNUSU5HEAESHgoaTUNQX1NFUlZFUl9TVEFURV9DT05ORUNURUQQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEigKJE1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfQVVUSE9SSVpBVElPThAEQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * McpServer says how to reach a server of the Model Context Protocol. Its tools have
@@ -276,6 +278,27 @@ export type McpServerStatus = Message<"fairlead.common.v1.McpServerStatus"> & {
    * @generated from field: bool required = 8;
    */
   required: boolean;
+
+  /**
+   * What it has at addresses, which `ReadMcpResource` reads: at most 500.
+   *
+   * @generated from field: repeated fairlead.common.v1.ResourceLink resources = 9;
+   */
+  resources: ResourceLink[];
+
+  /**
+   * Addresses with parts to fill in, at most 100.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpResourceTemplate resource_templates = 10;
+   */
+  resourceTemplates: McpResourceTemplate[];
+
+  /**
+   * Its prompts, which `GetMcpPrompt` gets: at most 100.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpPrompt prompts = 11;
+   */
+  prompts: McpPrompt[];
 };
 
 /**
@@ -284,6 +307,132 @@ export type McpServerStatus = Message<"fairlead.common.v1.McpServerStatus"> & {
  */
 export const McpServerStatusSchema: GenMessage<McpServerStatus> = /*@__PURE__*/
   messageDesc(file_fairlead_common_v1_mcp, 4);
+
+/**
+ * McpResourceTemplate is an address with parts to fill in.
+ *
+ * @generated from message fairlead.common.v1.McpResourceTemplate
+ */
+export type McpResourceTemplate = Message<"fairlead.common.v1.McpResourceTemplate"> & {
+  /**
+   * The template (RFC 6570).
+   *
+   * @generated from field: string uri_template = 1;
+   */
+  uriTemplate: string;
+
+  /**
+   * The name, for programs.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The name, for people.
+   *
+   * @generated from field: string title = 3;
+   */
+  title: string;
+
+  /**
+   * What is there.
+   *
+   * @generated from field: string description = 4;
+   */
+  description: string;
+
+  /**
+   * The media type; empty: it is not known.
+   *
+   * @generated from field: string media_type = 5;
+   */
+  mediaType: string;
+};
+
+/**
+ * Describes the message fairlead.common.v1.McpResourceTemplate.
+ * Use `create(McpResourceTemplateSchema)` to create a new message.
+ */
+export const McpResourceTemplateSchema: GenMessage<McpResourceTemplate> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_mcp, 5);
+
+/**
+ * McpPrompt is a text of a server's that a person may want to send.
+ *
+ * @generated from message fairlead.common.v1.McpPrompt
+ */
+export type McpPrompt = Message<"fairlead.common.v1.McpPrompt"> & {
+  /**
+   * The server's name of it.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The name, for people.
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * What it is for.
+   *
+   * @generated from field: string description = 3;
+   */
+  description: string;
+
+  /**
+   * What it takes.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpPromptArgument arguments = 4;
+   */
+  arguments: McpPromptArgument[];
+};
+
+/**
+ * Describes the message fairlead.common.v1.McpPrompt.
+ * Use `create(McpPromptSchema)` to create a new message.
+ */
+export const McpPromptSchema: GenMessage<McpPrompt> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_mcp, 6);
+
+/**
+ * McpPromptArgument is what a prompt takes.
+ *
+ * @generated from message fairlead.common.v1.McpPromptArgument
+ */
+export type McpPromptArgument = Message<"fairlead.common.v1.McpPromptArgument"> & {
+  /**
+   * The name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it is.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Whether the prompt needs it.
+   *
+   * @generated from field: bool required = 3;
+   */
+  required: boolean;
+};
+
+/**
+ * Describes the message fairlead.common.v1.McpPromptArgument.
+ * Use `create(McpPromptArgumentSchema)` to create a new message.
+ */
+export const McpPromptArgumentSchema: GenMessage<McpPromptArgument> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_mcp, 7);
 
 /**
  * McpServerState is the state of a server.
