@@ -109,7 +109,11 @@ func assemble(c Config, d Deps, profiles permission.Set, journal store.Store) (*
 	if err != nil {
 		return nil, err
 	}
-	all, err := registry.New(append(builtins, further...)...)
+	desk, err := mcp.Tools()
+	if err != nil {
+		return nil, err
+	}
+	all, err := registry.New(slices.Concat(builtins, further, desk)...)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func TestListToolsByPage(t *testing.T) {
 		}
 		q.PageToken = a.GetNextPageToken()
 	}
-	want := []string{"tools/AskUserQuestion", "tools/Bash", "tools/Edit", "tools/ExitPlanMode", "tools/Glob", "tools/Grep", "tools/LS", "tools/MultiEdit", "tools/Read", "tools/Skill", "tools/Task", "tools/TodoWrite", "tools/Write", "tools/cancel_operation", "tools/check_operation", "tools/create_agent", "tools/edit_agent"}
+	want := []string{"tools/AskUserQuestion", "tools/Bash", "tools/Edit", "tools/ExitPlanMode", "tools/GetMcpPrompt", "tools/Glob", "tools/Grep", "tools/LS", "tools/ListMcpResources", "tools/MultiEdit", "tools/Read", "tools/ReadMcpResource", "tools/Skill", "tools/Task", "tools/TodoWrite", "tools/Write", "tools/cancel_operation", "tools/check_operation", "tools/create_agent", "tools/edit_agent"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}

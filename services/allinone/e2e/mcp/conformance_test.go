@@ -85,7 +85,7 @@ func (c *suiteClient) start(t *testing.T) string {
 			p.Out.URL.Path, p.Out.Host = "/mcp/agents/"+c.agent, p.In.Host
 			p.Out.Header.Set("Authorization", "Bearer "+c.keys[c.user])
 			body, _ := io.ReadAll(p.In.Body)
-			if bytes.Contains(body, []byte(`"tools/call"`)) {
+			if bytes.Contains(body, []byte(`"tools/call"`)) || bytes.Contains(body, []byte(`"prompts/get"`)) {
 				body = own.ReplaceAll(body, []byte(`"name":"`+prefix+`$1"`))
 				if n := p.In.Header.Get("Mcp-Name"); strings.HasPrefix(n, "test_") || strings.HasPrefix(n, "json_") {
 					p.Out.Header.Set("Mcp-Name", prefix+n)
@@ -172,20 +172,25 @@ func (r readAndClose) Close() error {
 }
 
 // passes are the scenarios of each revision that this server passes. The others are about what it does not have:
-// prompts, resources, completion, logging, sampling, roots and tasks.
+// subscriptions to resources, completion, sampling, roots and tasks.
 var passes = map[string][]string{
 	legacy: {
 		"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
 		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-progress", "tools-call-elicitation",
 		"elicitation-sep1034-defaults", "json-schema-2020-12", "server-sse-multiple-streams", "server-session-lifecycle", "dns-rebinding-protection",
+		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read",
+		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
 	},
 	modern: {
 		"tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource",
 		"tools-call-mixed-content", "tools-call-with-progress", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
-		"http-header-validation", "http-custom-header-server-validation", "sep-2164-resource-not-found",
+		"http-header-validation", "http-custom-header-server-validation", "caching",
+		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read", "sep-2164-resource-not-found",
+		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
 		"input-required-result-basic-elicitation", "input-required-result-request-state", "input-required-result-multi-round",
 		"input-required-result-missing-input-response", "input-required-result-result-type", "input-required-result-unsupported-methods",
 		"input-required-result-tampered-state", "input-required-result-ignore-extra-params", "input-required-result-validate-input",
+		"input-required-result-non-tool-request",
 	},
 }
 
@@ -197,7 +202,7 @@ func TestTheOfficialConformanceSuite(t *testing.T) {
 	agents := map[string]any{}
 	for name, revision := range map[string]string{"legacy": legacy, "modern": modern} {
 		agents[name] = map[string]any{
-			"prompt": "Test.", "profile": "full", "tools": []string{"Read"}, "checkpoints": []string{},
+			"prompt": "Test.", "profile": "full", "tools": []string{"Read", "ListMcpResources", "ReadMcpResource", "GetMcpPrompt"}, "checkpoints": []string{},
 			"mcp-servers": map[string]any{"suite": map[string]any{"url": everything(t, revision), "trusted": true}},
 		}
 	}
@@ -245,14 +250,17 @@ func results(t *testing.T, dir string) (passed []string, failed map[string]strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		var checks []struct{ ID, Status, ErrorMessage string }
+		var checks []struct {
+			ID, Status, ErrorMessage string
+			Details                  json.RawMessage
+		}
 		if err := json.Unmarshal(text, &checks); err != nil {
 			t.Fatal(err)
 		}
 		scenario := regexp.MustCompile(`^server-(.*)-\d{4}-\d\d-\d\dT.*$`).FindStringSubmatch(filepath.Base(filepath.Dir(file)))[1]
 		for _, c := range checks {
 			if c.Status == "FAILURE" {
-				failed[scenario] += c.ID + ": " + c.ErrorMessage + "; "
+				failed[scenario] += fmt.Sprintf("%s: %s %.300s; ", c.ID, c.ErrorMessage, c.Details)
 			}
 		}
 		if failed[scenario] == "" {

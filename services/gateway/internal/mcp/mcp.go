@@ -71,6 +71,7 @@ type Server struct {
 	Config
 	sessions sessionv1.SessionServiceClient
 	tools    sessionv1.SessionToolServiceClient
+	servers  sessionv1.McpServiceClient
 	streams  *limit.Streams
 	log      *slog.Logger
 
@@ -84,7 +85,7 @@ type Server struct {
 func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) *Server {
 	s := &Server{
 		Config: c, sessions: sessionv1.NewSessionServiceClient(session), tools: sessionv1.NewSessionToolServiceClient(session),
-		streams: streams, log: log, scopes: map[scopeKey]*scope{},
+		servers: sessionv1.NewMcpServiceClient(session), streams: streams, log: log, scopes: map[scopeKey]*scope{},
 	}
 	s.MaxBody = min(s.MaxBody, maxBody)
 	events := sdk.NewMemoryEventStore(nil)

@@ -36,7 +36,7 @@ const (
 // scopeKey is what a scope is for.
 type scopeKey struct{ tenant, user, credential, path string }
 
-// scope is one user's view of one session: an MCP server with the session's tools.
+// scope is one user's view of one session: an MCP server with what the session has.
 type scope struct {
 	s      *Server
 	server *sdk.Server
@@ -44,8 +44,9 @@ type scope struct {
 
 	mu      sync.Mutex
 	session string // as sessions/{session}; "" before the first use
-	read    time.Time
+	renewed time.Time
 	tools   map[string][sha256.Size]byte // of the server, by name
+	parts   map[string]part              // what it has besides, by kind and name
 }
 
 // scope returns the scope of a request, with a fresh list of tools.
@@ -97,7 +98,7 @@ func (sc *scope) close() {
 }
 
 func (s *Server) newScope() *scope {
-	sc := &scope{s: s, tools: map[string][sha256.Size]byte{}}
+	sc := &scope{s: s, tools: map[string][sha256.Size]byte{}, parts: map[string]part{}}
 	sc.server = sdk.NewServer(&sdk.Implementation{Name: "fairlead", Title: "Fairlead", Version: s.Version}, &sdk.ServerOptions{
 		Instructions: "The tools work in one workspace, one call after the other. A call may wait until a person allows it.",
 		Logger:       s.log, PageSize: pageSize,
@@ -106,7 +107,7 @@ func (s *Server) newScope() *scope {
 			c.TTLMs, c.CacheScope = int(clientCache.Milliseconds()), "private"
 		},
 	})
-	sc.server.AddReceivingMiddleware(onlyTools)
+	sc.server.AddReceivingMiddleware(sc.onlyWhatIsThere)
 	return sc
 }
 
@@ -114,7 +115,7 @@ func (s *Server) newScope() *scope {
 func (sc *scope) renew(ctx context.Context, path string) error {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if time.Since(sc.read) < fresh {
+	if time.Since(sc.renewed) < fresh {
 		return nil
 	}
 	own := paths.FindStringSubmatch(path)[2] == ""
@@ -131,7 +132,10 @@ func (sc *scope) renew(ctx context.Context, path string) error {
 			return err
 		}
 		sc.replace(listed)
-		sc.read = time.Now()
+		if err := sc.replaceContents(ctx, listed); err != nil {
+			return err
+		}
+		sc.renewed = time.Now()
 		return nil
 	}
 }

@@ -49,7 +49,7 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 	if err != nil {
 		return nil, err
 	}
-	_, servers, err := x.s.listTools(ctx, k, parent, spec)
+	_, servers, err := x.s.listTools(ctx, k, parent, spec, true)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,9 @@ func (x *MCPServer) GetMcpStatus(ctx context.Context, r *sessionv1.GetMcpStatusR
 	return &sessionv1.GetMcpStatusResponse{Status: &sessionv1.McpStatus{Name: r.Name, Servers: servers}}, nil
 }
 
-// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers.
-func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
+// listTools returns the tools of a session for the caller as the acting user, and what works of its MCP servers; with
+// contents, also their resources and prompts.
+func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec agent.Spec, contents bool) ([]*toolsv1.Tool, []*commonv1.McpServerStatus, error) {
 	loaded, err := mcp.Load(ctx, c.Store, k, spec.MCPServers, store.Owner{Tenant: k.Tenant, User: user(ctx)})
 	if err != nil {
 		return nil, nil, storeError(err, subject{session: parent})
@@ -69,7 +70,7 @@ func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec
 	}
 	tools, servers, err := c.Tools.ListSessionTools(ctx, &toolsv1.ListSessionToolsRequest{
 		Call:    &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation},
-		Servers: loaded.Servers, AllowedTools: spec.Tools,
+		Servers: loaded.Servers, AllowedTools: spec.Tools, Contents: contents,
 	})
 	return tools, slices.Concat(servers, loaded.Broken), apierr.Forward(err)
 }

@@ -60,7 +60,7 @@ func (x *SessionToolServer) tools(ctx context.Context, k store.Key, parent strin
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := x.s.listTools(ctx, k, parent, spec)
+	all, _, err := x.s.listTools(ctx, k, parent, spec, false)
 	slices.SortFunc(all, func(a, b *toolsv1.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return all, err
 }

@@ -126,12 +126,13 @@ func (a *attempt) check(ctx context.Context) (*tool.Tool, schema.Arguments, *too
 // lookup finds the tool that the call names among those that the agent may ask for.
 // Without one, it returns what the model should know.
 func (a *attempt) lookup(ctx context.Context) (t *tool.Tool, fault string) {
+	p, _ := principal.From(ctx)
+	caller := mcp.Caller{User: p.User, Ref: a.Ref}
 	if mcp.Is(a.Tool) {
-		p, _ := principal.From(ctx)
-		return a.Engine.Servers.Find(ctx, mcp.Caller{User: p.User, Ref: a.Ref}, a.Servers, a.Allowed, a.Tool)
+		return a.Engine.Servers.Find(ctx, caller, a.Servers, a.Allowed, a.Tool)
 	}
 	if t, ok := a.Tools.Get(a.Tool); ok && slices.Contains(a.Allowed, a.Tool) {
-		return t, ""
+		return a.Engine.Servers.For(t, caller, a.Servers, a.Allowed), ""
 	}
 	names := slices.DeleteFunc(a.Tools.Names(), func(n string) bool { return !slices.Contains(a.Allowed, n) })
 	fault = fmt.Sprintf("There is no tool \"%s\" for this agent.", store.Text(a.Tool))

@@ -113,7 +113,7 @@ func (c catalog) find(name string) (entry, bool) {
 // runnable returns the tool with the way to run it.
 func (p *Pool) runnable(c Caller, o offer, e entry) *tool.Tool {
 	t := *e.tool
-	t.Runner = runner{pool: p, caller: c, server: o, own: e.own, repeatable: t.Idempotent}
+	t.Runner = runner{pool: p, caller: c, server: o, own: e.own, ask: callTool(e.own), repeatable: t.Idempotent}
 	return &t
 }
 
@@ -136,6 +136,7 @@ func status(s *commonv1.McpServer, v view) *commonv1.McpServerStatus {
 	if v.session == nil {
 		return st
 	}
+	st.Resources, st.ResourceTemplates, st.Prompts = v.catalog.resources, v.catalog.templates, v.catalog.prompts
 	if init := v.session.InitializeResult(); init != nil {
 		st.ProtocolVersion = cut(init.ProtocolVersion, 64)
 		if info := init.ServerInfo; info != nil {

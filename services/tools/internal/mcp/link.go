@@ -324,9 +324,11 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		Capabilities: &mcp.ClientCapabilities{ // neither roots nor sampling
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		},
-		ElicitationHandler:     l.elicit,
-		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true}, // the journal keeps what is asked
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
+		ElicitationHandler:         l.elicit,
+		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true}, // the journal keeps what is asked
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { l.nudge() },
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { l.nudge() },
 		// Reports that calls.see could not read, because their message has several lines.
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/schema"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
@@ -31,6 +32,10 @@ type catalog struct {
 	notes   []string // what is wrong with single tools
 	trouble string   // why the list could not be read again
 	age     time.Duration
+
+	resources []*commonv1.ResourceLink
+	templates []*commonv1.McpResourceTemplate
+	prompts   []*commonv1.McpPrompt
 }
 
 // entry is a tool of a server.
@@ -44,7 +49,12 @@ func (l *link) list(session *mcp.ClientSession) (catalog, error) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, connectTimeout, errors.New("the server did not list its tools in time"))
 	defer cancel()
 	c := catalog{age: listAge}
-	if init := session.InitializeResult(); init == nil || init.Capabilities == nil || init.Capabilities.Tools == nil {
+	init := session.InitializeResult()
+	if init == nil || init.Capabilities == nil {
+		return c, nil
+	}
+	c.contents(ctx, session, init.Capabilities)
+	if init.Capabilities.Tools == nil {
 		return c, nil // a server of resources or prompts alone
 	}
 	var all []*mcp.Tool

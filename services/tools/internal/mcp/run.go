@@ -26,14 +26,41 @@ const codeRejected = -32005
 // errTimeout ends a call that takes too long.
 var errTimeout = errors.New("the call took too long")
 
-// runner runs the calls of one tool of a server.
+// runner runs the calls of one tool of a server, or other requests to it.
 type runner struct {
 	pool   *Pool
 	caller Caller
 	server offer
-	own    string // the server's name of the tool
+	own    string // the server's name of the tool; "": another request
+	ask    request
 	// repeatable calls may be made again: a trusted server says that they do no harm.
 	repeatable bool
+}
+
+// request makes a request of a call, with a person's answers to what the server asked.
+type request func(ctx context.Context, s *mcp.ClientSession, meta mcp.Meta, arguments json.RawMessage, d *dialog) (*reply, error)
+
+// reply is a server's answer: a result, or what it asks first.
+type reply struct {
+	result *tool.Result
+	asked  mcp.InputRequestMap
+	state  string
+}
+
+// callTool calls a tool by the server's own name.
+func callTool(own string) request {
+	return func(ctx context.Context, s *mcp.ClientSession, meta mcp.Meta, arguments json.RawMessage, d *dialog) (*reply, error) {
+		answer, err := s.CallTool(ctx, &mcp.CallToolParams{
+			Name: own, Arguments: arguments, Meta: meta, InputResponses: d.Answers, RequestState: d.State,
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.NeedsInput():
+			return &reply{asked: answer.InputRequests, state: answer.RequestState}, nil
+		}
+		return &reply{result: convertResult(answer)}, nil
+	}
 }
 
 // Run implements tool.Runner.
@@ -76,10 +103,10 @@ func (r runner) Run(ctx context.Context, c tool.Call, out tool.Sink) (*tool.Resu
 		if err != nil {
 			return r.failed(ctx, l, c.Arguments, err)
 		}
-		if !answer.NeedsInput() {
-			return convertResult(answer), nil
+		if answer.result != nil {
+			return answer.result, nil
 		}
-		d.State, d.Asked, d.Answers = answer.RequestState, answer.InputRequests, nil
+		d.State, d.Asked, d.Answers = answer.state, answer.asked, nil
 		asking, err := d.next(r.server.GetName())
 		if err == nil && asking == nil {
 			err = errors.New("it is busy and wants the call to be made again later")
@@ -98,7 +125,7 @@ func (r runner) asking(q *tool.AskingError, err error) (*tool.Result, error) {
 }
 
 // once sends the call, with the answers that it has, and returns the server's result.
-func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, args json.RawMessage, d *dialog, out tool.Sink) (*mcp.CallToolResult, error) {
+func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, args json.RawMessage, d *dialog, out tool.Sink) (*reply, error) {
 	limit := defaultTimeout
 	if t := r.server.GetTimeout(); t != nil {
 		limit = t.AsDuration()
@@ -113,9 +140,7 @@ func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, a
 	}
 	token, done := l.calls.follow(&progress{ctx: ctx, out: out, pause: func() { clock.Stop() }, goOn: func() { clock.Reset(limit) }})
 	defer done()
-	answer, err := session.CallTool(withExchange(ctx, x), &mcp.CallToolParams{
-		Name: r.own, Arguments: args, Meta: mcp.Meta{"progressToken": token}, InputResponses: d.Answers, RequestState: d.State,
-	})
+	answer, err := r.ask(withExchange(ctx, x), session, mcp.Meta{"progressToken": token}, args, d)
 	if err != nil {
 		return nil, &callError{err: err, cause: context.Cause(ctx), sent: x.left.Load(), status: int(x.status.Load())}
 	}
@@ -159,7 +184,7 @@ func (r runner) failed(ctx context.Context, l *link, args json.RawMessage, err e
 	case errors.Is(e.cause, errTimeout):
 		return r.unknown("The call took longer than the MCP server's time for a call and was cancelled"), nil
 	case errors.As(err, &answer) && answer.Code != codeRejected:
-		if answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound {
+		if r.own != "" && (answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound) {
 			l.outdated(r.server.GetStdio() == nil) // perhaps it has no such tool any more
 		}
 		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s%s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"), hint(args))), nil

@@ -15,11 +15,11 @@ type Set map[string]*Profile
 
 // builtin are the profiles that need no configuration.
 var builtin = map[string]Rules{
-	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "Skill", "Task", "TodoWrite", "AskUserQuestion", "check_operation", "cancel_operation", "create_agent", "edit_agent", "mcp__*"}},
+	"full":      {Allow: []string{"Bash", "Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "Skill", "Task", "TodoWrite", "AskUserQuestion", "check_operation", "cancel_operation", "create_agent", "edit_agent", "mcp__*", "ListMcpResources", "ReadMcpResource", "GetMcpPrompt"}},
 	"read-only": {Allow: []string{"Read", "Glob", "Grep", "LS", "Skill", "Task", "TodoWrite", "AskUserQuestion", "check_operation"}},
 	"ask-writes": {
 		Allow: []string{"Read", "Glob", "Grep", "LS", "Skill", "Task", "TodoWrite", "AskUserQuestion", "check_operation", "cancel_operation"},
-		Ask:   []string{"Bash", "Write", "Edit", "MultiEdit", "create_agent", "edit_agent", "mcp__*"},
+		Ask:   []string{"Bash", "Write", "Edit", "MultiEdit", "create_agent", "edit_agent", "mcp__*", "ListMcpResources", "ReadMcpResource", "GetMcpPrompt"},
 	},
 }
 

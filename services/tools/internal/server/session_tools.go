@@ -26,6 +26,11 @@ func (s *Calls) ListSessionTools(ctx context.Context, q *toolsv1.ListSessionTool
 	}
 	p, _ := principal.From(ctx)
 	all, states := s.servers.List(ctx, mcp.Caller{User: p.User, Ref: ref}, q.GetServers(), q.GetAllowedTools())
+	if !q.GetContents() {
+		for _, state := range states {
+			state.Resources, state.ResourceTemplates, state.Prompts = nil, nil, nil
+		}
+	}
 	for _, name := range s.registry.Names() {
 		if t, ok := s.registry.Get(name); ok && slices.Contains(q.GetAllowedTools(), name) {
 			all = append(all, t)

@@ -183,7 +183,7 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallT
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
 		Profile: sc.Spec.Profile, AllowedTools: sc.AllowedTools(), Mode: sc.Mode(), Filters: sc.Filters(),
 	}
-	if toolset.OfServer(u.Tool) { // other calls need no server, and its values may be secrets
+	if toolset.AsksServers(u.Tool) { // other calls need no server, and its values may be secrets
 		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package toolset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -16,6 +17,12 @@ import (
 
 // OfServer reports whether a tool has the name of a tool of an MCP server.
 func OfServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }
+
+// desk are the built-in tools that ask MCP servers.
+var desk = []string{"ListMcpResources", "ReadMcpResource", "GetMcpPrompt"}
+
+// AsksServers reports whether a call of a tool needs the MCP servers.
+func AsksServers(tool string) bool { return OfServer(tool) || slices.Contains(desk, tool) }
 
 // Servers returns the MCP servers of the active turn. What a user changes of them holds from the
 // next turn on. Concurrent calls use it.
