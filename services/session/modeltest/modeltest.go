@@ -1,5 +1,5 @@
 // Package modeltest serves fake model providers on loopback: they use the real
-// wire formats (Anthropic's Messages, OpenAI's Chat Completions), enforce the
+// wire formats (Anthropic's Messages, OpenAI's Chat Completions and Responses), enforce the
 // rules of the real providers, and answer according to a script. The package is
 // not internal, because tests of other modules run whole servers against it; it
 // imports nothing of this module.
@@ -28,6 +28,8 @@ type Step struct {
 	Thinking, Redacted string
 	Text               []string
 	Calls              []Call
+	// Phase of the text, in the Responses API.
+	Phase string
 	// StopReason in Anthropic's words; found from Calls when empty.
 	StopReason string
 	Usage      Usage
@@ -66,7 +68,8 @@ type Call struct{ ID, Name, Input string }
 // Usage in tokens; Input excludes tokens from the cache.
 type Usage struct{ Input, Output, CacheRead, CacheWrite, Thinking int64 }
 
-// Habits are differences of servers with Chat Completions.
+// Habits are differences of servers with Chat Completions. Some of them are also
+// those of the Responses API: WholeCalls, SameIDs, Interleave, Comments, Refusal.
 type Habits struct {
 	WholeCalls  bool   // each call in one piece
 	NoIndex     bool   // calls have no index

@@ -142,8 +142,9 @@ func callPieces(step Step, answer int) []map[string]any {
 	return order(byCall, h.Interleave)
 }
 
-func order(byCall [][]map[string]any, interleave bool) []map[string]any {
-	var out []map[string]any
+// order returns the pieces of all calls one call after the other, or in turn.
+func order[P any](byCall [][]P, interleave bool) []P {
+	var out []P
 	if !interleave {
 		for _, l := range byCall {
 			out = append(out, l...)

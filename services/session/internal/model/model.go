@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -132,6 +133,8 @@ type Error struct {
 	Message string
 	// ProviderText are the provider's own words, which Message quotes.
 	ProviderText string
+	// RequestID is the provider's id of the request, for its support; may be empty.
+	RequestID string
 	// Named are the blocks of the request that the provider names as the reason.
 	Named []*sessionv1.Block
 	// RetryAfter is the wait that the provider requested; 0 without a request.
@@ -143,10 +146,17 @@ type Error struct {
 
 // Error describes the failure.
 func (e *Error) Error() string {
+	var known []string
 	if e.Status != 0 {
-		return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status)
+		known = append(known, fmt.Sprintf("HTTP %d", e.Status))
 	}
-	return e.Message
+	if e.RequestID != "" {
+		known = append(known, "request "+e.RequestID)
+	}
+	if len(known) == 0 {
+		return e.Message
+	}
+	return e.Message + " (" + strings.Join(known, ", ") + ")"
 }
 
 // Unwrap returns the underlying error.

@@ -50,8 +50,9 @@ const (
 
 // Provider configures the access to a provider of models.
 type Provider struct {
-	Kind           string        `key:"kind" help:"anthropic (Messages API), openai (Chat Completions API, any compatible server) or scripted"`
+	Kind           string        `key:"kind" help:"anthropic (Messages API), openai (Responses API and Chat Completions API, any compatible server) or scripted"`
 	BaseURL        string        `key:"base-url" help:"base URL of the API"`
+	API            string        `key:"api" help:"for kind openai: responses (Responses API) or chat (Chat Completions API); when empty, responses for OpenAI's own hosts and chat for all others"`
 	Key            config.Secret `key:"key" help:"the key; better given by key-env"`
 	KeyEnv         string        `key:"key-env" help:"the environment variable that holds the key"`
 	Token          config.Secret `key:"auth-token" help:"for kind anthropic: a bearer token in place of a key; better given by auth-token-env"`
@@ -62,7 +63,7 @@ type Provider struct {
 	Project        string        `key:"project" help:"for platform vertex: the Google Cloud project"`
 	NoKey          bool          `key:"no-key" help:"the server wants no key"`
 	Scenario       string        `key:"scenario" help:"for kind scripted: a YAML file with a scenario, a model named as the scenario"`
-	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai: max_completion_tokens, or max_tokens for older servers"`
+	MaxTokensField string        `key:"max-tokens-field" help:"for kind openai with the Chat Completions API: max_completion_tokens, or max_tokens for older servers"`
 	Reasoning      string        `key:"reasoning" help:"for kind openai: when reasoning goes back to the model that sent it: auto (with the messages of a tool loop, and as the server then wants it), always or never; auto when empty"`
 }
 
@@ -72,7 +73,7 @@ type Limits struct {
 	MaxOutputTokens int64           `key:"max-output-tokens" help:"the longest answer, in tokens"`
 	ThinkingTokens  int64           `key:"thinking-tokens" help:"the most thinking before an answer, in tokens; 0 for none"`
 	Thinking        string          `key:"thinking" help:"for kind anthropic: budget (up to thinking-tokens), adaptive (the model decides) or empty for what thinking-tokens says"`
-	ReasoningEffort string          `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort; when empty, nothing is sent"`
+	ReasoningEffort string          `key:"reasoning-effort" help:"for kind openai: sent as reasoning_effort, or reasoning.effort in the Responses API; when empty, nothing is sent"`
 	Temperature     string          `key:"temperature" help:"how much the model varies its answers, from 0 to 2; empty: the provider's own"`
 	TopP            string          `key:"top-p" help:"the part of the likeliest tokens that the model chooses from, from 0 to 1; empty: the provider's own"`
 	Guardrails      string          `key:"guardrails" help:"the guardrail profile, one of guardrails; empty: default"`
@@ -136,6 +137,9 @@ func (p Provider) Validate() error {
 	var faults []error
 	if kinds := []string{"", KindAnthropic, KindOpenAI, KindScripted}; !slices.Contains(kinds, p.Kind) {
 		faults = append(faults, fmt.Errorf("kind: %q is not one of %s", p.Kind, strings.Join(kinds[1:], ", ")))
+	}
+	if apis := []string{"", openai.Responses, openai.Chat}; !slices.Contains(apis, p.API) {
+		faults = append(faults, fmt.Errorf("api: %q is not one of %s", p.API, strings.Join(apis[1:], ", ")))
 	}
 	if fields := []string{"", "max_completion_tokens", "max_tokens"}; !slices.Contains(fields, p.MaxTokensField) {
 		faults = append(faults, fmt.Errorf("max-tokens-field: %q is not one of %s", p.MaxTokensField, strings.Join(fields[1:], ", ")))

@@ -59,6 +59,7 @@ func (c Config) providers(getenv func(string) string) (map[string]*provider, err
 // merge takes over the values that are set in set.
 func (p *provider) merge(set Provider) {
 	keep(&p.BaseURL, set.BaseURL)
+	keep(&p.API, set.API)
 	keep(&p.Key, set.Key)
 	keep(&p.KeyEnv, set.KeyEnv)
 	p.tokenOnly = (set.Token != "" || set.TokenEnv != "") && set.Key == "" && set.KeyEnv == ""
@@ -177,7 +178,7 @@ func (c Config) model(p *provider, name string, l Limits) (model.Model, error) {
 		}), nil
 	}
 	return openai.New(openai.Config{
-		Provider: p.name, BaseURL: p.BaseURL, Key: p.key.Reveal(), Idle: c.IdleTimeout,
+		Provider: p.name, BaseURL: p.BaseURL, API: p.API, Key: p.key.Reveal(), Idle: c.IdleTimeout,
 		LegacyMaxTokens: p.MaxTokensField == "max_tokens", ReasoningEffort: l.ReasoningEffort, Reasoning: p.Reasoning,
 		MaxOutputTokens: l.MaxOutputTokens, ContextTokens: l.ContextTokens,
 	}), nil

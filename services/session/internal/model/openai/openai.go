@@ -6,9 +6,18 @@
 package openai
 
 import (
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/model"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai/responses"
+)
+
+// APIs of a provider.
+const (
+	Responses = "responses"
+	Chat      = "chat"
 )
 
 // Config configures the access to a model.
@@ -18,11 +27,15 @@ type Config struct {
 	Provider string
 	// BaseURL with its /v1; OpenAI's own API when empty.
 	BaseURL string
+	// API is Responses or Chat; when empty, Responses for OpenAI's own hosts and Chat
+	// for all others.
+	API string
 	// Key is sent as a bearer token; empty for servers that need none.
 	Key string
 	// Idle is how long the stream may be silent; 0 is no limit.
 	Idle time.Duration
-	// LegacyMaxTokens sends max_tokens instead of max_completion_tokens.
+	// LegacyMaxTokens sends max_tokens instead of max_completion_tokens, in the Chat
+	// Completions API.
 	LegacyMaxTokens bool
 	// ReasoningEffort is sent unchanged unless it is empty.
 	ReasoningEffort string
@@ -35,4 +48,28 @@ type Config struct {
 }
 
 // New returns a model. It opens no connection yet.
-func New(c Config) model.Model { return newChat(c) }
+func New(c Config) model.Model {
+	if c.api() == Chat {
+		return newChat(c)
+	}
+	return responses.New(responses.Config{
+		Provider: c.Provider, BaseURL: c.BaseURL, Key: c.Key, Idle: c.Idle, ReasoningEffort: c.ReasoningEffort,
+		Replay:          map[string]responses.Replay{Always: responses.ReplayAll, Never: responses.ReplayNone}[c.Reasoning],
+		MaxOutputTokens: c.MaxOutputTokens, ContextTokens: c.ContextTokens,
+	})
+}
+
+// api returns the API to speak. OpenAI has hosts for regions beside its own.
+func (c Config) api() string {
+	if c.API != "" {
+		return c.API
+	}
+	u, err := url.Parse(c.BaseURL)
+	if err != nil {
+		return Chat
+	}
+	if host := strings.ToLower(u.Hostname()); c.BaseURL == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") {
+		return Responses
+	}
+	return Chat
+}

@@ -67,18 +67,6 @@ func (a *answer) keep(o opaque) *sessionv1.ProviderData {
 	return &sessionv1.ProviderData{Provider: a.provider, Data: data}
 }
 
-// loopStart returns the index of the first message of the current tool loop,
-// which follows the last message of the user without results.
-func loopStart(c *wire.Conversation) int {
-	for i := len(c.Messages) - 1; i >= 0; i-- {
-		msg := c.Messages[i]
-		if msg.Role != sessionv1.Role_ROLE_ASSISTANT && msg.Blocks[0].GetToolResult() == nil {
-			return i + 1
-		}
-	}
-	return 0
-}
-
 // appendReasoning writes the fields of a message of the model that hold its reasoning.
 // demanded says that a field is required, even without reasoning.
 func (m *chat) appendReasoning(buf []byte, r model.Request, blocks []*sessionv1.Block, demanded bool) []byte {

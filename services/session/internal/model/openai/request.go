@@ -39,7 +39,7 @@ func (m *chat) body(r model.Request, l level) ([]byte, error) {
 	if c.System != "" {
 		buf = appendMessage(buf, "system", c.System)
 	}
-	start := loopStart(c)
+	start := c.LoopStart()
 	for i, msg := range c.Messages {
 		switch {
 		case msg.Role != sessionv1.Role_ROLE_ASSISTANT:

@@ -160,6 +160,18 @@ func (c *Conversation) ID(callID string) string {
 	return "call_" + badRune.ReplaceAllString(callID, "_")
 }
 
+// LoopStart returns the index of the first message of the current tool loop, which
+// follows the last message of the user without results.
+func (c *Conversation) LoopStart() int {
+	for i := len(c.Messages) - 1; i >= 0; i-- {
+		msg := c.Messages[i]
+		if msg.Role != sessionv1.Role_ROLE_ASSISTANT && msg.Blocks[0].GetToolResult() == nil {
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // Arguments returns arguments that are always a JSON object: invalid ones of a
 // model are returned as text inside an object.
 func Arguments(s string) json.RawMessage {

@@ -28,6 +28,9 @@ var (
 		"invalidrequesterror", "invalidrequest", "badrequest", "badrequesterror", "invalidargument", "invalidparameter", "invalidparametererror",
 		"modelnotfound", "notfounderror", "notfound", "modelnotexist", "unprocessableentity", "unprocessableentityerror", "validationerror",
 		"unsupportedparameter", "unsupportedvalue", "invalidmodel", "extraforbidden", "missing", "validationexception",
+		"invalidprompt", "dataresidencymismatch", "biopolicy", "misalignmentpolicyviolation", "invalidimage", "invalidimageformat",
+		"invalidbaseimage", "invalidimageurl", "invalidimagemode", "imagetoolarge", "imagetoosmall", "imageparseerror",
+		"imagecontentpolicyviolation", "imagefiletoolarge", "unsupportedimagemediatype", "emptyimagefile",
 	}
 	billingTexts = []string{"credit balance is too low", "insufficient balance", "insufficient credit", "insufficient funds", "exceeded your current quota", "insufficient_quota"}
 	contextTexts = []string{"prompt is too long", "exceed context limit", "maximum context length", "context window", "exceeds the available context"}
@@ -72,7 +75,7 @@ func (t ErrorReport) kind(status int) model.ErrorKind {
 // Told returns the model's error for an error of the provider, with the
 // provider's text. The status is HTTP's; 0 for an error in a stream.
 func (w *Watch) Told(t ErrorReport, status int) *model.Error {
-	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), Err: &ReportedError{t}}
+	e := &model.Error{Kind: t.kind(status), Status: status, Midway: w.Began(), RequestID: w.request, Err: &ReportedError{t}}
 	what := map[model.ErrorKind]string{
 		model.Unavailable:    "is not available at the moment",
 		model.Authentication: "refused the key; check it and what it may use",
@@ -113,4 +116,13 @@ func (w *Watch) refused(status int, h http.Header, body []byte) *model.Error {
 		e.Kind = model.Refused
 	}
 	return e
+}
+
+// Fault returns the error for an answer that is wrong after it began. The message
+// continues "the model provider NAME".
+func (w *Watch) Fault(kind model.ErrorKind, format string, args ...any) error {
+	return &model.Error{
+		Kind: kind, Midway: true, RequestID: w.request,
+		Message: fmt.Sprintf("the model provider %s "+format, append([]any{w.provider}, args...)...),
+	}
 }

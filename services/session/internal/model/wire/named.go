@@ -10,7 +10,7 @@ import (
 )
 
 // place is how providers name a message of the request, and a part of it.
-var place = regexp.MustCompile(`(?i)\bmessages?[.\[](\d+)\]?(?:\.?content[.\[](\d+))?`)
+var place = regexp.MustCompile(`(?i)\b(?:messages?|input)[.\[](\d+)\]?(?:\.?(?:content|output)[.\[](\d+))?`)
 
 // Named gives err with the blocks that the provider names by their place. sent are
 // the blocks of each message of the request, part by part.

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ type Watch struct {
 	timer    *time.Timer
 	silent   atomic.Bool // the idle limit ended it
 	began    atomic.Bool
+	request  string // the provider's id of the request
 }
 
 // Begin starts to watch. The request must use the returned context, and the
@@ -120,6 +122,7 @@ func (w *Watch) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (w *Watch) answered(resp *http.Response) (*http.Response, error) {
 	w.touch()
+	w.request = requestID(resp.Header)
 	if t, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); resp.StatusCode/100 == 2 && t != "text/html" {
 		w.began.Store(true)
 		resp.Body = &body{ReadCloser: resp.Body, watch: w, left: maxStream}
@@ -127,10 +130,23 @@ func (w *Watch) answered(resp *http.Response) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 == 3 {
-		return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, Message: fmt.Sprintf("the model provider %s answered with a redirection; check its base URL", w.provider)}
+		return nil, &model.Error{Kind: model.Refused, Status: resp.StatusCode, RequestID: w.request, Message: fmt.Sprintf("the model provider %s answered with a redirection; check its base URL", w.provider)}
 	}
 	said, _ := io.ReadAll(io.LimitReader(&body{ReadCloser: resp.Body, watch: w, left: maxError}, maxError)) // a part of it is enough
 	return nil, w.refused(resp.StatusCode, resp.Header, said)
+}
+
+var goodRequestID = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,100}$`)
+
+// requestID returns the provider's id of a request; empty for one that should not be
+// shown.
+func requestID(h http.Header) string {
+	for _, name := range []string{"x-request-id", "request-id"} {
+		if id := h.Get(name); goodRequestID.MatchString(id) {
+			return id
+		}
+	}
+	return ""
 }
 
 func (w *Watch) touch() {
@@ -169,7 +185,7 @@ func (w *Watch) Fail(ctx context.Context, err error) error {
 	if errors.As(err, &ours) {
 		return ours
 	}
-	e := &model.Error{Kind: model.Unavailable, Midway: w.Began(), Err: err}
+	e := &model.Error{Kind: model.Unavailable, Midway: w.Began(), RequestID: w.request, Err: err}
 	var where *url.Error
 	switch {
 	case w.Silent():
