@@ -181,7 +181,7 @@ func (c *caller) once(sc state.Scope, u *sessionv1.ToolUse) (ended, error) {
 func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallToolRequest, err error) {
 	r := &toolsv1.CallToolRequest{
 		Call: sc.CallRef(u.CallId), Tool: u.Tool, ArgumentsJson: u.ArgumentsJson,
-		Profile: sc.Spec.Profile, AllowedTools: sc.AllowedTools(), Mode: sc.Mode(), Filters: sc.Filters(),
+		Profile: sc.Spec.Profile, AllowedTools: state.AllowedTools(sc.Session), Mode: sc.Mode(), Filters: sc.Filters(),
 	}
 	if toolset.AsksServers(u.Tool) { // other calls need no server, and its values may be secrets
 		if r.Servers, err = c.calls.tools.Servers(sc); err != nil {
@@ -190,7 +190,7 @@ func (c *caller) request(sc state.Scope, u *sessionv1.ToolUse) (_ *toolsv1.CallT
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, planned := sc.PlanAnswer(u) // which the session takes itself
+	_, planned := sc.Active.PlanAnswer(u) // which the session takes itself
 	if a, ok := sc.Active.Run.Approvals[u.CallId]; ok && !planned {
 		r.Approval = &toolsv1.Approval{
 			Digest: a.Digest, Approved: a.Approved, Comment: a.Comment, User: a.User,

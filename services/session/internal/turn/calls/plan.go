@@ -16,7 +16,7 @@ import (
 func (c *caller) plan(u *sessionv1.ToolUse, arguments string) (_ *toolsv1.CallResult, plan string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a, ok := c.sc.PlanAnswer(u); ok {
+	if a, ok := c.sc.Active.PlanAnswer(u); ok {
 		return told(a, c.sc.Mode()), ""
 	}
 	var call struct {
@@ -60,7 +60,7 @@ func (c *caller) askPlan(u *sessionv1.ToolUse, plan string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var write store.Write
-	c.sc.AskPlan(&write, u, plan)
+	state.AskPlan(c.sc.Session, &write, u, plan)
 	write.Turns = []*store.TurnRow{c.sc.Active.Row()}
 	return c.sc.Append(write)
 }

@@ -42,7 +42,7 @@ func TakeApproval(sc state.Scope, c store.Command) error {
 	write.Events = append(write.Events, sc.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_ApprovalResolved{ApprovalResolved: resolved}}))
 	if planned {
 		resolved.Mode = cmp.Or(r.Mode, commonv1.PermissionMode_PERMISSION_MODE_DEFAULT)
-		write.Events = append(write.Events, sc.ChangeMode(resolved.Mode, c.User, c.CallID))
+		write.Events = append(write.Events, state.ChangeMode(sc.Session, resolved.Mode, c.User, c.CallID))
 	}
 	return resume(sc, write)
 }

@@ -26,20 +26,20 @@ func (s *Session) Mode() commonv1.PermissionMode {
 
 // Plans reports whether the active turn has the tool that shows the plan. It keeps it after the plan is approved, so
 // that the beginning of each request to the model stays the same. A subagent has no plan of its own.
-func (s *Session) Plans() bool {
+func Plans(s *Session) bool {
 	return s.Active != nil && !s.Active.IsCall() && !s.IsSubagent() && (s.options().GetPermissionMode() == planning || s.Mode() == planning)
 }
 
 // AllowedTools returns the tools that the active turn may use, but for those of MCP servers.
-func (s *Session) AllowedTools() []string {
-	if !s.Plans() || slices.Contains(s.Spec.Tools, PlanTool) {
+func AllowedTools(s *Session) []string {
+	if !Plans(s) || slices.Contains(s.Spec.Tools, PlanTool) {
 		return s.Spec.Tools
 	}
 	return append(slices.Clone(s.Spec.Tools), PlanTool)
 }
 
 // AskPlan adds the question whether the agent may carry out its plan to a write.
-func (s *Session) AskPlan(write *store.Write, u *sessionv1.ToolUse, plan string) {
+func AskPlan(s *Session, write *store.Write, u *sessionv1.ToolUse, plan string) {
 	s.Ask(write, &sessionv1.ApprovalRequested{
 		CallId: u.CallId, Tool: u.Tool, ArgumentsJson: u.ArgumentsJson, Digest: planDigest(u), Rule: "the mode plan",
 		Kind: sessionv1.ApprovalKind_APPROVAL_KIND_PLAN, Message: plan,
@@ -51,8 +51,8 @@ func (s *Session) AskPlan(write *store.Write, u *sessionv1.ToolUse, plan string)
 
 // PlanAnswer returns what a person said to the plan of a call. The answer whether the call itself may be made has
 // another digest.
-func (s *Session) PlanAnswer(u *sessionv1.ToolUse) (Answer, bool) {
-	a, ok := s.Active.Run.Approvals[u.CallId]
+func (t *Turn) PlanAnswer(u *sessionv1.ToolUse) (Answer, bool) {
+	a, ok := t.Run.Approvals[u.CallId]
 	return a, ok && a.Digest == planDigest(u)
 }
 
@@ -62,7 +62,7 @@ func planDigest(u *sessionv1.ToolUse) string {
 }
 
 // ChangeMode lets the active turn go on in another permission mode, and returns the event of it.
-func (s *Session) ChangeMode(mode commonv1.PermissionMode, user, call string) *sessionv1.Event {
+func ChangeMode(s *Session, mode commonv1.PermissionMode, user, call string) *sessionv1.Event {
 	before := s.Mode()
 	s.Active.Run.Mode = mode
 	return s.StepEvent(&sessionv1.Event{Body: &sessionv1.Event_PermissionModeChanged{PermissionModeChanged: &sessionv1.PermissionModeChanged{

@@ -74,7 +74,7 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 	parallel, readOnly := map[string]bool{}, map[string]bool{}
 	for _, t := range listed {
 		name := strings.TrimPrefix(t.Name, "tools/")
-		if sc.Active.Client[name] != nil || name == agent.SkillTool && len(sc.Spec.PinnedSkills) == 0 || name == state.PlanTool && !sc.Plans() {
+		if sc.Active.Client[name] != nil || name == agent.SkillTool && len(sc.Spec.PinnedSkills) == 0 || name == state.PlanTool && !state.Plans(sc.Session) {
 			continue
 		}
 		description := t.Description
@@ -143,7 +143,7 @@ func (s *Toolset) ask(sc state.Scope) ([]*toolsv1.Tool, []*commonv1.McpServerSta
 		return nil, nil, err
 	}
 	tools, servers, err := s.list(sc, &toolsv1.ListSessionToolsRequest{
-		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: sc.AllowedTools(),
+		Call: sc.CallRef(sc.Active.ID + ".tools"), Servers: loaded.Servers, AllowedTools: state.AllowedTools(sc.Session),
 	})
 	return tools, slices.Concat(servers, loaded.Broken), err
 }
