@@ -39,7 +39,9 @@ func withRuntimes(t *testing.T, o options) options {
 	o.scenario = filepath.Join("testdata", "runtimes.yaml")
 	for _, runtime := range []string{"native", "claude-code"} {
 		o.agents += fmt.Sprintf("  full-%[1]s: {runtime: %[1]s, profile: full, prompt: Be careful., tools: [Bash, Glob, Grep, LS, Read, Write]}\n"+
-			"  asks-%[1]s: {runtime: %[1]s, profile: ask-writes, tools: [Bash]}\n"+
+			"  asks-%[1]s: {runtime: %[1]s, profile: ask-writes, tools: [Bash, AskUserQuestion]}\n"+
+			"  ends-%[1]s: {runtime: %[1]s, profile: full, verdict: tool}\n"+
+			"  lead-%[1]s: {runtime: %[1]s, profile: full, tools: [Bash, Task], subagents: [{name: leaf, description: Works., prompt: Work., tools: [Bash]}]}\n"+
 			"  reads-%[1]s: {runtime: %[1]s, profile: read-only, prompt: Read., tools: [Bash]}\n", runtime)
 	}
 	o.sandbox += fmt.Sprintf("read-only-paths: [%q]\n", dir)
@@ -65,6 +67,21 @@ func turnCases() map[string]turnCase {
 			}
 		}
 	}
+	question := func(t *testing.T, s *system, session string, f frame) {
+		t.Helper()
+		if f.event == "question.requested" {
+			w := s.waitsSoon(t, session)
+			s.call(t, http.MethodPost, "/v1/"+session+"/questions:answer", fmt.Sprintf(`{"callId":%q,"questionId":%q,"action":"QUESTION_ACTION_ACCEPT","contentJson":%q}`,
+				w.CallID, w.Question.ID, `{"answers":{"Which?":"B"}}`))
+		}
+	}
+	steer := func(t *testing.T, s *system, session string, f frame) {
+		t.Helper()
+		if f.event == "tool_call.decision" {
+			made(t, s.call(t, http.MethodPost, "/v1/"+session+"/turns", `{"text":"hurry","onActive":"ON_ACTIVE_STEER"}`))
+			s.goOn(t, session)
+		}
+	}
 	interrupt := func(at string) func(*testing.T, *system, string, frame) {
 		return func(t *testing.T, s *system, session string, f frame) {
 			t.Helper()
@@ -82,6 +99,10 @@ func turnCases() map[string]turnCase {
 		"denied":                       {"reads", []string{"write"}, "COMPLETE", nil},
 		"approved":                     {"asks", []string{"write"}, "COMPLETE", answer(true)},
 		"refused by a person":          {"asks", []string{"write"}, "COMPLETE", answer(false)},
+		"asked a question":             {"asks", []string{"ask", "after"}, "COMPLETE", question},
+		"steered":                      {"full", []string{"slow", "after"}, "COMPLETE", steer},
+		"a verdict":                    {"ends", []string{"finish"}, "PARTIAL", nil},
+		"a subagent":                   {"lead", []string{"lead"}, "COMPLETE", nil},
 		"interrupted in a call":        {"full", []string{"slow"}, "INTERRUPTED", interrupt("tool_call.decision")},
 		"interrupted in an answer":     {"full", []string{"never"}, "INTERRUPTED", interrupt("step.started")},
 	}
@@ -173,7 +194,7 @@ func plain(t *testing.T, frames []frame) []string {
 func cleaned(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
-		for _, k := range []string{"usage", "message", "durationMs", "digest", "expireTime", "voidFirstSeq", "voidLastSeq", "turn", "checkpoint", "name", "time", "resolver", "head"} {
+		for _, k := range []string{"usage", "message", "durationMs", "digest", "expireTime", "voidFirstSeq", "voidLastSeq", "turn", "checkpoint", "name", "time", "resolver", "head", "session", "limits"} {
 			delete(x, k)
 		}
 		for k, inner := range x {
@@ -305,6 +326,17 @@ func TestATurnOfTheCLIOutlivesItsServer(t *testing.T) {
 	b := start(t, o)
 	if got := b.says(t, session, "again"); got != "You wrote: again" {
 		t.Errorf("the other server says %q", got)
+	}
+	checkpoint := made(t, b.call(t, http.MethodPost, "/v1/"+session+"/checkpoints", `{}`))
+	if r := b.call(t, http.MethodPost, "/v1/"+session+":compact", `{}`); r.code != http.StatusOK {
+		t.Fatalf("compact: %d %s", r.code, r.body)
+	}
+	if got := b.says(t, session, "compacted"); got != "You wrote: compacted" {
+		t.Errorf("after the compaction it says %q", got)
+	}
+	b.rewind(t, session, `{"checkpoint":"`+checkpoint+`"}`)
+	if got := b.says(t, session, "rewound"); got != "You wrote: rewound" {
+		t.Errorf("after the rewind it says %q", got)
 	}
 	fork := made(t, b.call(t, http.MethodPost, "/v1/"+session+":fork", `{}`))
 	if got := a.says(t, fork, "forked"); got != "You wrote: forked" {

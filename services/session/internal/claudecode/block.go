@@ -94,6 +94,7 @@ func assistant(blocks []*sessionv1.Block, turn string, step int32, name func(n i
 	for i, b := range blocks {
 		switch k := b.GetKind().(type) {
 		case *sessionv1.Block_Thinking:
+			// The space: the CLI may leave out what is empty.
 			out = append(out, block{Type: "thinking", Thinking: k.Thinking.GetText() + " ", Signature: thinkingID(turn, step, i)})
 		case *sessionv1.Block_ToolUse:
 			input := json.RawMessage("{}")

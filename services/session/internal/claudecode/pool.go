@@ -74,10 +74,17 @@ func (p *pool) put(key store.Key, c *conversation) {
 	w := &waiting{key: key, c: c}
 	p.waiting[key] = w
 	p.order = append(p.order, w)
-	if p.keep > 0 && c.pending == nil { // otherwise the model works
-		w.timer = time.AfterFunc(p.keep, func() { p.expire(w) })
+	keep := p.keep
+	if keep == 0 && c.pending != nil { // it makes no room while the model works, or the turn waits for a budget
+		keep = pendingKeep
+	}
+	if keep > 0 {
+		w.timer = time.AfterFunc(keep, func() { p.expire(w) })
 	}
 }
+
+// pendingKeep bounds how long a CLI waits for the model's answer if nothing else does.
+const pendingKeep = 10 * time.Minute
 
 func (p *pool) expire(w *waiting) {
 	p.mu.Lock()

@@ -22,6 +22,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -155,11 +156,12 @@ func (r *Runtime) Answer(sc state.Scope, resp *model.Response) {
 
 // keyOf identifies what a CLI is started with besides the conversation.
 func keyOf(sc state.Scope, v *view) digest {
-	key := fmt.Sprintf("%q %q %q %t", sc.Lease.Session, v.request.Model, v.request.System, sc.Spec.ClaudeCode.PresetPrompt)
+	var key strings.Builder
+	_, _ = fmt.Fprintf(&key, "%q %q %q %t", sc.Lease.Session, v.request.Model, v.request.System, sc.Spec.ClaudeCode.PresetPrompt)
 	for _, t := range v.request.Tools {
-		key += fmt.Sprintf("\n%q %q %q", t.Name, t.Description, t.InputSchema)
+		_, _ = fmt.Fprintf(&key, "\n%q %q %q", t.Name, t.Description, t.InputSchema)
 	}
-	return digestOf(sessionv1.Role_ROLE_UNSPECIFIED, []*sessionv1.Block{original(key)})
+	return digestOf(sessionv1.Role_ROLE_UNSPECIFIED, []*sessionv1.Block{original(key.String())})
 }
 
 // start begins a CLI with the conversation.

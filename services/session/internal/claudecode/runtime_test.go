@@ -240,7 +240,7 @@ func TestATurnWithCallsAndAnotherTurn(t *testing.T) {
 	f.Say(sessionv1.Role_ROLE_USER, resultBlock(uses[0].CallId, "A"), resultBlock(uses[1].CallId, "B"), resultBlock(uses[2].CallId, strings.Repeat("C", 1<<20)), state.TextBlock("A hint."))
 	f.Active.Proto.Steps++
 	f.Say(sessionv1.Role_ROLE_USER, state.TextBlock("/compact And @/etc/hostname"))
-	before := "user: Hello.\nassistant: (hmsealed) I call. Echo{\"text\":\"a\"} Unknown{} mcp__files__readnot JSON\nuser: =A =B =" + strings.Repeat("C", 1<<20) + " A hint. /compact And @/etc/hostname\n"
+	before := "user: Hello.\nassistant: (hmsealed) I call. Echo{\"text\":\"a\"} Unknown{} mcp__files__readnot JSON\nuser: =A =B =" + strings.Repeat("C", 1<<20) + " A hint.\nuser: /compact And @/etc/hostname\n"
 	f.want(t, before)
 	f.want(t, before) // as for a second attempt
 	f.answer(state.TextBlock("Done."))
@@ -255,7 +255,7 @@ func TestATurnWithCallsAndAnotherTurn(t *testing.T) {
 	f.Active.Proto.Steps++
 
 	// Another replica goes on from the messages alone.
-	f.Runtime.Close()
+	f.Close()
 	f.Runtime = New(f.config, f.local, f.Logger)
 	f.Say(sessionv1.Role_ROLE_USER, state.TextBlock("/clear"))
 	f.want(t, all+"assistant: Yes.\nuser: /clear\n")
@@ -281,7 +281,7 @@ func TestATurnGoesOnFromItsResultsAfterADeath(t *testing.T) {
 func TestAProgramThatCannotBeUsed(t *testing.T) {
 	script := func(text string) string {
 		path := filepath.Join(t.TempDir(), "claude")
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -305,7 +305,7 @@ func TestAProgramThatCannotBeUsed(t *testing.T) {
 
 func TestAnInterruptEndsTheWaitForTheCLI(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claude")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec cat >/dev/null\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec cat >/dev/null\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	f := begun(t, agent.Spec{}, Config{Program: path})

@@ -30,10 +30,10 @@ const (
 // view is the conversation as the model sees it, with what finds its blocks again in a request of the CLI.
 type view struct {
 	request  model.Request
-	head     []*sessionv1.Message          // before the first message of a person
-	groups   []group                       // the rest
-	blocks   map[string]*sessionv1.Block   // by what stands for them in the CLI
-	together map[string][]*sessionv1.Block // the blocks of the group with a result, by the CLI's id of its call
+	head     []*sessionv1.Message            // before the first message of a person
+	groups   []group                         // the rest
+	blocks   map[string]*sessionv1.Block     // by what stands for them in the CLI
+	together map[string][][]*sessionv1.Block // the messages of the group with a result, by the CLI's id of its call
 }
 
 // group are neighbors with the same role.
@@ -63,7 +63,7 @@ type place struct {
 
 // newView orders the conversation of a request.
 func newView(r model.Request) *view {
-	v := &view{request: r, blocks: map[string]*sessionv1.Block{}, together: map[string][]*sessionv1.Block{}}
+	v := &view{request: r, blocks: map[string]*sessionv1.Block{}, together: map[string][][]*sessionv1.Block{}}
 	for _, m := range r.Messages {
 		switch n := len(v.groups); {
 		case n == 0 && m.GetRole() == sessionv1.Role_ROLE_ASSISTANT:
@@ -76,17 +76,13 @@ func newView(r model.Request) *view {
 		v.index(m)
 	}
 	for _, g := range v.groups {
-		results, others := g.split()
-		if len(results) == 0 {
-			continue
+		var all [][]*sessionv1.Block
+		for _, m := range g {
+			if len(m.GetBlocks()) > 0 {
+				all = append(all, m.GetBlocks())
+			}
 		}
-		var all []*sessionv1.Block
-		for _, r := range results {
-			all = append(all, v.blocks["result "+toolUseID(r.GetCallId())])
-		}
-		for _, at := range others {
-			all = append(all, at.m.GetBlocks()[at.i])
-		}
+		results, _ := g.split()
 		for _, r := range results {
 			v.together[toolUseID(r.GetCallId())] = all
 		}
@@ -169,16 +165,20 @@ func (v *view) compose(raw []byte) (model.Request, body, error) {
 	r.Messages = slices.Clone(v.head)
 	seen := map[*sessionv1.Block]bool{}
 	for i, m := range b.Messages {
-		role, blocks := sessionv1.Role_ROLE_USER, v.users(m.Content, seen)
+		role, all := sessionv1.Role_ROLE_USER, [][]*sessionv1.Block(nil)
 		switch m.Role {
 		case "assistant":
-			role, blocks = sessionv1.Role_ROLE_ASSISTANT, v.assistants(m.Content, seen)
+			role, all = sessionv1.Role_ROLE_ASSISTANT, [][]*sessionv1.Block{v.assistants(m.Content, seen)}
 		case "system": // its reminders, for models that it does not know as older ones
-			blocks = reminders(m.Content)
+			all = [][]*sessionv1.Block{reminders(m.Content)}
+		default:
+			all = v.users(m.Content, seen)
 		}
-		if len(blocks) > 0 {
-			d := digestOf(role, blocks)
-			r.Messages = append(r.Messages, &sessionv1.Message{Name: fmt.Sprintf("%d-%x", i, d[:8]), Role: role, Blocks: blocks})
+		for _, blocks := range all {
+			if len(blocks) > 0 {
+				d := digestOf(role, blocks)
+				r.Messages = append(r.Messages, &sessionv1.Message{Name: fmt.Sprintf("%d-%x", i, d[:8]), Role: role, Blocks: blocks})
+			}
 		}
 	}
 	return r, b, v.check(r, seen)
@@ -194,44 +194,53 @@ func (v *view) system(blocks []block) string {
 	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }
 
-// users returns the blocks of a user's message.
-func (v *view) users(content []block, seen map[*sessionv1.Block]bool) []*sessionv1.Block {
-	var out []*sessionv1.Block
-	add := func(b *sessionv1.Block) {
-		seen[b] = true
-		out = append(out, b)
-	}
+// users returns the messages in a user's message of the CLI, which joins neighbors: first the session's with
+// results, as they are, then what the CLI says itself.
+func (v *view) users(content []block, seen map[*sessionv1.Block]bool) [][]*sessionv1.Block {
+	var all [][]*sessionv1.Block
+	var said, reminded []*sessionv1.Block
 	for _, b := range content {
-		said := strings.TrimSuffix(b.Text, "\n")
+		words := strings.TrimSuffix(b.Text, "\n")
 		switch {
 		case b.Type == "tool_result":
 			if own := v.blocks["result "+b.ToolUseID]; own != nil {
 				seen[own] = true
 			}
-			if all := v.together[b.ToolUseID]; len(all) > 0 && !slices.Contains(out, all[0]) {
-				out = append(out, all...) // in the session's order
+			if group := v.together[b.ToolUseID]; len(group) > 0 && !slices.ContainsFunc(all, func(m []*sessionv1.Block) bool { return m[0] == group[0][0] }) {
+				all = append(all, group...)
 			}
 			for _, c := range b.Content {
-				if strings.HasPrefix(c.Text, "<system-reminder>") {
-					out = append(out, original(c.Text))
+				if strings.HasPrefix(c.Text, reminder) {
+					reminded = append(reminded, original(c.Text))
 				}
 			}
-		case b.Type != "text" || said == continued:
-		case v.blocks[said] != nil:
-			add(v.blocks[said])
+		case b.Type != "text" || words == continued:
+		case strings.HasPrefix(words, reminder):
+			reminded = append(reminded, original(words))
+		case v.blocks[words] != nil:
+			seen[v.blocks[words]] = true
+			said = append(said, v.blocks[words])
 		default:
-			out = append(out, original(said))
+			said = append(said, original(words))
 		}
 	}
-	return out
+	for _, more := range [][]*sessionv1.Block{said, reminded} {
+		if len(more) > 0 {
+			all = append(all, more)
+		}
+	}
+	return all
 }
+
+// reminder begins what the CLI says itself.
+const reminder = "<system-reminder>"
 
 // reminders returns what the CLI itself says.
 func reminders(content []block) []*sessionv1.Block {
 	var out []*sessionv1.Block
 	for _, b := range content {
 		if b.Text != "" {
-			out = append(out, original("<system-reminder>\n"+b.Text+"\n</system-reminder>"))
+			out = append(out, original(reminder+"\n"+b.Text+"\n</system-reminder>"))
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,8 +76,9 @@ func run() error {
 		_, _ = control.Write(append(line, '\n')) // the session may be gone already
 	}
 	_ = control.Close()
-	for deadline := time.Now().Add(grace); !mux.IsClosed() && mux.NumStreams() > 0 && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond) // until the session has read the line and closes its end, too
+	select { // the session closes its end when it has read the line
+	case <-mux.CloseChan():
+	case <-time.After(grace):
 	}
 	return err
 }
@@ -97,7 +99,8 @@ func relay(mux *yamux.Session, out io.Writer, in io.Reader, start launch.Start) 
 	if err := furnish(dir, start); err != nil {
 		return launch.Line{Fault: err.Error()}
 	}
-	listener, err := net.Listen("unix", filepath.Join(dir, launch.Socket))
+	ctx := context.Background() // the end of its input is what ends a relay
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(dir, launch.Socket))
 	if err != nil {
 		return launch.Line{Fault: err.Error()}
 	}
@@ -114,11 +117,11 @@ func relay(mux *yamux.Session, out io.Writer, in io.Reader, start launch.Start) 
 	for _, e := range start.Env {
 		env = append(env, fill.Replace(e))
 	}
-	return execute(mux, exec.Command(start.Program, args...), append(env, "PATH="+os.Getenv("PATH")), in, out) //nolint:gosec // the session says what to run
+	return execute(exec.CommandContext(ctx, start.Program, args...), append(env, "PATH="+os.Getenv("PATH")), in, out) //nolint:gosec // the session says what to run
 }
 
 // execute runs the program to its end.
-func execute(mux *yamux.Session, cmd *exec.Cmd, env []string, in io.Reader, out io.Writer) launch.Line {
+func execute(cmd *exec.Cmd, env []string, in io.Reader, out io.Writer) launch.Line {
 	words := &tail{}
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, out, words, grace
 	// The kernel ends the program with the relay, however that ends.
@@ -205,7 +208,7 @@ func private() (dir string, remove func(), err error) {
 
 // lock locks a folder until the file is closed, or the process ends.
 func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir) //nolint:gosec // a folder of this program
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
