@@ -169,8 +169,6 @@ func (e *Error) Retryable() bool { return e.Kind == Unavailable }
 type Wishes struct {
 	ToolChoice    ToolChoice
 	StopSequences []string
-	Temperature   *float64
-	TopP          *float64
 	// Schema is the JSON Schema of an answer that is JSON; empty: it is text.
 	Schema json.RawMessage
 	// Effort is how much a reasoning model thinks, in OpenAI's words; empty: as configured.

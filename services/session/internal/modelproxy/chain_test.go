@@ -91,6 +91,12 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 				System: "Be brief.", Messages: talk(), MaxOutputTokens: 3000,
 				Tools: []model.Tool{{Name: "look", Description: "looks", InputSchema: []byte(`{"type":"object","properties":{"at":{"type":"string"}}}`)}, {Name: "paint"}},
 			}
+			half := 0.5
+			r.Temperature, r.TopP = &half, &half
+			r.Wishes = model.Wishes{
+				StopSequences: []string{"END", "STOP"}, Schema: []byte(`{"type":"object"}`),
+				ToolChoice: model.ToolChoice{Mode: model.ToolNamed, Name: "look", Single: true},
+			}
 			r.Model = chained.ModelName
 			got := stream(t, chained.Model, r)
 			r.Model = direct.ModelName
@@ -113,6 +119,38 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 				t.Errorf("used %v", w.used)
 			}
 		})
+	}
+}
+
+// The thinking of a model goes through a client of another vendor and back.
+func TestThinkingComesBackToItsModel(t *testing.T) {
+	step := modeltest.Step{Thinking: "Hm", Calls: []modeltest.Call{{ID: "toolu_1", Name: "look", Input: `{}`}}}
+	w := newWorld(t, setting{script: modeltest.Sequence(step)})
+	far, err := catalog.New(catalog.Config{
+		Providers: map[string]catalog.Provider{"far": {Kind: catalog.KindAnthropic, BaseURL: w.url + "/anthropic", Key: "fl_k"}},
+		Models:    map[string]catalog.Limits{"far:openai:gpt-5.5": {MaxOutputTokens: 4000}},
+	}, func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := far.Resolve("far:openai:gpt-5.5")
+	r := model.Request{Model: e.ModelName, MaxOutputTokens: 3000, Tools: []model.Tool{{Name: "look"}}, Messages: []*sessionv1.Message{
+		{Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{dialog.Text("hi")}},
+	}}
+	first := stream(t, e.Model, r)
+	for _, b := range first.Response.Blocks {
+		if u := b.GetToolUse(); u != nil {
+			u.CallId = u.ProviderCallId
+		}
+	}
+	r.Messages = append(r.Messages, &sessionv1.Message{Role: sessionv1.Role_ROLE_ASSISTANT, Blocks: first.Response.Blocks}, &sessionv1.Message{
+		Role: sessionv1.Role_ROLE_USER, Blocks: []*sessionv1.Block{{Kind: &sessionv1.Block_ToolResult{ToolResult: &sessionv1.ToolResult{
+			CallId: "toolu_1", Outcome: sessionv1.ToolOutcome_TOOL_OUTCOME_OK, Content: []*commonv1.Content{dialog.TextContent("ok")},
+		}}}},
+	})
+	stream(t, e.Model, r)
+	if got := w.openai.Requests()[1].Messages()[1]["reasoning_content"]; got != "Hm" {
+		t.Errorf("the model gets the thinking %q back", got)
 	}
 }
 

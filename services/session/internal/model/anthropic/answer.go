@@ -153,7 +153,7 @@ func (a *answer) end(index wire.Count) error {
 		return nil
 	}
 	block, start := a.finished(b)
-	end := model.Delta{Kind: start + 2, Block: len(a.blocks)}
+	end := model.Delta{Kind: start + 2, Block: len(a.blocks), Data: block.GetProviderData()}
 	a.blocks = append(a.blocks, block)
 	return a.emit(end)
 }

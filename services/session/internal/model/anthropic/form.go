@@ -9,6 +9,7 @@ type request struct {
 	System    []part    `json:"system,omitempty"`
 	Thinking  *thinking `json:"thinking,omitempty"`
 	Tools     []tool    `json:"tools,omitempty"`
+	wishes
 
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"top_p,omitempty"`

@@ -47,6 +47,7 @@ func (m *Model) opaque(b *sessionv1.Block) (opaque, bool) {
 func (m *Model) params(r model.Request, c *wire.Conversation) request {
 	p := request{Model: r.Model, MaxTokens: m.maxTokens(r), Tools: tools(r.Tools), Temperature: r.Temperature, TopP: r.TopP}
 	p.Thinking = m.thinking(r, c, p.MaxTokens)
+	p.wishes = wishesOf(r, m.limits.Adaptive)
 	if c.System != "" {
 		p.System = []part{{Type: "text", Text: &c.System, Cache: ephemeral}}
 	}

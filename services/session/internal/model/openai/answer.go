@@ -88,7 +88,7 @@ func (a *answer) closeText() error {
 	}
 	a.text = nil
 	a.blocks = append(a.blocks, b)
-	return a.emit(model.Delta{Kind: a.kind + 2, Block: len(a.blocks) - 1})
+	return a.emit(model.Delta{Kind: a.kind + 2, Block: len(a.blocks) - 1, Data: b.GetProviderData()})
 }
 
 // toolUse returns the block of a call.
@@ -148,7 +148,7 @@ func (a *answer) keepDetails() error {
 	a.blocks = append(a.blocks, &sessionv1.Block{
 		Kind: &sessionv1.Block_Thinking{Thinking: &sessionv1.Thinking{}}, ProviderData: a.keep(opaque{Details: details}),
 	})
-	return a.emit(model.Delta{Kind: model.ThinkingEnd, Block: len(a.blocks) - 1})
+	return a.emit(model.Delta{Kind: model.ThinkingEnd, Block: len(a.blocks) - 1, Data: a.blocks[len(a.blocks)-1].ProviderData})
 }
 
 // stopReason maps the finish reason. With calls it is tool_use, whatever the

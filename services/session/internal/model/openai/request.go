@@ -66,7 +66,7 @@ func (m *chat) head(r model.Request) sdk.ChatCompletionNewParams {
 	if r.TopP != nil {
 		p.TopP = sdk.Float(*r.TopP)
 	}
-	p.SetExtraFields(map[string]any{"stream": true})
+	p.SetExtraFields(m.extra(r))
 	limit := max(m.cfg.MaxOutputTokens, 1)
 	if r.MaxOutputTokens > 0 {
 		limit = min(r.MaxOutputTokens, limit)

@@ -135,6 +135,7 @@ func Decode(body []byte) (*dialog.Request, error) {
 	}
 	out := &dialog.Request{Stream: r.Stream, Usage: r.StreamOptions.Usage}
 	out.Model, out.MaxOutputTokens = r.Model, max(r.MaxCompletionTokens, r.MaxTokens)
+	out.Temperature, out.TopP = r.Temperature, r.TopP
 	out.System, out.Messages = c.Prompt(), c.Messages
 	if out.Tools, err = r.tools(); err != nil {
 		return nil, err
@@ -278,16 +279,16 @@ func (r *request) tools() (all []model.Tool, _ error) {
 }
 
 func (r *request) wishes() (model.Wishes, error) {
-	w := model.Wishes{StopSequences: r.Stop, Temperature: r.Temperature, TopP: r.TopP, Effort: r.Effort}
+	w := model.Wishes{StopSequences: r.Stop, Effort: r.Effort}
 	if f := r.ResponseFormat; f != nil {
 		switch {
 		case f.Type == "text":
 		case f.Type == "json_object":
-			w.Schema = json.RawMessage(`{"type":"object"}`)
+			return w, dialog.Unable("response_format", "JSON without a schema (use json_schema)")
 		case f.Type == "json_schema" && len(f.JSONSchema.Schema) > 0:
 			w.Schema = f.JSONSchema.Schema
 		default:
-			return w, dialog.Refuse("response_format", "it is text, json_object, or json_schema with a schema")
+			return w, dialog.Refuse("response_format", "it is text, or json_schema with a schema")
 		}
 	}
 	var err error

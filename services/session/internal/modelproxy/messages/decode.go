@@ -121,6 +121,7 @@ func Decode(body []byte) (*dialog.Request, error) {
 	}
 	out := &dialog.Request{Stream: r.Stream}
 	out.Model, out.MaxOutputTokens = r.Model, r.MaxTokens
+	out.Temperature, out.TopP = r.Temperature, r.TopP
 	c, err := r.conversation()
 	if err != nil {
 		return nil, err
@@ -286,7 +287,7 @@ func (r *request) tools() (all []model.Tool, _ error) {
 }
 
 func (r *request) wishes() (model.Wishes, error) {
-	w := model.Wishes{StopSequences: r.StopSequences, Temperature: r.Temperature, TopP: r.TopP}
+	w := model.Wishes{StopSequences: r.StopSequences}
 	if o := r.OutputConfig; o != nil {
 		w.Effort = o.Effort
 		if o.Format != nil {

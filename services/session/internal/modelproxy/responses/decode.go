@@ -123,6 +123,7 @@ func Decode(body []byte) (*dialog.Request, error) {
 	}
 	out := &dialog.Request{Stream: r.Stream, Usage: true}
 	out.Model, out.MaxOutputTokens = r.Model, r.MaxOutputTokens
+	out.Temperature, out.TopP = r.Temperature, r.TopP
 	out.System, out.Messages = c.Prompt(), c.Messages
 	if out.Tools, err = r.tools(); err != nil {
 		return nil, err
@@ -265,16 +266,16 @@ func (r *request) tools() (all []model.Tool, _ error) {
 }
 
 func (r *request) wishes() (model.Wishes, error) {
-	w := model.Wishes{Temperature: r.Temperature, TopP: r.TopP, Effort: r.Reasoning.Effort}
+	w := model.Wishes{Effort: r.Reasoning.Effort}
 	if f := r.Text.Format; f != nil {
 		switch {
 		case f.Type == "text":
 		case f.Type == "json_object":
-			w.Schema = json.RawMessage(`{"type":"object"}`)
+			return w, dialog.Unable("text.format", "JSON without a schema (use json_schema)")
 		case f.Type == "json_schema" && len(f.Schema) > 0:
 			w.Schema = f.Schema
 		default:
-			return w, dialog.Refuse("text.format", "it is text, json_object, or json_schema with a schema")
+			return w, dialog.Refuse("text.format", "it is text, or json_schema with a schema")
 		}
 	}
 	var err error
