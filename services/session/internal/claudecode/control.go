@@ -100,9 +100,14 @@ func (p *process) tool(id string, message json.RawMessage) {
 	}
 	switch r.Method {
 	case "tools/call":
+		comes := p.resultOf(r.Params.Meta.ToolUse)
+		if comes == nil {
+			p.refuse(id, "too many calls")
+			return
+		}
 		p.work.Go(func() {
 			select {
-			case result := <-p.resultOf(r.Params.Meta.ToolUse):
+			case result := <-comes:
 				reply(result)
 			case <-p.over:
 			}
@@ -114,16 +119,26 @@ func (p *process) tool(id string, message json.RawMessage) {
 	}
 }
 
-// resultOf returns where the result of a call comes, once.
+// resultOf returns where the result of a call comes, once; nil: too many calls wait.
 func (p *process) resultOf(toolUse string) chan result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.results[toolUse]
 	if c == nil {
+		if len(p.results) >= maxCalls {
+			return nil
+		}
 		c = make(chan result, 1)
 		p.results[toolUse] = c
 	}
 	return c
+}
+
+// forget drops the calls of the last answer, which have their results.
+func (p *process) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.results)
 }
 
 func (p *process) respond(id string, response any) {

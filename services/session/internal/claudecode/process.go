@@ -22,6 +22,10 @@ const (
 	// maxLine bounds a line that the CLI prints, and maxRequest a request to the model.
 	maxLine    = 16 << 20
 	maxRequest = 64 << 20
+	// maxAsks bounds the requests to the model at the same time, and maxCalls the calls that wait. The CLI makes far
+	// fewer; a command in its sandbox could make more in its name.
+	maxAsks  = 4
+	maxCalls = 1024
 	// maxNoise bounds what it may print between two messages that is none.
 	maxNoise = 1 << 20
 )
@@ -47,6 +51,7 @@ type process struct {
 	work    sync.WaitGroup // all goroutines of the process
 
 	asks  chan *ask     // the requests to the model
+	slots chan struct{} // has an element for each of them that is not answered
 	ready chan struct{} // closed when the CLI has answered the handshake
 	over  chan struct{} // closed when it is gone, with fault set
 	once  sync.Once
@@ -74,7 +79,7 @@ func begin(pipe io.ReadWriteCloser, start launch.Start, init any) (*process, err
 		return nil, errors.Join(err, pipe.Close())
 	}
 	p := &process{
-		mux: mux, asks: make(chan *ask, 8), ready: make(chan struct{}), over: make(chan struct{}),
+		mux: mux, asks: make(chan *ask, maxAsks), slots: make(chan struct{}, maxAsks), ready: make(chan struct{}), over: make(chan struct{}),
 		results: map[string]chan result{}, idle: make(chan struct{}),
 	}
 	if p.control, err = mux.Open(); err == nil {
@@ -331,6 +336,13 @@ func (p *process) next(ctx context.Context) (*ask, error) {
 
 // serve takes a request to the model, and answers it when the session does.
 func (p *process) serve(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	default:
+		http.Error(w, "too many requests", http.StatusServiceUnavailable)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		http.Error(w, "the request is too large", http.StatusRequestEntityTooLarge)

@@ -280,7 +280,11 @@ func (c *conversation) feed(ctx context.Context, v *view) error {
 			more = rest // the session puts them behind the results again
 		}
 		if id := toolUseID(r.GetCallId()); slices.Contains(c.calls, id) {
-			c.p.resultOf(id) <- outline(r, more...)
+			comes := c.p.resultOf(id)
+			if comes == nil {
+				return fmt.Errorf("the CLI makes more than %d calls", maxCalls)
+			}
+			comes <- outline(r, more...)
 		}
 	}
 	return nil
@@ -306,6 +310,7 @@ func (c *conversation) ask(ctx context.Context, v *view) (model.Request, error) 
 	c.p.mu.Lock()
 	c.version(c.p.version)
 	c.p.mu.Unlock()
+	c.p.forget()
 	c.pending, c.answer, c.calls, c.seen = a, nil, nil, digests(v.request.Messages)
 	return composed, nil
 }
