@@ -31,7 +31,7 @@ func TestChaos(t *testing.T) {
 	for _, v := range rep.Violations {
 		t.Error(v)
 	}
-	if rep.Stats.Complete == 0 || rep.Stats.Effects == 0 {
+	if rep.Stats.Complete == 0 || rep.Stats.Effects == 0 || rep.Stats.Subagents == 0 {
 		t.Errorf("the run did nothing: %+v", rep.Stats)
 	}
 	if rec != nil {
