@@ -37,6 +37,7 @@ var parts = []part{
 	{"list", "a page of a tenant's 1,000,000 sessions", measureList},
 	{"auth", "a unary call with an API key against one of an open server", measureAuth},
 	{"tools", "decisions on a shell command of five parts", measureTools},
+	{"proxy", "streams through the model proxy against the model server itself", measureProxy},
 	{"runtimes", "turns of the native runtime against those of the Claude Code CLI", measureRuntimes},
 	{"snapshots", "a workspace of 10,000 files of which 20 change", measureSnapshots},
 }

@@ -63,7 +63,9 @@ func (c *call) passesOn() bool {
 	case modelapi.Messages, modelapi.CountTokens:
 		return c.entry.Kind == catalog.KindAnthropic
 	case modelapi.ChatCompletions:
-		return c.entry.Kind == catalog.KindOpenAI
+		return c.entry.Endpoint.Chat
+	case modelapi.Responses:
+		return c.entry.Endpoint.Responses
 	default:
 		return false
 	}

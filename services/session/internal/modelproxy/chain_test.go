@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,16 +72,23 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 		Calls: []modeltest.Call{{ID: "toolu_3", Name: "look", Input: `{"at":"the sea","deep":12345678901234567890}`}, {ID: "toolu_4", Name: "paint", Input: `{}`}},
 		Usage: modeltest.Usage{Input: 20, Output: 9, CacheRead: 4, Thinking: 3},
 	}
-	for _, c := range []struct{ name, kind, path, target string }{
-		{"Messages in front of OpenAI", catalog.KindAnthropic, "/anthropic", "openai:gpt-5.5"},
-		{"Chat Completions in front of Anthropic", catalog.KindOpenAI, "/openai/v1", "anthropic:claude-sonnet-4-6"},
+	for _, c := range []struct{ name, kind, api, path, target string }{
+		{"Messages in front of Chat Completions", catalog.KindAnthropic, "", "/anthropic", "openai:gpt-5.5"},
+		{"Messages in front of Responses", catalog.KindAnthropic, "", "/anthropic", "resp:gpt-5.5"},
+		{"Chat Completions in front of Messages", catalog.KindOpenAI, "chat", "/openai/v1", "anthropic:claude-sonnet-4-6"},
+		{"Chat Completions in front of Responses", catalog.KindOpenAI, "chat", "/openai/v1", "resp:gpt-5.5"},
+		{"Responses in front of Messages", catalog.KindOpenAI, "responses", "/openai/v1", "anthropic:claude-sonnet-4-6"},
+		{"Responses in front of Chat Completions", catalog.KindOpenAI, "responses", "/openai/v1", "openai:gpt-5.5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, setting{script: modeltest.Sequence(step)})
 			far, err := catalog.New(catalog.Config{
 				AnthropicKey: modeltest.Key, AnthropicBaseURL: w.anthropic.URL, OpenAIKey: modeltest.Key, OpenAIBaseURL: w.openai.URL,
-				Providers: map[string]catalog.Provider{"far": {Kind: c.kind, BaseURL: w.url + c.path, Key: "fl_k"}},
-				Models:    map[string]catalog.Limits{"far:" + c.target: {MaxOutputTokens: 4000}},
+				Providers: map[string]catalog.Provider{
+					"far":  {Kind: c.kind, API: c.api, BaseURL: w.url + c.path, Key: "fl_k"},
+					"resp": {Kind: "openai", API: "responses", BaseURL: w.responses.URL, Key: modeltest.Key},
+				},
+				Models: map[string]catalog.Limits{"far:" + c.target: {MaxOutputTokens: 4000}, "resp:gpt-5.5": {}},
 			}, func(string) string { return "" })
 			if err != nil {
 				t.Fatal(err)
@@ -94,8 +102,11 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 			half := 0.5
 			r.Temperature, r.TopP = &half, &half
 			r.Wishes = model.Wishes{
-				StopSequences: []string{"END", "STOP"}, Schema: []byte(`{"type":"object"}`),
+				Schema:     []byte(`{"type":"object"}`),
 				ToolChoice: model.ToolChoice{Mode: model.ToolNamed, Name: "look", Single: true},
+			}
+			if c.api != "responses" && !strings.HasPrefix(c.target, "resp:") {
+				r.Wishes.StopSequences = []string{"END", "STOP"}
 			}
 			r.Model = chained.ModelName
 			got := stream(t, chained.Model, r)
@@ -108,11 +119,11 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 			if d := cmp.Diff(joined(want.Deltas), joined(got.Deltas)); d != "" {
 				t.Error("the pieces differ: ", d)
 			}
-			requests := append(w.anthropic.Requests(), w.openai.Requests()...)
+			requests := slices.Concat(w.anthropic.Requests(), w.openai.Requests(), w.responses.Requests())
 			if d := cmp.Diff(requests[1].Body, requests[0].Body, cmp.FilterPath(func(p cmp.Path) bool { return strings.Contains(p.GoString(), "call_id") }, cmp.Ignore())); d != "" {
 				t.Error("the provider got another request: ", d)
 			}
-			if refused := append(w.anthropic.Refused(), w.openai.Refused()...); len(refused) > 0 {
+			if refused := slices.Concat(w.anthropic.Refused(), w.openai.Refused(), w.responses.Refused()); len(refused) > 0 {
 				t.Error(refused)
 			}
 			if len(w.used) != 1 || w.used[0].OutputTokens != 9 {

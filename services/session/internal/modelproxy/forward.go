@@ -269,7 +269,7 @@ func pingOf(r modelapi.Route) []byte {
 func failEvent(r modelapi.Route, f modelapi.Failure, requestID string) []byte {
 	e := r.Error(f, requestID)
 	switch r.Operation {
-	case modelapi.Messages:
+	case modelapi.Messages, modelapi.Responses:
 		return fmt.Appendf(nil, "event: error\ndata: %s\n\n", e)
 	default:
 		return fmt.Appendf(nil, "data: %s\n\n", e)

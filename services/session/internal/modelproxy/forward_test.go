@@ -17,13 +17,14 @@ import (
 
 const (
 	messagesBody = `{"model":"%s", "max_tokens": 2000,"stream":true , "messages":[{"role":"user","content":"hi \u00e9"}],"unknown":{"kept":[1.50]}}`
+	respBody     = `{"model":"%s","stream":true, "store":false,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}],"x":1.50}`
 	chatBody     = `{"model":"%s","stream":true, "messages":[{"role":"user","content":"hi"}],"x":1.50}`
 )
 
 func body(form, model string) string { return strings.Replace(form, "%s", model, 1) }
 
 // numbered is what differs between two answers of a fake provider.
-var numbered = regexp.MustCompile(`(msg_|chatcmpl-|msg-)[0-9]+`)
+var numbered = regexp.MustCompile(`(msg_|chatcmpl-|resp_|rs_|fc_)[0-9_]+`)
 
 func unnumbered(s string) string { return numbered.ReplaceAllString(s, "$1") }
 
@@ -39,11 +40,15 @@ func TestARequestIsPassedOnUnchanged(t *testing.T) {
 		{"/anthropic/v1/messages", messagesBody, "anthropic:claude-sonnet-5-5", "claude-sonnet-5-5"},
 		{"/v1/messages", messagesBody, "claude-sonnet-5-5", "claude-sonnet-5-5"},
 		{"/openai/v1/chat/completions", strings.Replace(chatBody, `"x"`, `"stream_options":{"include_usage":true},"x"`, 1), "openai:gpt-5.5", "gpt-5.5"},
+		{"/openai/v1/responses", respBody, "resp:gpt-5.5", "gpt-5.5"},
 	} {
 		w := newWorld(t, setting{script: answers()})
 		target, direct := w.anthropic, w.anthropic.URL+"/v1/messages"
 		if strings.Contains(c.path, "openai") {
 			target, direct = w.openai, w.openai.URL+"/chat/completions"
+		}
+		if strings.Contains(c.path, "responses") {
+			target, direct = w.responses, w.responses.URL+"/responses"
 		}
 		got := w.post(c.path, body(c.form, c.model), "anthropic-beta", "b1,b2", "x-api-key", "fl_ours")
 		want, err := post(t.Context(), direct, body(c.form, c.own), "anthropic-version", "2023-06-01", "x-api-key", modeltest.Key, "Authorization", "Bearer "+modeltest.Key)
@@ -63,7 +68,7 @@ func TestARequestIsPassedOnUnchanged(t *testing.T) {
 		if c.path == "/v1/messages" && sent[0].Header.Get("Anthropic-Beta") != "b1,b2" {
 			t.Errorf("the provider got %v", sent[0].Header)
 		}
-		if len(w.used) != 1 || w.used[0].InputTokens != 10 || w.used[0].CacheReadTokens != 3 || w.used[0].OutputTokens != 5 || w.used[0].CostNanoUsd == 0 {
+		if len(w.used) != 1 || w.used[0].InputTokens != 10 || w.used[0].CacheReadTokens != 3 || w.used[0].OutputTokens != 5 || w.used[0].CostNanoUsd == 0 && !strings.HasPrefix(c.model, "resp:") {
 			t.Errorf("%s: used %v", c.path, w.used)
 		}
 	}

@@ -30,6 +30,7 @@ type world struct {
 	*testing.T
 	url               string
 	anthropic, openai *modeltest.Server
+	responses         *modeltest.Server
 	ledger            store.Store
 	used              []*sessionv1.Usage
 	parties           allowance.Parties
@@ -44,15 +45,16 @@ type setting struct {
 
 func newWorld(t *testing.T, s setting) *world {
 	t.Helper()
-	w := &world{T: t, anthropic: modeltest.Anthropic(t, s.script), openai: modeltest.OpenAI(t, s.script)}
+	w := &world{T: t, anthropic: modeltest.Anthropic(t, s.script), openai: modeltest.OpenAI(t, s.script), responses: modeltest.Responses(t, s.script)}
 	models, err := catalog.New(catalog.Config{
 		AnthropicKey: modeltest.Key, AnthropicBaseURL: w.anthropic.URL, OpenAIKey: modeltest.Key, OpenAIBaseURL: w.openai.URL,
 		Providers: map[string]catalog.Provider{
 			"wrong": {Kind: "anthropic", BaseURL: w.anthropic.URL, Key: config.Secret("sk-wrong-1234567")},
 			"gone":  {Kind: "anthropic", BaseURL: "http://127.0.0.1:1", Key: "k"},
+			"resp":  {Kind: "openai", BaseURL: w.responses.URL, API: "responses", Key: modeltest.Key},
 			"empty": {Kind: "openai", BaseURL: w.openai.URL, KeyEnv: "NONE_SET"},
 		},
-		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "empty:m": {}}, IdleTimeout: time.Minute,
+		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "empty:m": {}, "resp:gpt-5.5": {}}, IdleTimeout: time.Minute,
 	}, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/config"
 
 	"github.com/fairlead/fairlead/services/session/internal/model/anthropic"
+	"github.com/fairlead/fairlead/services/session/internal/model/openai"
 )
 
 // Endpoint is where a provider serves its own wire, for requests that are passed on
@@ -20,6 +21,8 @@ type Endpoint struct {
 	Token config.Secret
 	// Version of the API of kind anthropic.
 	Version string
+	// Chat and Responses say which APIs a provider of kind openai serves.
+	Chat, Responses bool
 	// Missing says what to do about a missing key; empty if none is missing.
 	Missing string
 }
@@ -35,6 +38,10 @@ func (c Config) endpoint(p *provider) Endpoint {
 		return Endpoint{}
 	case p.key == "" && p.token == "" && !p.NoKey:
 		e.Missing = p.keyHint(c.Section)
+	}
+	if p.Kind == KindOpenAI {
+		api := openai.Config{BaseURL: p.BaseURL, API: p.API}
+		e.Chat, e.Responses = api.Serves(openai.Chat), api.Serves(openai.Responses)
 	}
 	if e.BaseURL == "" {
 		e.BaseURL = map[string]string{KindAnthropic: anthropic.DefaultBaseURL, KindOpenAI: defaultOpenAIBaseURL}[p.Kind]

@@ -47,6 +47,12 @@ type Config struct {
 	ContextTokens int64
 }
 
+// Serves reports whether the provider serves an API for requests that are passed on. OpenAI's own hosts serve both,
+// unless the configuration names one.
+func (c Config) Serves(api string) bool {
+	return c.api() == api || c.API == "" && c.api() == Responses
+}
+
 // New returns a model. It opens no connection yet.
 func New(c Config) model.Model {
 	if c.api() == Chat {

@@ -19,6 +19,9 @@ const minOutput = 16
 // write returns the whole request. Tools and messages are not left to the SDK: for
 // ten thousand messages its reflection takes many times as long as this code.
 func (m *Model) write(r model.Request, f form) (*input, error) {
+	if len(r.Wishes.StopSequences) > 0 {
+		return nil, errStop
+	}
 	c := wire.NewConversation(r, m.own(r.Model, f))
 	head, err := m.head(r, c, f).MarshalJSON()
 	if err != nil {
@@ -55,15 +58,16 @@ func (m *Model) head(r model.Request, c *wire.Conversation, f form) sdk.Response
 	if r.TopP != nil {
 		p.TopP = param.NewOpt(*r.TopP)
 	}
-	p.SetExtraFields(map[string]any{"stream": true})
+	p.SetExtraFields(m.extra(r))
 	if c.System != "" {
 		p.Instructions = param.NewOpt(c.System)
 	}
 	if f&noEncrypted == 0 {
 		p.Include = []sdk.ResponseIncludable{sdk.ResponseIncludableReasoningEncryptedContent}
 	}
-	p.Reasoning.Effort = shared.ReasoningEffort(m.cfg.ReasoningEffort)
-	thinks := r.ThinkingTokens > 0 || m.cfg.ReasoningEffort != "" && m.cfg.ReasoningEffort != "none"
+	effort := m.effort(r)
+	p.Reasoning.Effort = shared.ReasoningEffort(effort)
+	thinks := r.ThinkingTokens > 0 || effort != "" && effort != "none"
 	if thinks && f&noSummary == 0 {
 		p.Reasoning.Summary = shared.ReasoningSummaryAuto
 	}
