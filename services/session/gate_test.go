@@ -30,12 +30,15 @@ assistant: "Done"`
 
 // wires runs a test with a provider of each wire format that plays the steps.
 func wires(t *testing.T, test func(t *testing.T, play func(...modeltest.Step) (*modeltest.Server, func(*session.Config)))) {
-	for kind, serve := range map[string]func(testing.TB, modeltest.Script) *modeltest.Server{"anthropic": modeltest.Anthropic, "openai": modeltest.OpenAI} {
-		t.Run(kind, func(t *testing.T) {
+	for name, serve := range map[string]func(testing.TB, modeltest.Script) *modeltest.Server{
+		"anthropic": modeltest.Anthropic, "openai chat": modeltest.OpenAI, "openai responses": modeltest.Responses,
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind, api, _ := strings.Cut(name, " ")
 			test(t, func(steps ...modeltest.Step) (*modeltest.Server, func(*session.Config)) {
 				s := serve(t, modeltest.Sequence(steps...))
 				return s, func(c *session.Config) {
-					c.Models.Providers["wire"] = catalog.Provider{Kind: kind, BaseURL: s.URL, Key: config.Secret(modeltest.Key)}
+					c.Models.Providers["wire"] = catalog.Provider{Kind: kind, API: api, BaseURL: s.URL, Key: config.Secret(modeltest.Key)}
 					c.Models.Models = map[string]catalog.Limits{"wire:small": {ContextTokens: 100_000, MaxOutputTokens: 5000}}
 					c.Models.Model = "wire:small"
 				}

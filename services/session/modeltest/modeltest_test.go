@@ -128,3 +128,45 @@ func TestScriptsSeeTheConversation(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestResponsesRules(t *testing.T) {
+	const (
+		user  = `{"role":"user","content":"hi"}`
+		call  = `{"type":"function_call","call_id":"a","name":"LS","arguments":"{}"}`
+		back  = `{"type":"function_call_output","call_id":"a","output":"x"}`
+		think = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"sig-4-72735f31"}`
+	)
+	wrap := func(items ...string) string {
+		return `{"model":"m","stream":true,"store":false,"input":[` + strings.Join(items, ",") + `]}`
+	}
+	with := func(field string) string { return strings.Replace(wrap(user), `"stream"`, field+`,"stream"`, 1) }
+	tests := []struct{ name, body, want string }{
+		{"a conversation in order is answered", wrap(user, think, call, back, user), ""},
+		{"no JSON", `{`, "not the JSON"},
+		{"no input", wrap(), "'input'"},
+		{"a request that is to be stored", strings.Replace(wrap(user), "false", "true", 1), "store must be false"},
+		{"a call without its result", wrap(user, call, user), "No tool output found"},
+		{"a result without its call", wrap(user, back), "No tool call found"},
+		{"an id used twice", wrap(user, call, back, call, back), "unique call_id"},
+		{"input parts in an answer", wrap(user, `{"role":"assistant","content":[{"type":"input_text","text":"x"}]}`), "'output_text' and 'refusal'"},
+		{"output parts of a user", wrap(`{"role":"user","content":[{"type":"output_text","text":"x"}]}`), "Supported values"},
+		{"an image that is none", wrap(`{"role":"user","content":[{"type":"input_image","image_url":"x"}]}`), "image_url"},
+		{"a file without a name", wrap(`{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,AA=="}]}`), "filename"},
+		{"a tool of a role", wrap(`{"role":"tool","content":"x"}`), "Invalid value: 'tool'"},
+		{"an unknown item", wrap(`{"type":"item_reference","id":"x"}`), "not supported"},
+		{"reasoning without what followed it", wrap(user, think, user), "required following item"},
+		{"reasoning that changed", wrap(user, strings.Replace(think, "sig-4", "sig-5", 1), call, back), "could not be verified"},
+		{"fields of Chat Completions", with(`"max_completion_tokens":100`), "Unsupported parameter"},
+		{"a small limit", with(`"max_output_tokens":15`), "integer below minimum value"},
+		{"an unknown summary", with(`"reasoning":{"summary":"long"}`), "'auto', 'concise', and 'detailed'"},
+		{"a tool in the form of Chat Completions", with(`"tools":[{"type":"function","function":{"name":"LS"}}]`), "tools[0]"},
+		{"a tool that is strict unasked", with(`"tools":[{"type":"function","name":"LS","parameters":{"type":"object"}}]`), "additionalProperties"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Responses(t, Sequence(Step{Text: []string{"ok"}}))
+			status, text := post(t, s.URL+"/responses", tt.body)
+			verdict(t, s, status, text, tt.want, "event: response.completed")
+		})
+	}
+}

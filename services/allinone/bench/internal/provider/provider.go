@@ -1,6 +1,6 @@
-// Package provider is a model server for measurements. It uses the wire format
-// of Anthropic's Messages API, like services/session/modeltest. Unlike that
-// package it checks and stores nothing, so that a thousand concurrent streams
+// Package provider is a model server for measurements. It uses the wire formats
+// of Anthropic's Messages API and of OpenAI's Responses API, like
+// services/session/modeltest. Unlike that package it checks and stores nothing, so that a thousand concurrent streams
 // cost little. Every token contains the time at which it was sent, so that a
 // reader on the same machine can compute how long it took.
 package provider
@@ -59,10 +59,16 @@ func planOf(body []byte) (Plan, error) {
 	return p, nil
 }
 
-// Handler answers POST /v1/messages.
+// Handler answers POST /v1/messages and POST /v1/responses.
 func Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /v1/messages", serve(messages))
+	mux.HandleFunc("POST /v1/responses", serve(responses))
+	return mux
+}
+
+func serve(f format) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		arrived := time.Now()
 		if err != nil {
@@ -74,10 +80,9 @@ func Handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		answer := answering{w: w, control: http.NewResponseController(w), arrived: arrived}
+		answer := answering{w: w, control: http.NewResponseController(w), arrived: arrived, format: f}
 		answer.stream(r.Context(), p)
-	})
-	return mux
+	}
 }
 
 // answering is one answer in progress.
@@ -85,43 +90,18 @@ type answering struct {
 	w       io.Writer
 	control *http.ResponseController
 	arrived time.Time
+	format  format
 	buf     []byte
 }
-
-const (
-	messageStart = `event: message_start
-data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}
-
-`
-	blockStart = `event: content_block_start
-data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
-
-`
-	deltaStart = `event: content_block_delta
-data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`
-	deltaEnd = `"}}
-
-`
-	messageEnd = `event: content_block_stop
-data: {"type":"content_block_stop","index":0}
-
-event: message_delta
-data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":10}}
-
-event: message_stop
-data: {"type":"message_stop"}
-
-`
-)
 
 // stream sends the headers at once, the first token in one write with the start
 // of its block, as real servers do, and the rest at the plan's pace.
 func (a *answering) stream(ctx context.Context, p Plan) {
-	a.buf = append(a.buf, messageStart...)
+	a.buf = append(a.buf, a.format.start...)
 	if !a.flush() || !wait(ctx, max(p.First, time.Until(p.Start))) {
 		return
 	}
-	a.buf = append(a.buf, blockStart...)
+	a.buf = append(a.buf, a.format.block...)
 	next := time.Now()
 	for i := range p.Tokens {
 		a.token(i == 0)
@@ -133,14 +113,14 @@ func (a *answering) stream(ctx context.Context, p Plan) {
 			return
 		}
 	}
-	a.buf = append(a.buf, messageEnd...)
+	a.buf = append(a.buf, a.format.end...)
 	a.flush()
 }
 
 // token appends a token: the time and, in the first one, also the arrival time
 // of the request.
 func (a *answering) token(first bool) {
-	a.buf = append(a.buf, deltaStart...)
+	a.buf = append(a.buf, a.format.token...)
 	if first {
 		a.buf = append(a.buf, 'a')
 		a.buf = strconv.AppendInt(a.buf, a.arrived.UnixNano(), 10)
@@ -148,7 +128,7 @@ func (a *answering) token(first bool) {
 	}
 	a.buf = strconv.AppendInt(a.buf, time.Now().UnixNano(), 10)
 	a.buf = append(a.buf, ' ')
-	a.buf = append(a.buf, deltaEnd...)
+	a.buf = append(a.buf, a.format.tokenEnd...)
 }
 
 // flush reports whether the client still reads.

@@ -81,7 +81,10 @@ func Read(ctx context.Context, method, url, body string, on func(Token), header 
 	}
 }
 
-var textField = []byte(`"text":"`)
+// textFields are where the text of a token is, by the name of its event.
+var textFields = map[string][]byte{
+	"text.delta": []byte(`"text":"`), "content_block_delta": []byte(`"text":"`), "response.output_text.delta": []byte(`"delta":"`),
+}
 
 // line looks for tokens in one line of an event.
 func (s *Stream) line(line []byte, on func(Token)) {
@@ -91,10 +94,11 @@ func (s *Stream) line(line []byte, on func(Token)) {
 		}
 		return
 	}
-	if s.Last != "text.delta" && s.Last != "content_block_delta" || !bytes.HasPrefix(line, []byte("data: ")) {
+	field, token := textFields[s.Last]
+	if !token || !bytes.HasPrefix(line, []byte("data: ")) {
 		return
 	}
-	_, text, ok := bytes.Cut(line, textField)
+	_, text, ok := bytes.Cut(line, field)
 	if !ok {
 		return
 	}
