@@ -116,8 +116,16 @@ func eachShape(t *testing.T, wanted func(four, postgres bool) bool, test func(t 
 	}
 }
 
-// start runs a system until the test ends.
+// start runs a system until the test ends, and returns when it is ready.
 func start(t *testing.T, o options) *system {
+	t.Helper()
+	s := launch(t, o)
+	s.waitReady(t)
+	return s
+}
+
+// launch runs a system that is not ready yet.
+func launch(t *testing.T, o options) *system {
 	t.Helper()
 	if o.data == "" {
 		o.data = sandboxDir(t)
@@ -144,7 +152,6 @@ func start(t *testing.T, o options) *system {
 	} else {
 		s.startOne(t)
 	}
-	s.waitReady(t)
 	return s
 }
 

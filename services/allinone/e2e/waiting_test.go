@@ -120,7 +120,9 @@ func TestWhatWaitsForAPersonOutlivesEveryProcess(t *testing.T) {
 	b := startWaiter(t, database)
 	a.kill()
 	b.kill()
-	a, b = a.restart(t), b.restart(t)
+	a, b = launch(t, a.options), launch(t, b.options)
+	a.waitReady(t)
+	b.waitReady(t)
 	t.Run("answered", func(t *testing.T) {
 		for name, answer := range answers {
 			t.Run(name, func(t *testing.T) {
