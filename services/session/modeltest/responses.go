@@ -3,6 +3,7 @@ package modeltest
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -189,11 +190,10 @@ func (o *output) message() {
 		return more
 	}
 	o.event("response.content_part.added", at(map[string]any{"part": part("")}))
-	whole := ""
 	for _, p := range o.step.Text {
-		whole += p
 		o.piece(func() { o.event("response."+kind+".delta", at(map[string]any{"delta": p})) })
 	}
+	whole := strings.Join(o.step.Text, "")
 	o.event("response."+kind+".done", at(map[string]any{field: whole}))
 	o.event("response.content_part.done", at(map[string]any{"part": part(whole)}))
 	o.end(index, item("completed", []any{part(whole)}))

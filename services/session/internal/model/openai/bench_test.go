@@ -3,6 +3,7 @@ package openai
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func conversation(messages int) model.Request {
 	for i := 1; i < messages; i += 2 {
 		id := fmt.Sprintf("t.%d", i)
 		r.Messages = append(r.Messages,
-			streamtest.Assistant(streamtest.Text("I look"), streamtest.Use(id, "call_"+fmt.Sprint(i), "Bash", `{"command":"ls -la"}`)),
+			streamtest.Assistant(streamtest.Text("I look"), streamtest.Use(id, "call_"+strconv.Itoa(i), "Bash", `{"command":"ls -la"}`)),
 			streamtest.User(streamtest.Result(id, ok, strings.Repeat("a line of output\n", 20))))
 	}
 	return r

@@ -72,7 +72,7 @@ func (m *chat) head(r model.Request) sdk.ChatCompletionNewParams {
 		limit = min(r.MaxOutputTokens, limit)
 	}
 	if m.cfg.LegacyMaxTokens {
-		p.MaxTokens = sdk.Int(limit) //nolint:staticcheck // deprecated at OpenAI, and all that older compatible servers know
+		p.MaxTokens = sdk.Int(limit) // deprecated at OpenAI, and all that older compatible servers know
 	} else {
 		p.MaxCompletionTokens = sdk.Int(limit)
 	}

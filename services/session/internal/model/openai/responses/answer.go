@@ -209,7 +209,7 @@ func (a *answer) keep(o opaque) *sessionv1.ProviderData {
 // not end, and everything where nothing was streamed.
 func (a *answer) finish(output []outputItem) error {
 	streamed := len(a.items) > 0
-	for i := range output {
+	for i := range output[:min(len(output), maxItems+1)] {
 		o := &output[i]
 		at := slices.IndexFunc(a.items, func(it *item) bool { return it.index == wire.Count(i) && it.Type == o.Type })
 		switch {

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,17 +46,17 @@ func theirs(t *testing.T, r *sdk.Response) (out []string) {
 	for _, it := range r.Output {
 		switch it := it.AsAny().(type) {
 		case sdk.ResponseReasoningItem:
-			s := ""
+			var s strings.Builder
 			for _, p := range it.Summary {
-				s += p.Text
+				s.WriteString(p.Text)
 			}
-			out = append(out, "thinking "+s)
+			out = append(out, "thinking "+s.String())
 		case sdk.ResponseOutputMessage:
-			s := ""
+			var s strings.Builder
 			for _, p := range it.Content {
-				s += p.Text + p.Refusal
+				s.WriteString(p.Text + p.Refusal)
 			}
-			out = append(out, "text "+s)
+			out = append(out, "text "+s.String())
 		case sdk.ResponseFunctionToolCall:
 			out = append(out, "call "+it.Name+" "+it.Arguments+" "+it.CallID)
 		default:
