@@ -3,9 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -87,5 +89,41 @@ func TestTheStatusOfServersHasTheirContentsWhereTheyAreAskedFor(t *testing.T) {
 		if (len(s.GetResources()) == 1) != contents || (len(s.GetResourceTemplates()) == 1) != contents || (len(s.GetPrompts()) == 1) != contents || len(s.GetTools()) != 1 {
 			t.Errorf("contents %t: %v", contents, s)
 		}
+	}
+}
+
+func TestTheLogOfAServerIsProgressOfTheCall(t *testing.T) {
+	for era, modern := range eras {
+		t.Run(era, func(t *testing.T) {
+			r, f := newRemote(t, modern), local(t)
+			r.tool("work", object, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				for _, m := range []*mcp.LoggingMessageParams{{Level: "debug", Data: "hidden"}, {Level: "info", Data: "begins"}, {Level: "error", Data: map[string]any{"n": 1}}} {
+					if err := q.Session.Log(ctx, m); err != nil {
+						return nil, err
+					}
+				}
+				return &mcp.CallToolResult{}, nil
+			})
+			got := f.must(mcpCall("c", "mcp__x__work", `{}`, r.as("x")), ok)
+			if want := []string{"begins", `{"n":1}`}; !slices.Equal(got.progress, want) {
+				t.Errorf("got %q", got.progress)
+			}
+		})
+	}
+}
+
+func TestTheErrorOfAServerIsKept(t *testing.T) {
+	for era, modern := range eras {
+		t.Run(era, func(t *testing.T) {
+			r, f := newRemote(t, modern), local(t)
+			r.tool("needs", object, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "sampling is missing", Data: []byte(`{"requiredCapabilities":{"sampling":{}}}`)}
+			})
+			got := f.must(mcpCall("c", "mcp__x__needs", `{}`, r.as("x")), failed)
+			e := got.result.GetMcpError()
+			if e.GetCode() != -32021 || e.GetMessage() != "sampling is missing" || e.GetDataJson() != `{"requiredCapabilities":{"sampling":{}}}` || !strings.Contains(got.text(), "sampling is missing") {
+				t.Errorf("got %v", got.result)
+			}
+		})
 	}
 }

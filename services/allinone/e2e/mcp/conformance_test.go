@@ -177,13 +177,13 @@ var passes = map[string][]string{
 	legacy: {
 		"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
 		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-progress", "tools-call-elicitation",
-		"elicitation-sep1034-defaults", "json-schema-2020-12", "server-sse-multiple-streams", "server-session-lifecycle", "dns-rebinding-protection",
+		"tools-call-with-logging", "logging-set-level", "elicitation-sep1034-defaults", "elicitation-sep1330-enums", "json-schema-2020-12", "server-sse-multiple-streams", "server-session-lifecycle", "dns-rebinding-protection",
 		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read",
 		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
 	},
 	modern: {
-		"tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource",
-		"tools-call-mixed-content", "tools-call-with-progress", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
+		"server-stateless", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
+		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-progress", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
 		"http-header-validation", "http-custom-header-server-validation", "caching",
 		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read", "sep-2164-resource-not-found",
 		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,7 @@ type calling struct {
 	settled map[string]context.CancelFunc // take them back, by id
 	steps   float64                       // of progress
 	said    time.Time                     // when output was last reported
+	fault   error                         // that the call ended with, which is no result
 }
 
 // call makes a call for a client.
@@ -110,6 +112,9 @@ func (c *calling) follow() (*sdk.CallToolResult, error) {
 	for wait := backoff; ; wait = min(2*wait, 2*time.Second) {
 		before := c.request.AfterSeq
 		result, err := c.attach()
+		if c.fault != nil {
+			return nil, c.fault
+		}
 		if result != nil {
 			return result, nil
 		}
@@ -197,8 +202,10 @@ func (c *calling) event(e *sessionv1.Event) *sdk.CallToolResult {
 	return nil
 }
 
-// progress tells the client how far the call is, if it wants to know.
+// progress tells the client how far the call is, if it wants to know: one that sends a token, or has set a level of the
+// log.
 func (c *calling) progress(message string) {
+	_ = c.req.Session.Log(c.ctx, &sdk.LoggingMessageParams{Level: "info", Logger: c.request.GetTool(), Data: message}) //nolint:staticcheck // older revisions have it
 	token := c.req.Params.GetProgressToken()
 	if token == nil {
 		return
@@ -229,10 +236,33 @@ func cut(text string, most int) string {
 
 // finished returns the result of a call whose turn has ended.
 func (c *calling) finished(end *sessionv1.TurnFinished) *sdk.CallToolResult {
+	c.fault = c.missing(end.GetCallResult().GetMcpError())
 	result := resultOf(end.GetCallResult())
 	if end.GetCallResult() == nil {
 		result = failed(fmt.Sprintf("The call ended without a result: %s", end.GetError().GetMessage()))
 	}
 	result.Meta = sdk.Meta{"fairlead.dev/turn": c.turn}
 	return result
+}
+
+// missing returns the error of a connected server that needs a capability of the client which this one does not have;
+// nil: it is another one, or the client has what the server is not offered here.
+func (c *calling) missing(e *commonv1.McpError) error {
+	if e.GetCode() != sdk.CodeMissingRequiredClientCapabilities {
+		return nil
+	}
+	var data struct {
+		RequiredCapabilities map[string]json.RawMessage `json:"requiredCapabilities"`
+	}
+	has := map[string]json.RawMessage{}
+	b, err := json.Marshal(c.req.ClientCapabilities())
+	if err != nil || json.Unmarshal(b, &has) != nil || json.Unmarshal([]byte(e.GetDataJson()), &data) != nil {
+		return nil
+	}
+	for name := range data.RequiredCapabilities {
+		if _, ok := has[name]; !ok {
+			return &jsonrpc.Error{Code: e.GetCode(), Message: e.GetMessage(), Data: json.RawMessage(e.GetDataJson())}
+		}
+	}
+	return nil
 }

@@ -102,7 +102,7 @@ func (s *Server) newScope() *scope {
 	sc.server = sdk.NewServer(&sdk.Implementation{Name: "fairlead", Title: "Fairlead", Version: s.Version}, &sdk.ServerOptions{
 		Instructions: "The tools work in one workspace, one call after the other. A call may wait until a person allows it.",
 		Logger:       s.log, PageSize: pageSize,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // older revisions have it
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
 			c.TTLMs, c.CacheScope = int(clientCache.Milliseconds()), "private"
 		},

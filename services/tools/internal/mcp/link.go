@@ -292,6 +292,9 @@ func (l *link) over(t mcp.Transport) (worked bool, err error) {
 		}
 	}()
 	found, err := l.list(session)
+	if err == nil {
+		err = l.hear(session)
+	}
 	if err == nil && !late.Stop() {
 		err = errSilent
 	}
@@ -332,6 +335,7 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		// Reports that calls.see could not read, because their message has several lines.
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})
+	client.AddReceivingMiddleware(titledForms)
 	options := &mcp.ClientSessionOptions{}
 	if l.silent {
 		options.ProtocolVersion = legacyVersion

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
@@ -86,18 +89,31 @@ func (p *progresses) none() bool {
 	return len(p.calls) == 0
 }
 
-// see takes the reports among a server's messages, in the order in which they come: the SDK hands a call's result on
-// while its last reports are still waiting.
+// see takes the reports and the log among a server's messages, in the order in which they come: the SDK hands a call's
+// result on while its last reports are still waiting.
 func (p *progresses) see(message []byte) {
-	if !bytes.Contains(message, []byte(`"notifications/progress"`)) {
+	const progress, log = "notifications/progress", "notifications/message"
+	if !bytes.Contains(message, []byte(progress)) && !bytes.Contains(message, []byte(log)) {
 		return
 	}
 	var n struct {
 		Method string
-		Params *mcp.ProgressNotificationParams
+		Params json.RawMessage
 	}
-	if json.Unmarshal(message, &n) == nil && n.Method == "notifications/progress" {
-		p.report(n.Params)
+	if json.Unmarshal(message, &n) != nil {
+		return
+	}
+	switch n.Method {
+	case progress:
+		var params *mcp.ProgressNotificationParams
+		if json.Unmarshal(n.Params, &params) == nil {
+			p.report(params)
+		}
+	case log:
+		var params struct{ Data json.RawMessage }
+		if json.Unmarshal(n.Params, &params) == nil {
+			p.log(params.Data)
+		}
 	}
 }
 
@@ -117,6 +133,41 @@ func (p *progresses) report(n *mcp.ProgressNotificationParams) {
 	if c.last = text(n); c.limit.Allow() {
 		c.out.Progress(c.last)
 		c.last = ""
+	}
+}
+
+// logLevel is the least level of a server's messages that are shown.
+const logLevel = "info"
+
+// hear asks a server of an older protocol for its messages; requests of newer ones name the level themselves.
+func (l *link) hear(session *mcp.ClientSession) error {
+	init := session.InitializeResult()
+	if init == nil || init.Capabilities == nil || init.Capabilities.Logging == nil || init.ProtocolVersion > legacyVersion {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, connectTimeout)
+	defer cancel()
+	err := session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel})
+	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {
+		return nil // it goes without
+	}
+	return err
+}
+
+// log passes a server's message on to the call that it is about: the only one that runs.
+func (p *progresses) log(data json.RawMessage) {
+	c := p.only()
+	if c == nil {
+		return
+	}
+	var said string
+	if json.Unmarshal(data, &said) != nil {
+		said = string(data)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if said = strings.TrimSpace(valid(said)); said != "" && c.limit.Allow() {
+		c.out.Progress(cut(said, maxProgress))
 	}
 }
 

@@ -134,13 +134,37 @@ func questionOf(server string, n int, p *mcp.ElicitParams) (*commonv1.Question, 
 	var form bytes.Buffer
 	e := json.NewEncoder(&form)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(p.RequestedSchema); err != nil || form.Len() > maxForm {
+	if err := e.Encode(titled(p.RequestedSchema)); err != nil || form.Len() > maxForm {
 		return nil, errors.New("the form of its question cannot be read")
 	}
 	if q.SchemaJson = strings.TrimSpace(form.String()); q.GetSchemaJson() == "null" {
 		q.SchemaJson = ""
 	}
 	return q, nil
+}
+
+// titled returns a form whose choices among titled values have no type beside the values, as the protocol writes them:
+// the SDK refuses others, before a person is asked and after.
+func titled(form any) any {
+	root, _ := form.(map[string]any)
+	fields, _ := root["properties"].(map[string]any)
+	for _, f := range fields {
+		field, _ := f.(map[string]any)
+		if items, ok := field["items"].(map[string]any); ok && items["anyOf"] != nil {
+			delete(items, "type")
+		}
+	}
+	return form
+}
+
+// titledForms makes the forms of questions within calls such that the SDK takes them.
+func titledForms(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, q mcp.Request) (mcp.Result, error) {
+		if asked, ok := q.(*mcp.ElicitRequest); ok && asked.Params != nil {
+			asked.Params.RequestedSchema = titled(asked.Params.RequestedSchema)
+		}
+		return next(ctx, method, q)
+	}
 }
 
 // elicit answers a server that asks within a call.

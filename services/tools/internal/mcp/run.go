@@ -8,16 +8,21 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
 // defaultTimeout bounds a call of a server that has no timeout of its own.
 const defaultTimeout = 10 * time.Minute
+
+// maxErrorData bounds what an error says besides its message.
+const maxErrorData = 16 << 10
 
 // codeRejected is the code with which the SDK marks a request whose transport failed. No
 // server has sent it.
@@ -140,7 +145,11 @@ func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, a
 	}
 	token, done := l.calls.follow(&progress{ctx: ctx, out: out, pause: func() { clock.Stop() }, goOn: func() { clock.Reset(limit) }})
 	defer done()
-	answer, err := r.ask(withExchange(ctx, x), session, mcp.Meta{"progressToken": token}, args, d)
+	meta := mcp.Meta{"progressToken": token}
+	if init := session.InitializeResult(); init != nil && init.ProtocolVersion > legacyVersion {
+		meta[mcp.MetaKeyLogLevel] = logLevel
+	}
+	answer, err := r.ask(withExchange(ctx, x), session, meta, args, d)
 	if err != nil {
 		return nil, &callError{err: err, cause: context.Cause(ctx), sent: x.left.Load(), status: int(x.status.Load())}
 	}
@@ -187,7 +196,7 @@ func (r runner) failed(ctx context.Context, l *link, args json.RawMessage, err e
 		if r.own != "" && (answer.Code == jsonrpc.CodeInvalidParams || answer.Code == jsonrpc.CodeMethodNotFound) {
 			l.outdated(r.server.GetStdio() == nil) // perhaps it has no such tool any more
 		}
-		return tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s%s", r.server.GetName(), cmp.Or(cut(answer.Message, maxText), "it gave no reason"), hint(args))), nil
+		return r.refused(answer, args), nil
 	case e.refused():
 		return tool.Failed(fmt.Sprintf("The call was not made: the MCP server %s failed: %s.", r.server.GetName(), plain(err))), nil
 	default:
@@ -202,6 +211,17 @@ func hint(args json.RawMessage) string {
 		return ""
 	}
 	return fmt.Sprintf(". Its arguments have the number %s, which most programs cannot hold: use one below 1e308", cut(n, 100))
+}
+
+// refused is the result of a call that the server answers with an error.
+func (r runner) refused(answer *jsonrpc.Error, args json.RawMessage) *tool.Result {
+	said := cmp.Or(cut(valid(answer.Message), maxText), "it gave no reason")
+	result := tool.Failed(fmt.Sprintf("The MCP server %s refused the call: %s%s", r.server.GetName(), said, hint(args)))
+	result.McpError = &commonv1.McpError{Code: answer.Code, Message: said}
+	if len(answer.Data) <= maxErrorData && utf8.Valid(answer.Data) {
+		result.McpError.DataJson = string(answer.Data)
+	}
+	return result
 }
 
 // unknown is the result of a call that may have taken effect.

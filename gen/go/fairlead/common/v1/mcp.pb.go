@@ -791,6 +791,70 @@ func (x *McpPromptArgument) GetRequired() bool {
 	return false
 }
 
+// McpError is the error with which an MCP server refuses a request.
+type McpError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code of JSON-RPC.
+	Code int64 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	// What is wrong, in the server's words.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// What the server says besides, as JSON; empty: nothing.
+	DataJson      string `protobuf:"bytes,3,opt,name=data_json,json=dataJson,proto3" json:"data_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpError) Reset() {
+	*x = McpError{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpError) ProtoMessage() {}
+
+func (x *McpError) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpError.ProtoReflect.Descriptor instead.
+func (*McpError) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *McpError) GetCode() int64 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *McpError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *McpError) GetDataJson() string {
+	if x != nil {
+		return x.DataJson
+	}
+	return ""
+}
+
 var File_fairlead_common_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
@@ -856,7 +920,11 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\x11McpPromptArgument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1a\n" +
-	"\brequired\x18\x03 \x01(\bR\brequired*\xba\x01\n" +
+	"\brequired\x18\x03 \x01(\bR\brequired\"U\n" +
+	"\bMcpError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x03R\x04code\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1b\n" +
+	"\tdata_json\x18\x03 \x01(\tR\bdataJson*\xba\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n" +
@@ -877,7 +945,7 @@ func file_fairlead_common_v1_mcp_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_common_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(McpServerState)(0),           // 0: fairlead.common.v1.McpServerState
 	(*McpServer)(nil),             // 1: fairlead.common.v1.McpServer
@@ -888,22 +956,23 @@ var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(*McpResourceTemplate)(nil),   // 6: fairlead.common.v1.McpResourceTemplate
 	(*McpPrompt)(nil),             // 7: fairlead.common.v1.McpPrompt
 	(*McpPromptArgument)(nil),     // 8: fairlead.common.v1.McpPromptArgument
-	nil,                           // 9: fairlead.common.v1.McpStdio.EnvEntry
-	nil,                           // 10: fairlead.common.v1.McpHttp.HeadersEntry
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*ResourceLink)(nil),          // 13: fairlead.common.v1.ResourceLink
+	(*McpError)(nil),              // 9: fairlead.common.v1.McpError
+	nil,                           // 10: fairlead.common.v1.McpStdio.EnvEntry
+	nil,                           // 11: fairlead.common.v1.McpHttp.HeadersEntry
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*ResourceLink)(nil),          // 14: fairlead.common.v1.ResourceLink
 }
 var file_fairlead_common_v1_mcp_proto_depIdxs = []int32{
 	2,  // 0: fairlead.common.v1.McpServer.stdio:type_name -> fairlead.common.v1.McpStdio
 	3,  // 1: fairlead.common.v1.McpServer.http:type_name -> fairlead.common.v1.McpHttp
-	11, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	9,  // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
-	10, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
+	12, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	10, // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
+	11, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
 	4,  // 5: fairlead.common.v1.McpHttp.oauth:type_name -> fairlead.common.v1.McpOAuth
 	0,  // 6: fairlead.common.v1.McpServerStatus.state:type_name -> fairlead.common.v1.McpServerState
-	12, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
-	13, // 8: fairlead.common.v1.McpServerStatus.resources:type_name -> fairlead.common.v1.ResourceLink
+	13, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
+	14, // 8: fairlead.common.v1.McpServerStatus.resources:type_name -> fairlead.common.v1.ResourceLink
 	6,  // 9: fairlead.common.v1.McpServerStatus.resource_templates:type_name -> fairlead.common.v1.McpResourceTemplate
 	7,  // 10: fairlead.common.v1.McpServerStatus.prompts:type_name -> fairlead.common.v1.McpPrompt
 	8,  // 11: fairlead.common.v1.McpPrompt.arguments:type_name -> fairlead.common.v1.McpPromptArgument
@@ -930,7 +999,7 @@ func file_fairlead_common_v1_mcp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_common_v1_mcp_proto_rawDesc), len(file_fairlead_common_v1_mcp_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

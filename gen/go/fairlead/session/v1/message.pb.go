@@ -682,8 +682,10 @@ type ToolResult struct {
 	Outcome ToolOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairlead.session.v1.ToolOutcome" json:"outcome,omitempty"`
 	// The result as JSON, if the tool has a schema for it; the content says the same.
 	StructuredJson string `protobuf:"bytes,10,opt,name=structured_json,json=structuredJson,proto3" json:"structured_json,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The error with which an MCP server refused the call, if it did.
+	McpError      *v1.McpError `protobuf:"bytes,11,opt,name=mcp_error,json=mcpError,proto3" json:"mcp_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolResult) Reset() {
@@ -742,6 +744,13 @@ func (x *ToolResult) GetStructuredJson() string {
 		return x.StructuredJson
 	}
 	return ""
+}
+
+func (x *ToolResult) GetMcpError() *v1.McpError {
+	if x != nil {
+		return x.McpError
+	}
+	return nil
 }
 
 // ProviderData is a model provider's opaque data.
@@ -803,7 +812,7 @@ var File_fairlead_session_v1_message_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x03\n" +
+	"!fairlead/session/v1/message.proto\x12\x13fairlead.session.v1\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x03\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06parent\x18\x02 \x01(\tR\x06parent\x12-\n" +
@@ -842,14 +851,15 @@ const file_fairlead_session_v1_message_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12(\n" +
 	"\x10provider_call_id\x18\x02 \x01(\tR\x0eproviderCallId\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x12%\n" +
-	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\xc1\x01\n" +
+	"\x0earguments_json\x18\x04 \x01(\tR\rargumentsJson\"\xfc\x01\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x125\n" +
 	"\acontent\x18\x02 \x03(\v2\x1b.fairlead.common.v1.ContentR\acontent\x12:\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2 .fairlead.session.v1.ToolOutcomeR\aoutcome\x12'\n" +
 	"\x0fstructured_json\x18\n" +
-	" \x01(\tR\x0estructuredJson\">\n" +
+	" \x01(\tR\x0estructuredJson\x129\n" +
+	"\tmcp_error\x18\v \x01(\v2\x1c.fairlead.common.v1.McpErrorR\bmcpError\">\n" +
 	"\fProviderData\x12\x1a\n" +
 	"\bprovider\x18\x01 \x01(\tR\bprovider\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data*?\n" +
@@ -895,6 +905,7 @@ var file_fairlead_session_v1_message_proto_goTypes = []any{
 	(*ProviderData)(nil),          // 9: fairlead.session.v1.ProviderData
 	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
 	(*v1.Content)(nil),            // 11: fairlead.common.v1.Content
+	(*v1.McpError)(nil),           // 12: fairlead.common.v1.McpError
 }
 var file_fairlead_session_v1_message_proto_depIdxs = []int32{
 	0,  // 0: fairlead.session.v1.Message.role:type_name -> fairlead.session.v1.Role
@@ -909,11 +920,12 @@ var file_fairlead_session_v1_message_proto_depIdxs = []int32{
 	5,  // 9: fairlead.session.v1.Block.refusals:type_name -> fairlead.session.v1.Refusal
 	11, // 10: fairlead.session.v1.ToolResult.content:type_name -> fairlead.common.v1.Content
 	1,  // 11: fairlead.session.v1.ToolResult.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	12, // 12: fairlead.session.v1.ToolResult.mcp_error:type_name -> fairlead.common.v1.McpError
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_message_proto_init() }

@@ -734,8 +734,10 @@ type CallResult struct {
 	Interrupt bool `protobuf:"varint,7,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
 	// The result as JSON, if the tool has a schema for it; the content says the same.
 	StructuredJson string `protobuf:"bytes,8,opt,name=structured_json,json=structuredJson,proto3" json:"structured_json,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The error with which an MCP server refused the call, if it did.
+	McpError      *v1.McpError `protobuf:"bytes,9,opt,name=mcp_error,json=mcpError,proto3" json:"mcp_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallResult) Reset() {
@@ -822,6 +824,13 @@ func (x *CallResult) GetStructuredJson() string {
 		return x.StructuredJson
 	}
 	return ""
+}
+
+func (x *CallResult) GetMcpError() *v1.McpError {
+	if x != nil {
+		return x.McpError
+	}
+	return nil
 }
 
 // OperationStatus says how an operation was when a call looked at it.
@@ -1886,7 +1895,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\n" +
 	"CallOutput\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\tR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xfe\x02\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xb9\x03\n" +
 	"\n" +
 	"CallResult\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.fairlead.tools.v1.CallOutcomeR\aoutcome\x125\n" +
@@ -1897,7 +1906,8 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\bobserved\x18\x05 \x01(\v2\".fairlead.tools.v1.OperationStatusR\bobserved\x129\n" +
 	"\anetwork\x18\x06 \x03(\v2\x1f.fairlead.sandbox.v1.NetworkUseR\anetwork\x12\x1c\n" +
 	"\tinterrupt\x18\a \x01(\bR\tinterrupt\x12'\n" +
-	"\x0fstructured_json\x18\b \x01(\tR\x0estructuredJson\"\x84\x01\n" +
+	"\x0fstructured_json\x18\b \x01(\tR\x0estructuredJson\x129\n" +
+	"\tmcp_error\x18\t \x01(\v2\x1c.fairlead.common.v1.McpErrorR\bmcpError\"\x84\x01\n" +
 	"\x0fOperationStatus\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.fairlead.tools.v1.OperationStateR\x05state\x12\x1a\n" +
@@ -2040,9 +2050,10 @@ var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
 	(*v1.Question)(nil),                // 34: fairlead.common.v1.Question
 	(*v1.Content)(nil),                 // 35: fairlead.common.v1.Content
 	(*v11.NetworkUse)(nil),             // 36: fairlead.sandbox.v1.NetworkUse
-	(OperationState)(0),                // 37: fairlead.tools.v1.OperationState
-	(*Tool)(nil),                       // 38: fairlead.tools.v1.Tool
-	(*v1.McpServerStatus)(nil),         // 39: fairlead.common.v1.McpServerStatus
+	(*v1.McpError)(nil),                // 37: fairlead.common.v1.McpError
+	(OperationState)(0),                // 38: fairlead.tools.v1.OperationState
+	(*Tool)(nil),                       // 39: fairlead.tools.v1.Tool
+	(*v1.McpServerStatus)(nil),         // 40: fairlead.common.v1.McpServerStatus
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	28, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
@@ -2064,40 +2075,41 @@ var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
 	35, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 17: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
 	36, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	37, // 19: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	28, // 20: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 21: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	28, // 22: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
-	8,  // 23: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	28, // 24: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	28, // 25: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
-	30, // 26: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
-	38, // 27: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
-	39, // 28: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
-	21, // 29: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	32, // 30: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
-	23, // 31: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 32: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 33: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 34: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 35: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 36: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
-	20, // 37: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	24, // 38: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
-	26, // 39: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 40: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 41: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 42: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 43: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	19, // 44: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
-	22, // 45: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	25, // 46: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
-	27, // 47: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	40, // [40:48] is the sub-list for method output_type
-	32, // [32:40] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	37, // 19: fairlead.tools.v1.CallResult.mcp_error:type_name -> fairlead.common.v1.McpError
+	38, // 20: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	28, // 21: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 22: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
+	28, // 23: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	8,  // 24: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
+	28, // 25: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	28, // 26: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
+	30, // 27: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
+	39, // 28: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
+	40, // 29: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
+	21, // 30: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	32, // 31: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	23, // 32: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 33: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 34: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 35: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 36: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 37: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
+	20, // 38: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	24, // 39: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
+	26, // 40: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 41: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 42: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 43: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 44: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 45: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
+	22, // 46: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	25, // 47: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
+	27, // 48: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	41, // [41:49] is the sub-list for method output_type
+	33, // [33:41] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }

@@ -153,3 +153,13 @@ class McpPromptArgument(_message.Message):
     description: str
     required: bool
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., required: _Optional[bool] = ...) -> None: ...
+
+class McpError(_message.Message):
+    __slots__ = ("code", "message", "data_json")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    DATA_JSON_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    message: str
+    data_json: str
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., data_json: _Optional[str] = ...) -> None: ...

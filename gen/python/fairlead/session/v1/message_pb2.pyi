@@ -1,6 +1,7 @@
 import datetime
 
 from fairlead.common.v1 import content_pb2 as _content_pb2
+from fairlead.common.v1 import mcp_pb2 as _mcp_pb2
 from google.api import resource_pb2 as _resource_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -119,16 +120,18 @@ class ToolUse(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., provider_call_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
 
 class ToolResult(_message.Message):
-    __slots__ = ("call_id", "content", "outcome", "structured_json")
+    __slots__ = ("call_id", "content", "outcome", "structured_json", "mcp_error")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     STRUCTURED_JSON_FIELD_NUMBER: _ClassVar[int]
+    MCP_ERROR_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     outcome: ToolOutcome
     structured_json: str
-    def __init__(self, call_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., outcome: _Optional[_Union[ToolOutcome, str]] = ..., structured_json: _Optional[str] = ...) -> None: ...
+    mcp_error: _mcp_pb2.McpError
+    def __init__(self, call_id: _Optional[str] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., outcome: _Optional[_Union[ToolOutcome, str]] = ..., structured_json: _Optional[str] = ..., mcp_error: _Optional[_Union[_mcp_pb2.McpError, _Mapping]] = ...) -> None: ...
 
 class ProviderData(_message.Message):
     __slots__ = ("provider", "data")

@@ -128,7 +128,7 @@ class CallOutput(_message.Message):
     def __init__(self, stream: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class CallResult(_message.Message):
-    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed", "network", "interrupt", "structured_json")
+    __slots__ = ("outcome", "content", "duration_ms", "operation", "observed", "network", "interrupt", "structured_json", "mcp_error")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class CallResult(_message.Message):
     NETWORK_FIELD_NUMBER: _ClassVar[int]
     INTERRUPT_FIELD_NUMBER: _ClassVar[int]
     STRUCTURED_JSON_FIELD_NUMBER: _ClassVar[int]
+    MCP_ERROR_FIELD_NUMBER: _ClassVar[int]
     outcome: CallOutcome
     content: _containers.RepeatedCompositeFieldContainer[_content_pb2.Content]
     duration_ms: int
@@ -145,7 +146,8 @@ class CallResult(_message.Message):
     network: _containers.RepeatedCompositeFieldContainer[_exec_pb2.NetworkUse]
     interrupt: bool
     structured_json: str
-    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ..., interrupt: _Optional[bool] = ..., structured_json: _Optional[str] = ...) -> None: ...
+    mcp_error: _mcp_pb2.McpError
+    def __init__(self, outcome: _Optional[_Union[CallOutcome, str]] = ..., content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., duration_ms: _Optional[int] = ..., operation: _Optional[str] = ..., observed: _Optional[_Union[OperationStatus, _Mapping]] = ..., network: _Optional[_Iterable[_Union[_exec_pb2.NetworkUse, _Mapping]]] = ..., interrupt: _Optional[bool] = ..., structured_json: _Optional[str] = ..., mcp_error: _Optional[_Union[_mcp_pb2.McpError, _Mapping]] = ...) -> None: ...
 
 class OperationStatus(_message.Message):
     __slots__ = ("operation", "state", "progress")

@@ -108,5 +108,5 @@ func toolResult(callID string, r *toolsv1.CallResult) *sessionv1.ToolResult {
 	if !ok {
 		o = sessionv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN
 	}
-	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o, StructuredJson: r.GetStructuredJson()}
+	return &sessionv1.ToolResult{CallId: callID, Content: r.GetContent(), Outcome: o, StructuredJson: r.GetStructuredJson(), McpError: r.GetMcpError()}
 }
