@@ -3,6 +3,8 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	sandboxv1 "github.com/fairlead/fairlead/gen/go/fairlead/sandbox/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -61,6 +63,62 @@ func (s Spec) networkProto() []*sessionv1.AgentNetworkRule {
 		all = append(all, &sessionv1.AgentNetworkRule{
 			Name: r.Name, Host: r.Host, Ports: r.Ports, Methods: r.Methods, Paths: r.Paths, Tls: cmp.Or(r.TLS, tlsPass), Credential: r.Credential,
 		})
+	}
+	return all
+}
+
+// networkTool is the tool whose commands use the network.
+const networkTool = "Bash"
+
+// maxTold is how many rules of the network the model is told.
+const maxTold = 20
+
+// DescribeNetwork returns what a tool's description says of the network, so that the model neither tries what is
+// refused nor leaves out what is allowed.
+func (s Spec) DescribeNetwork(tool string) string {
+	switch {
+	case tool != networkTool:
+		return ""
+	case len(s.Network) == 0:
+		return "\n- There is no network: nothing can be downloaded."
+	}
+	var b strings.Builder
+	b.WriteString("\n- The network reaches only what is listed here, through the proxy in the variables HTTP_PROXY and HTTPS_PROXY. Anything else is refused:")
+	for i, r := range s.Network {
+		if i == maxTold {
+			fmt.Fprintf(&b, "\n  - and %d more", len(s.Network)-maxTold)
+			break
+		}
+		b.WriteString("\n  - " + r.told())
+	}
+	return b.String()
+}
+
+// told returns what a rule allows, for the model. It does not name the credential.
+func (r NetworkRule) told() string {
+	text := r.Host
+	if r.Host == "*" {
+		text = "every host"
+	}
+	if len(r.Ports) > 0 {
+		text += ", ports " + strings.Join(texts(r.Ports), ", ")
+	}
+	if len(r.Methods) > 0 {
+		text += ", methods " + strings.Join(r.Methods, ", ")
+	}
+	if len(r.Paths) > 0 {
+		text += ", paths " + strings.Join(r.Paths, ", ")
+	}
+	if r.Credential != "" {
+		text += ", with a credential that the proxy adds"
+	}
+	return text
+}
+
+func texts(ports []int32) []string {
+	all := make([]string, len(ports))
+	for i, p := range ports {
+		all[i] = strconv.Itoa(int(p))
 	}
 	return all
 }

@@ -55,3 +55,26 @@ func TestFaultyNetworksOfAgentsAreExplained(t *testing.T) {
 		}
 	}
 }
+
+func TestTheModelIsToldOfTheNetwork(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool string
+		of   []NetworkRule
+		want string
+	}{
+		"none":         {"Bash", nil, "\n- There is no network: nothing can be downloaded."},
+		"another tool": {"Read", []NetworkRule{{Host: "a"}}, ""},
+		"rules": {"Bash", []NetworkRule{
+			{Host: "*.example.com"}, {Host: "*", Ports: []int32{443, 8443}},
+			{Name: "api", Host: "api.example.org", Methods: []string{"GET"}, Paths: []string{"/v1/**"}, TLS: "intercept", Credential: "hidden"},
+		}, "\n- The network reaches only what is listed here, through the proxy in the variables HTTP_PROXY and HTTPS_PROXY. Anything else is refused:" +
+			"\n  - *.example.com\n  - every host, ports 443, 8443\n  - api.example.org, methods GET, paths /v1/**, with a credential that the proxy adds"},
+	} {
+		if got := (Spec{Network: c.of}).DescribeNetwork(c.tool); got != c.want {
+			t.Errorf("%s: got %q\nwant %q", name, got, c.want)
+		}
+	}
+	if got := (Spec{Network: make([]NetworkRule, 30)}).DescribeNetwork("Bash"); !strings.HasSuffix(got, "\n  - and 10 more") || strings.Count(got, "\n") != 22 {
+		t.Errorf("many rules: %q", got)
+	}
+}

@@ -29,7 +29,6 @@ var bashSpec = tool.Spec{
 - The command may run for 120000 ms, or for as long as timeout says (600000 ms at most). It has no terminal and no standard input. What it leaves running in the background ends with it.
 - Output beyond 30000 characters is cut in the middle. A command that does not exit with 0 is reported with its exit code.
 - With run_in_background the command starts and the call returns at once, with the name of an operation: check_operation tells how it goes on, cancel_operation stops it. Use it for servers and for what takes minutes. timeout does not count then.
-- There is no network.
 - To find or change files, prefer Read, Edit, Write, Glob, Grep and LS over cat, sed, find and grep.`,
 	InputSchema: `{
   "type": "object",

@@ -77,7 +77,7 @@ func (s *Toolset) List(sc state.Scope) ([]model.Tool, error) {
 		if sc.Active.Client[name] != nil || name == agent.SkillTool && len(sc.Spec.PinnedSkills) == 0 || name == state.PlanTool && !state.Plans(sc.Session) {
 			continue
 		}
-		description := t.Description
+		description := t.Description + sc.Spec.DescribeNetwork(name)
 		if name == agent.TaskTool {
 			description += sc.Spec.DescribeSubagents()
 		}
