@@ -11,6 +11,7 @@ import (
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/allinone/internal/client"
+	"github.com/fairlead/fairlead/services/allinone/internal/terminal"
 	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/session"
 )
@@ -57,6 +58,9 @@ func (c addMCPCommand) server() (*commonv1.McpServer, error) {
 		}
 		s.Transport = &commonv1.McpServer_Http{Http: &commonv1.McpHttp{Url: given[0], Headers: c.Header, Sse: c.SSE}}
 		return s, nil
+	}
+	if scheme, _, found := strings.Cut(given[0], "://"); found {
+		return nil, usage("a server's URL begins with https:// or http://, not with %s://", terminal.Line(scheme, 40))
 	}
 	if len(c.Header) > 0 || c.SSE {
 		return nil, usage("a server with a command takes neither --header nor --sse")

@@ -36,6 +36,9 @@ func TestMCPServersAreAddedListedImportedAndRemoved(t *testing.T) {
 	if out, _, _ := command("list"); strings.Contains(out, "old") {
 		t.Errorf("it is still there: %s", out)
 	}
+	if out, errs, code := command("add", "bad", "ftp://x"); code != 2 || !strings.Contains(errs, "begins with https:// or http://, not with ftp://") {
+		t.Errorf("a URL of another scheme: exit code %d: %s%s", code, out, errs)
+	}
 	for name, args := range map[string][]string{
 		"a command with a header": {"add", "--header", "A=b", "x", "--", "cat"},
 		"a URL with arguments":    {"add", "x", "https://x.example.com", "more"},

@@ -78,7 +78,7 @@ func (c explainCommand) Run(ctx context.Context, s stdio) error {
 		if c.JSON {
 			return printJSON(s.out, []*toolsv1.ExplainCallResponse{resp})
 		}
-		return printExplanation(s.out, resp)
+		return printExplanation(s.out, c.Profile, resp)
 	})
 }
 
@@ -86,14 +86,18 @@ func decisionWord(k toolsv1.CallDecisionKind) string {
 	return strings.ToLower(strings.TrimPrefix(k.String(), "CALL_DECISION_KIND_"))
 }
 
-func printExplanation(w io.Writer, e *toolsv1.ExplainCallResponse) error {
+func printExplanation(w io.Writer, profile string, e *toolsv1.ExplainCallResponse) error {
 	decision := decisionWord(e.GetDecision())
 	if e.GetInterrupt() {
 		decision += ", and the turn ends"
 	}
 	rows := [][]string{{"decision", decision}, {"why", e.GetRule()}}
 	for _, l := range e.GetLayers() {
-		rows = append(rows, []string{l.GetLayer(), decisionWord(l.GetDecision()) + ": " + l.GetRule()})
+		name := l.GetLayer()
+		if name == "profile" {
+			name += " " + bare(profile)
+		}
+		rows = append(rows, []string{name, decisionWord(l.GetDecision()) + ": " + l.GetRule()})
 	}
 	if e.GetRemedy() != "" {
 		rows = append(rows, []string{"remedy", e.GetRemedy()})

@@ -58,7 +58,8 @@ func TestExamplesOfThePermissionsPage(t *testing.T) {
 	}
 	has(run(0, "profiles", "create", "mine", "-f", profile, "--description", "Mine."), "source", "api", "Bash(git push *)")
 	has(run(0, "profiles", "list"), "full", "builtin", "careful", "configuration", "mine", "Mine.")
-	has(run(0, "permissions", "explain", "Bash", "git push", "--profile", "mine"), "decision  ask")
+	has(run(0, "permissions", "explain", "Bash", "git push", "--profile", "mine"), "profile mine  ask: ask Bash(git push *)")
+	has(run(0, "permissions", "explain", "Read", "a.txt"), "profile full  allow: allow Read")
 	has(run(1, "profiles", "create", "careful", "-f", profile), "there is a permission profile of this name")
 	has(run(1, "profiles", "update", "mine", "-f", profile, "--etag", "old"), "was changed since its etag was read")
 	has(run(0, "profiles", "update", "mine", "-f", filter, "--json"), `"deny":["Write"]`)

@@ -116,6 +116,12 @@ const maxSkillFolder = 256 << 20
 
 // zipFolder returns a zip of a folder, without what Git keeps in it.
 func zipFolder(dir string) ([]byte, error) {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return nil, usage("there is no folder %s: name the folder that has the skill's SKILL.md", dir)
+	case !info.IsDir():
+		return nil, usage("%s is no folder", dir)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "SKILL.md")); err != nil {
 		return nil, usage("%s is no skill: it has no SKILL.md", dir)
 	}

@@ -53,6 +53,9 @@ func TestTheSkillOfTheDocumentsIsAddedAndRemoved(t *testing.T) {
 	if out, code := command("skills", "add", data); code == 0 || !strings.Contains(out, "it has no SKILL.md") {
 		t.Errorf("a folder that is no skill: exit code %d: %s", code, out)
 	}
+	if out, code := command("skills", "add", filepath.Join(data, "nodir")); code != 2 || !strings.Contains(out, "there is no folder "+data) {
+		t.Errorf("a folder that is not there: exit code %d: %s", code, out)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte("no front matter"), 0o600); err != nil {
 		t.Fatal(err)
 	}
