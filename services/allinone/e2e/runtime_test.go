@@ -115,6 +115,9 @@ func TestBothRuntimesLogTheSame(t *testing.T) {
 		s := start(t, withRuntimes(t, o))
 		for name, c := range turnCases() {
 			t.Run(name, func(t *testing.T) {
+				if !slices.Contains([]string{"three turns", "ten calls", "approved", "interrupted in a call"}, name) {
+					prove.Only(t, "each case starts a CLI")
+				}
 				want, got := s.converse(t, "native", c), s.converse(t, "claude-code", c)
 				if d := cmp.Diff(want, got); d != "" {
 					t.Errorf("the log of claude-code differs from that of native (-native +claude-code):\n%s", d)

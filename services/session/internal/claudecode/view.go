@@ -165,7 +165,8 @@ func (v *view) compose(raw []byte) (model.Request, body, error) {
 	r.Messages = slices.Clone(v.head)
 	seen := map[*sessionv1.Block]bool{}
 	for i, m := range b.Messages {
-		role, all := sessionv1.Role_ROLE_USER, [][]*sessionv1.Block(nil)
+		role := sessionv1.Role_ROLE_USER
+		var all [][]*sessionv1.Block
 		switch m.Role {
 		case "assistant":
 			role, all = sessionv1.Role_ROLE_ASSISTANT, [][]*sessionv1.Block{v.assistants(m.Content, seen)}
