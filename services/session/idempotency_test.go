@@ -257,6 +257,19 @@ var mutations = map[string]repeated{
 	"SkillService.DeleteSkill": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		return &sessionv1.DeleteSkillRequest{Name: f.skill(ctx, t, "", "pdf").Name, RequestId: "r"}, nil
 	},
+	"ModelService.CreateModel": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
+		return &sessionv1.CreateModelRequest{Spec: &sessionv1.ModelSpec{Target: "openai:gpt-5.5"}, RequestId: "r"},
+			&sessionv1.CreateModelRequest{Spec: &sessionv1.ModelSpec{Target: "openai:gpt-5.4"}, RequestId: "r"}
+	},
+	"ModelService.UpdateModel": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		name, spec := f.model(ctx, t, "fast"), &sessionv1.ModelSpec{Target: "openai:gpt-5.4"}
+		return &sessionv1.UpdateModelRequest{Name: name, Spec: spec, ExpectedVersion: 1, RequestId: "r"},
+			&sessionv1.UpdateModelRequest{Name: name, Spec: spec, ExpectedVersion: 2, RequestId: "r"}
+	},
+	"ModelService.DeleteModel": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.DeleteModelRequest{Name: f.model(ctx, t, "fast"), RequestId: "r"},
+			&sessionv1.DeleteModelRequest{Name: f.model(ctx, t, "slow"), RequestId: "r"}
+	},
 	"EnvironmentService.CreateEnvironment": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{}, RequestId: "r"},
 			&sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{Description: "x"}, RequestId: "r"}
@@ -433,6 +446,10 @@ func nameOf(m proto.Message) string {
 		return r.Key.Name
 	case *sessionv1.CreateAgentResponse:
 		return r.Agent.Name
+	case *sessionv1.CreateModelResponse:
+		return r.Model.Name
+	case *sessionv1.UpdateModelResponse:
+		return strconv.Itoa(int(r.Model.Version))
 	case *sessionv1.CreateEnvironmentResponse:
 		return r.Environment.Name
 	case *sessionv1.UpdateEnvironmentResponse:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,13 +16,10 @@ import (
 )
 
 // resolve finds a model; "" means the default one.
-func (s *Service) resolve(name string) (state.Resolved, error) {
-	e := s.models.Default()
-	if name != "" {
-		var err error
-		if e, err = s.models.Resolve(name); err != nil {
-			return state.Resolved{}, err
-		}
+func (s *Service) resolve(ctx context.Context, name string) (state.Resolved, error) {
+	e, err := s.server.FindModel(ctx, name)
+	if err != nil {
+		return state.Resolved{}, err
 	}
 	rules, err := s.guardrails.Get(e.Guardrails)
 	if err != nil {
@@ -38,8 +36,8 @@ func (s *Service) resolve(name string) (state.Resolved, error) {
 }
 
 // contextTokens returns the context of a model; 0 if it is not known.
-func (s *Service) contextTokens(name string) int64 {
-	r, err := s.resolve(name)
+func (s *Service) contextTokens(ctx context.Context, name string) int64 {
+	r, err := s.resolve(ctx, name)
 	if err != nil {
 		return 0 // the turn reports it
 	}
@@ -47,8 +45,8 @@ func (s *Service) contextTokens(name string) int64 {
 }
 
 // thinkingTokens returns the most tokens that a model may think in a step.
-func (s *Service) thinkingTokens(name string) int64 {
-	r, err := s.resolve(name)
+func (s *Service) thinkingTokens(ctx context.Context, name string) int64 {
+	r, err := s.resolve(ctx, name)
 	if err != nil {
 		return 0 // the turn reports it
 	}
@@ -57,10 +55,16 @@ func (s *Service) thinkingTokens(name string) int64 {
 
 // checkModels refuses agents whose model is not configured, or whose prompt is
 // too long for it: an error at start, not at the first turn.
-func checkModels(agents *agent.Set, models *catalog.Catalog) error {
+func checkModels(ctx context.Context, agents *agent.Set, models *catalog.Catalog) error {
+	find := func(_ context.Context, name string) (catalog.Entry, error) {
+		if name == "" {
+			return models.Default(), nil
+		}
+		return models.Resolve(name)
+	}
 	var faults []error
 	for _, a := range agents.All() {
-		for _, fault := range modelFaults(a.Spec, models) {
+		for _, fault := range modelFaults(ctx, a.Spec, find) {
 			faults = append(faults, fmt.Errorf("agent %q: %s", a.ID, fault.Text))
 		}
 	}
@@ -68,16 +72,13 @@ func checkModels(agents *agent.Set, models *catalog.Catalog) error {
 }
 
 // modelFaults returns what the models lack for an agent.
-func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
-	e := models.Default()
-	if spec.Model != "" {
-		var err error
-		if e, err = models.Resolve(spec.Model); err != nil {
-			return []agent.Fault{{Field: "model", Text: err.Error()}}
-		}
+func modelFaults(ctx context.Context, spec agent.Spec, find func(context.Context, string) (catalog.Entry, error)) []agent.Fault {
+	e, err := find(ctx, spec.Model)
+	if err != nil {
+		return []agent.Fault{{Field: "model", Text: err.Error()}}
 	}
 	for _, name := range spec.Models {
-		if _, err := models.Resolve(name); err != nil {
+		if _, err := find(ctx, name); err != nil {
 			return []agent.Fault{{Field: "models", Text: err.Error()}}
 		}
 	}
@@ -85,7 +86,7 @@ func modelFaults(spec agent.Spec, models *catalog.Catalog) []agent.Fault {
 		if a.Model == "" {
 			continue
 		}
-		if _, err := models.Resolve(a.Model); err != nil {
+		if _, err := find(ctx, a.Model); err != nil {
 			return []agent.Fault{{Field: "subagents", Text: fmt.Sprintf("subagent %q: %v", a.Name, err)}}
 		}
 	}

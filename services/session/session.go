@@ -110,7 +110,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	if err := errors.Join(checkModels(set, models), checkGuardrails(models, guardrails)); err != nil {
+	if err := errors.Join(checkModels(ctx, set, models), checkGuardrails(models, guardrails)); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	metrics, err := telemetry.NewMetrics(otel.Meter(scope))
@@ -208,11 +208,13 @@ func (s *Service) wire(c Config, d Deps, agents *agent.Set, metrics *telemetry.M
 		Store: s.store, Hub: followers, Agents: agents, Nodes: s.nodes, Log: d.Log, Version: d.Version,
 		Faults: server.Faults{
 			AgentFaults: s.agents.faultsOf,
-			ModelFaults: func(spec agent.Spec) []agent.Fault { return modelFaults(spec, s.models) },
+			ModelFaults: func(ctx context.Context, spec agent.Spec) []agent.Fault {
+				return modelFaults(ctx, spec, s.server.FindModel)
+			},
 		},
 		Peers:            server.Peers{Sandbox: s.sandbox, Workspaces: s.work, Tools: s.tools},
 		RepositoryBranch: c.RepositoryBranch, Try: s.jobs.Try,
-		ModelNames: server.ModelNames{ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func() []*sessionv1.RuntimeCapabilities { return s.runtimes(agents) }},
+		ModelNames: server.ModelNames{Catalog: s.models, ContextTokens: s.contextTokens, ThinkingTokens: s.thinkingTokens, Models: s.models.Names(), DefaultModel: s.models.Default().Name, Runtimes: func() []*sessionv1.RuntimeCapabilities { return s.runtimes(agents) }},
 		Limits:     defaults, IdleProgress: c.StreamProgressInterval,
 		Budgets: c.Budgets, Checkpoints: c.Checkpoints,
 		UserFiles: server.UserFiles{Files: s.blobs, FileTTL: c.Files.TTL, Skills: s.skills},
@@ -276,6 +278,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterMcpServiceServer(r, s.server.MCPService())
 	sessionv1.RegisterEnvironmentServiceServer(r, s.server.EnvironmentService())
 	sessionv1.RegisterSkillServiceServer(r, s.server.SkillService())
+	sessionv1.RegisterModelServiceServer(r, s.server.ModelService())
 	sessionv1.RegisterIdentityServiceServer(r, s.server.IdentityService())
 	sessionv1.RegisterAuditServiceServer(r, s.server.AuditService())
 	sessionv1.RegisterSessionToolServiceServer(r, s.server.SessionToolService())

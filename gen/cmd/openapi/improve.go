@@ -109,7 +109,7 @@ var singular = map[string]string{
 	"sessions": "session", "turns": "turn", "agents": "agent", "tools": "tool", "operations": "operation", "profiles": "profile", "grants": "grant",
 	"schedules": "schedule", "skills": "skill", "webhooks": "webhook", "checkpoints": "checkpoint", "repositories": "repository", "users": "user", "variables": "variable", "mcpServers": "mcpServer", "mcp": "mcp",
 	"tenants": "tenant", "keys": "key",
-	"versions": "version", "environments": "environment", "triggers": "trigger", "files": "file", "artifacts": "artifact",
+	"versions": "version", "environments": "environment", "models": "model", "triggers": "trigger", "files": "file", "artifacts": "artifact",
 }
 
 // renamePath turns /v1/sessions/{name}/turns/{name_1} into

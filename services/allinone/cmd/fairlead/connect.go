@@ -45,6 +45,7 @@ type backend struct {
 	skills    sessionv1.SkillServiceClient
 	people    sessionv1.IdentityServiceClient
 	places    sessionv1.EnvironmentServiceClient
+	models    sessionv1.ModelServiceClient
 	audit     sessionv1.AuditServiceClient
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
@@ -61,7 +62,7 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
-		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
+		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
 		tools: sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}
 }

@@ -46,6 +46,7 @@ type commands struct {
 	Sessions     sessionsCommand     `cmd:"" help:"List, show, change and export sessions."`
 	Agents       agentsCommand       `cmd:"" help:"Create, change and list agents."`
 	Environments environmentsCommand `cmd:"" help:"Make and change environments, which give sessions another sandbox."`
+	Models       modelsCommand       `cmd:"" help:"List models, and name the tenant's own."`
 	Budgets      budgetsCommand      `cmd:"" help:"Show budgets and their use."`
 	Checkpoints  checkpointsCommand  `cmd:"" help:"Make and list checkpoints of sessions."`
 	Files        filesCommand        `cmd:"" help:"Read and change the files of sessions."`

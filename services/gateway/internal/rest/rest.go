@@ -131,6 +131,9 @@ func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
 	if err := sessionv1.RegisterEnvironmentServiceHandlerClient(ctx, a.mux, sessionv1.NewEnvironmentServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the environment service: %w", err)
 	}
+	if err := sessionv1.RegisterModelServiceHandlerClient(ctx, a.mux, sessionv1.NewModelServiceClient(session)); err != nil {
+		return nil, fmt.Errorf("register the model service: %w", err)
+	}
 	if err := sessionv1.RegisterSkillServiceHandlerClient(ctx, a.mux, sessionv1.NewSkillServiceClient(session)); err != nil {
 		return nil, fmt.Errorf("register the skill service: %w", err)
 	}

@@ -105,7 +105,7 @@ func splitVersion(name string) (agent string, version int32, _ error) {
 
 // check refuses a spec that breaks a rule of configured agents. It reports every fault at once.
 func (a *AgentServer) check(ctx context.Context, made agent.Agent, faults ...agent.Fault) error {
-	faults = slices.Concat(faults, made.Spec.Faults(), a.s.ModelFaults(made.Spec))
+	faults = slices.Concat(faults, made.Spec.Faults(), a.s.ModelFaults(ctx, made.Spec))
 	if name := made.Spec.Environment; name != "" {
 		_, err := a.s.Store.GetAgent(ctx, principal.Tenant(ctx), name, 0)
 		if errors.Is(err, store.ErrNotFound) {

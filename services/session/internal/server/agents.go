@@ -135,6 +135,11 @@ func (a *AgentServer) GetCapabilities(ctx context.Context, _ *sessionv1.GetCapab
 	if a.s.Runtimes != nil {
 		resp.Runtimes = a.s.Runtimes()
 	}
+	for _, e := range a.s.Catalog.All() {
+		if warning := a.s.Catalog.Warning(e); e.Unusable != "" || warning != "" {
+			resp.ModelNotes = append(resp.ModelNotes, &sessionv1.ModelCapabilities{Name: e.Name, Unusable: e.Unusable, Warning: warning})
+		}
+	}
 	sandbox, err := a.sandbox(ctx)
 	if err != nil {
 		if left := ctx.Err(); left != nil {

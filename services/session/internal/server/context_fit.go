@@ -21,7 +21,7 @@ import (
 // checkFits refuses a turn whose prompt and tools alone are longer than the
 // model's context: no compaction could make room for its message.
 func (s *turns) checkFits(ctx context.Context, k store.Key, session *sessionv1.Session, spec agent.Spec, r *sessionv1.CreateTurnRequest) error {
-	most := s.ContextTokens(cmp.Or(r.Options.GetModel(), spec.Model))
+	most := s.ContextTokens(ctx, cmp.Or(r.Options.GetModel(), spec.Model))
 	if most == 0 {
 		return nil
 	}

@@ -211,7 +211,7 @@ func (s *imports) describe(ctx context.Context, in *store.Import, open *sessionv
 	}
 	in.Agent, in.AgentRevision, in.AgentVersion, in.Title, in.Labels, in.Budget = a.Name(), a.Revision, a.Version, was.Title, was.Labels, was.Budget
 	in.Mounts, in.MetadataJSON, in.Permissions = was.Mounts, was.MetadataJson, was.Permissions
-	if s.checkOptions(a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
+	if s.checkOptions(ctx, a.Spec, was.TurnOptions, "", false) == nil { // another agent, or this server, may allow other ones
 		in.TurnOptions = was.TurnOptions
 	}
 	in.Usage, in.FinishedTurns, in.Head = was.Usage, was.FinishedTurns, file.Head()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -24,6 +25,7 @@ import (
 	"github.com/fairlead/fairlead/services/internal/kit/rpc/rpctest"
 	"github.com/fairlead/fairlead/services/session/internal/agent"
 	"github.com/fairlead/fairlead/services/session/internal/blob"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -192,6 +194,12 @@ func (h *heavy) ListAgents(_ context.Context, _, collection, after string, _ boo
 			return store.AgentRow{AgentRevision: store.AgentRevision{Name: "skills/s" + id, Spec: heavySkill()}}
 		})
 	}
+	if collection == "models" {
+		return rows(h, strings.TrimPrefix(after, ownPrefix+"m"), limit, func(id string) store.AgentRow {
+			spec, _ := protojson.Marshal(&sessionv1.ModelSpec{Target: "openai:gpt-5.5", Description: heavyText})
+			return store.AgentRow{AgentRevision: store.AgentRevision{Name: ownPrefix + "m" + id, Spec: spec}}
+		})
+	}
 	return rows(h, strings.TrimPrefix(after, "environments/e"), limit, func(id string) store.AgentRow {
 		spec, _ := json.Marshal(agent.Environment{Description: heavyText})
 		return store.AgentRow{AgentRevision: store.AgentRevision{Name: "environments/e" + id, Spec: spec}}
@@ -269,6 +277,9 @@ var paged = map[protoreflect.FullName]func(ctx context.Context, s *Server, size 
 	},
 	"AgentService.ListAgentVersions": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.AgentService().ListAgentVersions(ctx, &sessionv1.ListAgentVersionsRequest{Parent: "agents/a001", PageSize: size, PageToken: token})
+	},
+	"ModelService.ListModels": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
+		return s.ModelService().ListModels(ctx, &sessionv1.ListModelsRequest{PageSize: size, PageToken: token})
 	},
 	"EnvironmentService.ListEnvironments": func(ctx context.Context, s *Server, size int32, token string) (proto.Message, error) {
 		return s.EnvironmentService().ListEnvironments(ctx, &sessionv1.ListEnvironmentsRequest{PageSize: size, PageToken: token})
@@ -367,7 +378,8 @@ func TestPagesOfEveryListEndAtASize(t *testing.T) {
 				toolsv1.RegisterCallServiceServer(r, heavyTools{})
 			})
 			s := New(Config{
-				Store: h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}, Skills: &skill.Library{}},
+				ModelNames: ModelNames{Catalog: &catalog.Catalog{}},
+				Store:      h, Agents: heavyAgents(t), UserFiles: UserFiles{Files: &blob.Blobs{}, Skills: &skill.Library{}},
 				Peers: Peers{Sandbox: heavySandbox{h: h}, Tools: remote.NewTools(tools)},
 			})
 			entries := map[string]bool{}

@@ -15,14 +15,14 @@ import (
 
 // checkOptions refuses options that the agent or the operator does not allow. field names them in the
 // request; whole says that nothing may be missing any more.
-func (c *Config) checkOptions(spec agent.Spec, o *sessionv1.TurnOptions, field string, whole bool) error {
+func (c *Config) checkOptions(ctx context.Context, spec agent.Spec, o *sessionv1.TurnOptions, field string, whole bool) error {
 	if fault := spec.CheckOptions(o, c.DefaultModel, whole); fault != nil {
 		return badInput(field+"."+fault.Field, fault.Text)
 	}
 	if o == nil || o.ThinkingTokens == nil {
 		return nil
 	}
-	if most := c.ThinkingTokens(cmp.Or(o.Model, spec.Model)); *o.ThinkingTokens > most {
+	if most := c.ThinkingTokens(ctx, cmp.Or(o.Model, spec.Model)); *o.ThinkingTokens > most {
 		return fail(codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_LIMIT_ABOVE_CEILING,
 			fmt.Sprintf("%s.thinking_tokens is %d; the configuration of the model allows at most %d.", field, *o.ThinkingTokens, most),
 			apierr.Field(field+".thinking_tokens", fmt.Sprintf("above the operator's ceiling of %d", most)))

@@ -22,6 +22,7 @@ import (
 	"github.com/fairlead/fairlead/services/session/internal/blob"
 	"github.com/fairlead/fairlead/services/session/internal/hub"
 	"github.com/fairlead/fairlead/services/session/internal/limits"
+	"github.com/fairlead/fairlead/services/session/internal/model/catalog"
 	"github.com/fairlead/fairlead/services/session/internal/placement"
 	"github.com/fairlead/fairlead/services/session/internal/remote"
 	"github.com/fairlead/fairlead/services/session/internal/skill"
@@ -41,11 +42,12 @@ type Limits struct {
 
 // ModelNames are the configured models.
 type ModelNames struct {
+	Catalog *catalog.Catalog
 	// ContextTokens returns the longest conversation of a model, in tokens; 0: not
 	// known.
-	ContextTokens func(model string) int64
+	ContextTokens func(ctx context.Context, model string) int64
 	// ThinkingTokens returns the most tokens that a model may think in a step.
-	ThinkingTokens func(model string) int64
+	ThinkingTokens func(ctx context.Context, model string) int64
 	// Models lists the configured models; DefaultModel is the default agent's.
 	Models       []string
 	DefaultModel string
@@ -98,7 +100,7 @@ type Faults struct {
 	// AgentFaults returns what is known to be wrong with an agent of the configuration.
 	AgentFaults func(id string) []string
 	// ModelFaults returns what the models lack for an agent.
-	ModelFaults func(agent.Spec) []agent.Fault
+	ModelFaults func(context.Context, agent.Spec) []agent.Fault
 }
 
 // UserFiles is where the files of users and of skills are.

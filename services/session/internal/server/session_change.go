@@ -47,7 +47,7 @@ func (s *sessions) allowed(ctx context.Context, k store.Key, r *sessionv1.Update
 	if err := s.checkMode(ctx, spec, r.TurnOptions, "turn_options"); err != nil {
 		return err
 	}
-	return s.checkOptions(spec, r.TurnOptions, "turn_options", false)
+	return s.checkOptions(ctx, spec, r.TurnOptions, "turn_options", false)
 }
 
 func updateSession(session *sessionv1.Session, r *sessionv1.UpdateSessionRequest) error {

@@ -41,7 +41,7 @@ func (s *sessions) create(ctx context.Context, r *sessionv1.CreateSessionRequest
 	if a, err = s.find.withSkills(ctx, k.Tenant, user(ctx), r.GetSession().GetSkills(), a); err != nil {
 		return nil, err
 	}
-	if err := s.checkOptions(a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
+	if err := s.checkOptions(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options", false); err != nil {
 		return nil, err
 	}
 	if err := s.checkMode(ctx, a.Spec, r.GetSession().GetTurnOptions(), "session.turn_options"); err != nil {

@@ -131,7 +131,7 @@ func (s *turns) prepare(ctx context.Context, method string, from origin, session
 		return nil, store.Submit{}, err
 	}
 	options := agent.Options(r.Options, session.TurnOptions)
-	if err := s.checkOptions(spec, options, "options", true); err != nil {
+	if err := s.checkOptions(ctx, spec, options, "options", true); err != nil {
 		return nil, store.Submit{}, err
 	}
 	if err := s.checkMode(ctx, spec, options, "options"); err != nil {

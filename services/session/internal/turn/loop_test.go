@@ -37,7 +37,7 @@ func start(t *testing.T, answers ...any) (*turntest.Fixture, *Worker, *turntest.
 	f.Store.Loaded = &store.Snapshot{Session: &sessionv1.Session{Name: "sessions/s"}}
 	return f, New(&Deps{
 		Store: f.Store, Committer: f.Committer, Tools: noTools{}, Workspace: workspace.Config{Checkpoints: workspace.CheckpointConfig{Keep: 10}},
-		Resolve:   func(string) (state.Resolved, error) { return turntest.Model(m), nil },
+		Resolve:   func(context.Context, string) (state.Resolved, error) { return turntest.Model(m), nil },
 		Telemetry: turntest.Telemetry(t), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BudgetQueues: &spend.Queues{}, MaxClaims: 5, PeerPatience: time.Minute,
 	}, f.Lease), m
 }

@@ -56,8 +56,8 @@ type Tools interface {
 type Deps struct {
 	Store     store.Store
 	Committer *eventlog.Committer
-	// Resolve finds a model by `provider:model`; empty means the default one.
-	Resolve   func(name string) (state.Resolved, error)
+	// Resolve finds a model by its name, for the tenant of ctx; empty means the default one.
+	Resolve   func(ctx context.Context, name string) (state.Resolved, error)
 	Tools     Tools
 	Agents    calls.Agents
 	Workspace workspace.Config
@@ -119,7 +119,7 @@ type Worker struct {
 // New returns a worker for a session that this replica holds.
 func New(d *Deps, l store.Lease) *Worker {
 	w := &Worker{deps: d, inbox: inbox.New(), session: &state.Session{
-		Lease: l, Store: d.Store, Logger: d.Log, Resolve: d.Resolve, PeerPatience: d.PeerPatience, AnswerTTL: d.AnswerTTL, Claims: l.Claims,
+		Lease: l, Store: d.Store, Logger: d.Log, PeerPatience: d.PeerPatience, AnswerTTL: d.AnswerTTL, Claims: l.Claims,
 	}}
 	w.session.SetSuspect(l.Suspect)
 	w.spend = spend.New(spend.Config{Budgets: d.Budgets, Queues: d.BudgetQueues, Telemetry: d.Telemetry})
@@ -154,6 +154,7 @@ func (w *Worker) Abandon(ctx context.Context) error { return lifecycle.Abandon(c
 // then; after an error, the session must be claimed again.
 func (w *Worker) Run(ctx context.Context) error {
 	ctx = principal.With(ctx, principal.Service(w.session.Lease.Tenant, "default"))
+	w.session.Resolve = func(name string) (state.Resolved, error) { return w.deps.Resolve(ctx, name) }
 	if err := w.load(ctx); err != nil {
 		return err
 	}

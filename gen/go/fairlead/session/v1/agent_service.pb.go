@@ -960,7 +960,10 @@ type GetCapabilitiesResponse struct {
 	// is back, what needs a workspace waits for it or fails.
 	SandboxUnavailable string `protobuf:"bytes,5,opt,name=sandbox_unavailable,json=sandboxUnavailable,proto3" json:"sandbox_unavailable,omitempty"`
 	// What may drive turns: `AgentSpec.runtime`.
-	Runtimes      []*RuntimeCapabilities `protobuf:"bytes,6,rep,name=runtimes,proto3" json:"runtimes,omitempty"`
+	Runtimes []*RuntimeCapabilities `protobuf:"bytes,6,rep,name=runtimes,proto3" json:"runtimes,omitempty"`
+	// The models of `models` that cannot work now, and the named ones that no table has;
+	// ListModels has all that is known of a model.
+	ModelNotes    []*ModelCapabilities `protobuf:"bytes,7,rep,name=model_notes,json=modelNotes,proto3" json:"model_notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1037,6 +1040,77 @@ func (x *GetCapabilitiesResponse) GetRuntimes() []*RuntimeCapabilities {
 	return nil
 }
 
+func (x *GetCapabilitiesResponse) GetModelNotes() []*ModelCapabilities {
+	if x != nil {
+		return x.ModelNotes
+	}
+	return nil
+}
+
+// ModelCapabilities says what is wrong with a model.
+type ModelCapabilities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name, as `provider:model`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Why it cannot work now, and what to do; for people. Empty when it can.
+	Unusable string `protobuf:"bytes,2,opt,name=unusable,proto3" json:"unusable,omitempty"`
+	// What is odd about it, such as that no table has it; for people.
+	Warning       string `protobuf:"bytes,3,opt,name=warning,proto3" json:"warning,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelCapabilities) Reset() {
+	*x = ModelCapabilities{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelCapabilities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelCapabilities) ProtoMessage() {}
+
+func (x *ModelCapabilities) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelCapabilities.ProtoReflect.Descriptor instead.
+func (*ModelCapabilities) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ModelCapabilities) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelCapabilities) GetUnusable() string {
+	if x != nil {
+		return x.Unusable
+	}
+	return ""
+}
+
+func (x *ModelCapabilities) GetWarning() string {
+	if x != nil {
+		return x.Warning
+	}
+	return ""
+}
+
 // RuntimeCapabilities says whether a runtime can be used.
 type RuntimeCapabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1055,7 +1129,7 @@ type RuntimeCapabilities struct {
 
 func (x *RuntimeCapabilities) Reset() {
 	*x = RuntimeCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1141,7 @@ func (x *RuntimeCapabilities) String() string {
 func (*RuntimeCapabilities) ProtoMessage() {}
 
 func (x *RuntimeCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1154,7 @@ func (x *RuntimeCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeCapabilities.ProtoReflect.Descriptor instead.
 func (*RuntimeCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RuntimeCapabilities) GetName() string {
@@ -1132,7 +1206,7 @@ type SandboxCapabilities struct {
 
 func (x *SandboxCapabilities) Reset() {
 	*x = SandboxCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1218,7 @@ func (x *SandboxCapabilities) String() string {
 func (*SandboxCapabilities) ProtoMessage() {}
 
 func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1231,7 @@ func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxCapabilities.ProtoReflect.Descriptor instead.
 func (*SandboxCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SandboxCapabilities) GetLevel() string {
@@ -1254,14 +1328,20 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x19ListAgentVersionsResponse\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.fairlead.session.v1.AgentVersionR\bversions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xab\x02\n" +
+	"\x16GetCapabilitiesRequest\"\xf4\x02\n" +
 	"\x17GetCapabilitiesResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06models\x18\x02 \x03(\tR\x06models\x12#\n" +
 	"\rdefault_model\x18\x03 \x01(\tR\fdefaultModel\x12B\n" +
 	"\asandbox\x18\x04 \x01(\v2(.fairlead.session.v1.SandboxCapabilitiesR\asandbox\x12/\n" +
 	"\x13sandbox_unavailable\x18\x05 \x01(\tR\x12sandboxUnavailable\x12D\n" +
-	"\bruntimes\x18\x06 \x03(\v2(.fairlead.session.v1.RuntimeCapabilitiesR\bruntimes\"w\n" +
+	"\bruntimes\x18\x06 \x03(\v2(.fairlead.session.v1.RuntimeCapabilitiesR\bruntimes\x12G\n" +
+	"\vmodel_notes\x18\a \x03(\v2&.fairlead.session.v1.ModelCapabilitiesR\n" +
+	"modelNotes\"]\n" +
+	"\x11ModelCapabilities\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bunusable\x18\x02 \x01(\tR\bunusable\x12\x18\n" +
+	"\awarning\x18\x03 \x01(\tR\awarning\"w\n" +
 	"\x13RuntimeCapabilities\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bunusable\x18\x02 \x01(\tR\bunusable\x12\x18\n" +
@@ -1299,7 +1379,7 @@ func file_fairlead_session_v1_agent_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_fairlead_session_v1_agent_service_proto_goTypes = []any{
 	(*GetAgentRequest)(nil),           // 0: fairlead.session.v1.GetAgentRequest
 	(*GetAgentResponse)(nil),          // 1: fairlead.session.v1.GetAgentResponse
@@ -1319,48 +1399,50 @@ var file_fairlead_session_v1_agent_service_proto_goTypes = []any{
 	(*ListAgentVersionsResponse)(nil), // 15: fairlead.session.v1.ListAgentVersionsResponse
 	(*GetCapabilitiesRequest)(nil),    // 16: fairlead.session.v1.GetCapabilitiesRequest
 	(*GetCapabilitiesResponse)(nil),   // 17: fairlead.session.v1.GetCapabilitiesResponse
-	(*RuntimeCapabilities)(nil),       // 18: fairlead.session.v1.RuntimeCapabilities
-	(*SandboxCapabilities)(nil),       // 19: fairlead.session.v1.SandboxCapabilities
-	(*Agent)(nil),                     // 20: fairlead.session.v1.Agent
-	(*AgentSpec)(nil),                 // 21: fairlead.session.v1.AgentSpec
-	(*AgentVersion)(nil),              // 22: fairlead.session.v1.AgentVersion
+	(*ModelCapabilities)(nil),         // 18: fairlead.session.v1.ModelCapabilities
+	(*RuntimeCapabilities)(nil),       // 19: fairlead.session.v1.RuntimeCapabilities
+	(*SandboxCapabilities)(nil),       // 20: fairlead.session.v1.SandboxCapabilities
+	(*Agent)(nil),                     // 21: fairlead.session.v1.Agent
+	(*AgentSpec)(nil),                 // 22: fairlead.session.v1.AgentSpec
+	(*AgentVersion)(nil),              // 23: fairlead.session.v1.AgentVersion
 }
 var file_fairlead_session_v1_agent_service_proto_depIdxs = []int32{
-	20, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	20, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
-	21, // 2: fairlead.session.v1.CreateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
-	20, // 3: fairlead.session.v1.CreateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	21, // 4: fairlead.session.v1.UpdateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
-	20, // 5: fairlead.session.v1.UpdateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	20, // 6: fairlead.session.v1.RollbackAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	20, // 7: fairlead.session.v1.ArchiveAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	22, // 8: fairlead.session.v1.GetAgentVersionResponse.version:type_name -> fairlead.session.v1.AgentVersion
-	22, // 9: fairlead.session.v1.ListAgentVersionsResponse.versions:type_name -> fairlead.session.v1.AgentVersion
-	19, // 10: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
-	18, // 11: fairlead.session.v1.GetCapabilitiesResponse.runtimes:type_name -> fairlead.session.v1.RuntimeCapabilities
-	0,  // 12: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
-	4,  // 13: fairlead.session.v1.AgentService.CreateAgent:input_type -> fairlead.session.v1.CreateAgentRequest
-	6,  // 14: fairlead.session.v1.AgentService.UpdateAgent:input_type -> fairlead.session.v1.UpdateAgentRequest
-	8,  // 15: fairlead.session.v1.AgentService.RollbackAgent:input_type -> fairlead.session.v1.RollbackAgentRequest
-	10, // 16: fairlead.session.v1.AgentService.ArchiveAgent:input_type -> fairlead.session.v1.ArchiveAgentRequest
-	12, // 17: fairlead.session.v1.AgentService.GetAgentVersion:input_type -> fairlead.session.v1.GetAgentVersionRequest
-	14, // 18: fairlead.session.v1.AgentService.ListAgentVersions:input_type -> fairlead.session.v1.ListAgentVersionsRequest
-	2,  // 19: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
-	16, // 20: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
-	1,  // 21: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
-	5,  // 22: fairlead.session.v1.AgentService.CreateAgent:output_type -> fairlead.session.v1.CreateAgentResponse
-	7,  // 23: fairlead.session.v1.AgentService.UpdateAgent:output_type -> fairlead.session.v1.UpdateAgentResponse
-	9,  // 24: fairlead.session.v1.AgentService.RollbackAgent:output_type -> fairlead.session.v1.RollbackAgentResponse
-	11, // 25: fairlead.session.v1.AgentService.ArchiveAgent:output_type -> fairlead.session.v1.ArchiveAgentResponse
-	13, // 26: fairlead.session.v1.AgentService.GetAgentVersion:output_type -> fairlead.session.v1.GetAgentVersionResponse
-	15, // 27: fairlead.session.v1.AgentService.ListAgentVersions:output_type -> fairlead.session.v1.ListAgentVersionsResponse
-	3,  // 28: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
-	17, // 29: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
-	21, // [21:30] is the sub-list for method output_type
-	12, // [12:21] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	21, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	21, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
+	22, // 2: fairlead.session.v1.CreateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	21, // 3: fairlead.session.v1.CreateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	22, // 4: fairlead.session.v1.UpdateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	21, // 5: fairlead.session.v1.UpdateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	21, // 6: fairlead.session.v1.RollbackAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	21, // 7: fairlead.session.v1.ArchiveAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	23, // 8: fairlead.session.v1.GetAgentVersionResponse.version:type_name -> fairlead.session.v1.AgentVersion
+	23, // 9: fairlead.session.v1.ListAgentVersionsResponse.versions:type_name -> fairlead.session.v1.AgentVersion
+	20, // 10: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
+	19, // 11: fairlead.session.v1.GetCapabilitiesResponse.runtimes:type_name -> fairlead.session.v1.RuntimeCapabilities
+	18, // 12: fairlead.session.v1.GetCapabilitiesResponse.model_notes:type_name -> fairlead.session.v1.ModelCapabilities
+	0,  // 13: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
+	4,  // 14: fairlead.session.v1.AgentService.CreateAgent:input_type -> fairlead.session.v1.CreateAgentRequest
+	6,  // 15: fairlead.session.v1.AgentService.UpdateAgent:input_type -> fairlead.session.v1.UpdateAgentRequest
+	8,  // 16: fairlead.session.v1.AgentService.RollbackAgent:input_type -> fairlead.session.v1.RollbackAgentRequest
+	10, // 17: fairlead.session.v1.AgentService.ArchiveAgent:input_type -> fairlead.session.v1.ArchiveAgentRequest
+	12, // 18: fairlead.session.v1.AgentService.GetAgentVersion:input_type -> fairlead.session.v1.GetAgentVersionRequest
+	14, // 19: fairlead.session.v1.AgentService.ListAgentVersions:input_type -> fairlead.session.v1.ListAgentVersionsRequest
+	2,  // 20: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
+	16, // 21: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
+	1,  // 22: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
+	5,  // 23: fairlead.session.v1.AgentService.CreateAgent:output_type -> fairlead.session.v1.CreateAgentResponse
+	7,  // 24: fairlead.session.v1.AgentService.UpdateAgent:output_type -> fairlead.session.v1.UpdateAgentResponse
+	9,  // 25: fairlead.session.v1.AgentService.RollbackAgent:output_type -> fairlead.session.v1.RollbackAgentResponse
+	11, // 26: fairlead.session.v1.AgentService.ArchiveAgent:output_type -> fairlead.session.v1.ArchiveAgentResponse
+	13, // 27: fairlead.session.v1.AgentService.GetAgentVersion:output_type -> fairlead.session.v1.GetAgentVersionResponse
+	15, // 28: fairlead.session.v1.AgentService.ListAgentVersions:output_type -> fairlead.session.v1.ListAgentVersionsResponse
+	3,  // 29: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
+	17, // 30: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_service_proto_init() }
@@ -1375,7 +1457,7 @@ func file_fairlead_session_v1_agent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_service_proto_rawDesc), len(file_fairlead_session_v1_agent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -246,6 +246,8 @@ const (
 	ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE ErrorReason = 350
 	// The program of the agent's runtime failed during the turn, again and again.
 	ErrorReason_ERROR_REASON_RUNTIME_FAILED ErrorReason = 351
+	// There is no such model.
+	ErrorReason_ERROR_REASON_MODEL_NOT_FOUND ErrorReason = 370
 )
 
 // Enum value maps for ErrorReason.
@@ -357,6 +359,7 @@ var (
 		322: "ERROR_REASON_INVALID_PERMISSIONS",
 		350: "ERROR_REASON_RUNTIME_UNAVAILABLE",
 		351: "ERROR_REASON_RUNTIME_FAILED",
+		370: "ERROR_REASON_MODEL_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -465,6 +468,7 @@ var (
 		"ERROR_REASON_INVALID_PERMISSIONS":    322,
 		"ERROR_REASON_RUNTIME_UNAVAILABLE":    350,
 		"ERROR_REASON_RUNTIME_FAILED":         351,
+		"ERROR_REASON_MODEL_NOT_FOUND":        370,
 	}
 )
 
@@ -499,7 +503,7 @@ var File_fairlead_session_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\xe4\x1b\n" +
+	"&fairlead/session/v1/error_reason.proto\x12\x13fairlead.session.v1*\x87\x1c\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\x01\x12\x1f\n" +
@@ -607,7 +611,8 @@ const file_fairlead_session_v1_error_reason_proto_rawDesc = "" +
 	"!ERROR_REASON_PERMISSION_INTERRUPT\x10\xc1\x02\x12%\n" +
 	" ERROR_REASON_INVALID_PERMISSIONS\x10\xc2\x02\x12%\n" +
 	" ERROR_REASON_RUNTIME_UNAVAILABLE\x10\xde\x02\x12 \n" +
-	"\x1bERROR_REASON_RUNTIME_FAILED\x10\xdf\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"\x1bERROR_REASON_RUNTIME_FAILED\x10\xdf\x02\x12!\n" +
+	"\x1cERROR_REASON_MODEL_NOT_FOUND\x10\xf2\x02BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_error_reason_proto_rawDescOnce sync.Once

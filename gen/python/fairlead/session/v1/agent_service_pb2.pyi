@@ -143,20 +143,32 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("version", "models", "default_model", "sandbox", "sandbox_unavailable", "runtimes")
+    __slots__ = ("version", "models", "default_model", "sandbox", "sandbox_unavailable", "runtimes", "model_notes")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_MODEL_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     RUNTIMES_FIELD_NUMBER: _ClassVar[int]
+    MODEL_NOTES_FIELD_NUMBER: _ClassVar[int]
     version: str
     models: _containers.RepeatedScalarFieldContainer[str]
     default_model: str
     sandbox: SandboxCapabilities
     sandbox_unavailable: str
     runtimes: _containers.RepeatedCompositeFieldContainer[RuntimeCapabilities]
-    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ..., sandbox_unavailable: _Optional[str] = ..., runtimes: _Optional[_Iterable[_Union[RuntimeCapabilities, _Mapping]]] = ...) -> None: ...
+    model_notes: _containers.RepeatedCompositeFieldContainer[ModelCapabilities]
+    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ..., sandbox_unavailable: _Optional[str] = ..., runtimes: _Optional[_Iterable[_Union[RuntimeCapabilities, _Mapping]]] = ..., model_notes: _Optional[_Iterable[_Union[ModelCapabilities, _Mapping]]] = ...) -> None: ...
+
+class ModelCapabilities(_message.Message):
+    __slots__ = ("name", "unusable", "warning")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UNUSABLE_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    unusable: str
+    warning: str
+    def __init__(self, name: _Optional[str] = ..., unusable: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class RuntimeCapabilities(_message.Message):
     __slots__ = ("name", "unusable", "version", "agents")
