@@ -10,7 +10,7 @@ func TestModelsOnTheCommandLine(t *testing.T) {
 	data := dataOf(t)
 	run := func(want int, args ...string) string {
 		t.Helper()
-		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data, "OPENAI_API_KEY": "k"}, append(args, "--data", data)...)
+		out, errs, code := fairlead(t.Context(), "", map[string]string{"PATH": os.Getenv("PATH"), "HOME": data}, append(args, "--data", data)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
@@ -25,7 +25,7 @@ func TestModelsOnTheCommandLine(t *testing.T) {
 		}
 	}
 	has(run(0, "models", "list"), "openai:gpt-5.5", "5 / 30", "no: the model provider anthropic has no key")
-	has(run(0, "models", "get", "openai:gpt-99"), "yes: The model openai:gpt-99 is in no table", "thinking")
+	has(run(0, "models", "get", "openai:gpt-99"), "no: the model provider openai has no key", "128000", "thinking")
 	has(run(1, "models", "get", "nowhere:x"), `There is no model "models/nowhere:x"`)
 	has(run(0, "models", "add", "fast", "openai:gpt-5.4-mini", "--max-output-tokens", "2000", "--temperature", "0.5"), "tenant:fast", "2000", "openai:gpt-5.4-mini")
 	has(run(1, "models", "add", "large", "openai:gpt-5.4-mini", "--max-output-tokens", "2000000"), "spec.max_output_tokens", "only narrows")

@@ -58,6 +58,12 @@ func (m *Model) head(r model.Request, c *wire.Conversation, f form) sdk.Response
 	if r.TopP != nil {
 		p.TopP = param.NewOpt(*r.TopP)
 	}
+	if r.Temperature != nil {
+		p.Temperature = param.NewOpt(*r.Temperature)
+	}
+	if r.TopP != nil {
+		p.TopP = param.NewOpt(*r.TopP)
+	}
 	p.SetExtraFields(m.extra(r))
 	if c.System != "" {
 		p.Instructions = param.NewOpt(c.System)
