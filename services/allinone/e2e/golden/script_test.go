@@ -144,7 +144,11 @@ func pattern(path string) *regexp.Regexp {
 	for i, part := range parts {
 		parts[i] = regexp.QuoteMeta(part)
 	}
-	return regexp.MustCompile("^" + strings.Join(parts, "[^/:]+") + "$")
+	segment := "[^/:]+"
+	if strings.HasPrefix(path, "/v1/models/") { // whose names have a colon, and no verbs
+		segment = "[^/]+"
+	}
+	return regexp.MustCompile("^" + strings.Join(parts, segment) + "$")
 }
 
 // Values that differ from run to run, and what is kept instead.
