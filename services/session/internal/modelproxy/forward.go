@@ -203,7 +203,7 @@ func (c *call) pipe(ctx context.Context, resp *http.Response, watch *time.Timer,
 	p := newPulse(c.w, ping, func() { c.head(resp.StatusCode, resp.Header.Get("Content-Type")) })
 	defer p.end()
 	if err := p.write(nil); err != nil { // the head
-		return nil //nolint:nilerr // the client has gone
+		return nil // the client has gone
 	}
 	failed := resp.StatusCode >= http.StatusBadRequest
 	if failed {

@@ -216,7 +216,11 @@ func TestModelsAreListed(t *testing.T) {
 	w := newWorld(t, setting{script: answers()})
 	get := func(path string) map[string]any {
 		t.Helper()
-		resp, err := http.Get(w.url + path) //nolint:noctx // a test
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

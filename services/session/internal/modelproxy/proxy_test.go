@@ -80,6 +80,9 @@ func newWorld(t *testing.T, s setting) *world {
 	return w
 }
 
+// client makes the requests; each has a context with its own end.
+var client = &http.Client{}
+
 // answer is a whole HTTP answer.
 type answer struct {
 	code   int
@@ -104,7 +107,7 @@ func post(ctx context.Context, url, body string, header ...string) (answer, erro
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}

@@ -38,7 +38,7 @@ func (p *pulse) beat() {
 		return
 	}
 	if !p.mid {
-		p.put(p.ping)
+		_ = p.put(p.ping) // the next write tells of an error
 	}
 	p.timer.Reset(pingEvery)
 }

@@ -1,6 +1,7 @@
 package modelproxy
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
@@ -10,7 +11,7 @@ import (
 func TestASilentStreamIsPinged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := httptest.NewRecorder()
-		p := newPulse(w, []byte(": ping\n\n"), func() { w.WriteHeader(200); _, _ = w.WriteString("start\n\n") })
+		p := newPulse(w, []byte(": ping\n\n"), func() { w.WriteHeader(http.StatusOK); _, _ = w.WriteString("start\n\n") })
 		wait := func(d time.Duration) { time.Sleep(d); synctest.Wait() } //nolint:forbidigo // the bubble's clock
 		want := func(s string) {
 			t.Helper()
@@ -47,7 +48,7 @@ func TestASilentStreamIsPinged(t *testing.T) {
 func TestAnAnswerThatIsNotStreamedIsNotPinged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := httptest.NewRecorder()
-		p := newPulse(w, nil, func() { w.WriteHeader(200) })
+		p := newPulse(w, nil, func() { w.WriteHeader(http.StatusOK) })
 		defer p.end()
 		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
 		synctest.Wait()

@@ -21,7 +21,6 @@ type tap struct {
 	line  []byte // so far
 	skip  bool   // the line is too long to be of interest
 	found doc
-	known bool
 }
 
 // doc is the part of an answer, or of an event of one, that the tap reads.

@@ -99,7 +99,7 @@ func (p *answerPieces) WriteHeader(status int) {
 		return
 	}
 	p.begun = true
-	head := &sessionv1.ModelAnswerHead{Status: int32(status), Headers: map[string]string{}} //nolint:gosec // a status has three digits
+	head := &sessionv1.ModelAnswerHead{Status: int32(status), Headers: map[string]string{}}
 	for name := range p.header {
 		head.Headers[name] = p.header.Get(name)
 	}

@@ -80,11 +80,11 @@ func event(b []byte, name string, index int, member string, value []byte) []byte
 	return append(b, "}\n\n"...)
 }
 
-// delta appends a piece of a block.
-func delta(b []byte, index int, kind, member, text string) []byte {
+// delta returns a piece of a block.
+func delta(index int, kind, member, text string) []byte {
 	value := append(append([]byte(`{"type":"`), kind...), `","`...)
 	value = append(append(value, member...), `":`...)
-	return event(b, "content_block_delta", index, "delta", append(dialog.Quote(value, text), '}'))
+	return event(nil, "content_block_delta", index, "delta", append(dialog.Quote(value, text), '}'))
 }
 
 // Delta returns the events of a piece of the answer.
@@ -93,17 +93,17 @@ func (e *Encoder) Delta(d model.Delta) []byte {
 	case model.TextStart:
 		return event(nil, "content_block_start", d.Block, "content_block", []byte(`{"type":"text","text":""}`))
 	case model.TextDelta:
-		return delta(nil, d.Block, "text_delta", "text", d.Text)
+		return delta(d.Block, "text_delta", "text", d.Text)
 	case model.ThinkingStart:
 		return event(nil, "content_block_start", d.Block, "content_block", []byte(`{"type":"thinking","thinking":"","signature":""}`))
 	case model.ThinkingDelta:
-		return delta(nil, d.Block, "thinking_delta", "thinking", d.Text)
+		return delta(d.Block, "thinking_delta", "thinking", d.Text)
 	case model.ToolUseStart:
 		return event(nil, "content_block_start", d.Block, "content_block", dialog.JSON(toolUse{"tool_use", e.call(d.ProviderCallID), d.ToolName, json.RawMessage("{}")}))
 	case model.ToolUseDelta:
-		return delta(nil, d.Block, "input_json_delta", "partial_json", d.Text)
+		return delta(d.Block, "input_json_delta", "partial_json", d.Text)
 	case model.ThinkingEnd:
-		b := delta(nil, d.Block, "signature_delta", "signature", dialog.Seal(d.Data))
+		b := delta(d.Block, "signature_delta", "signature", dialog.Seal(d.Data))
 		return event(b, "content_block_stop", d.Block, "", nil)
 	case model.TextEnd, model.ToolUseEnd:
 		return event(nil, "content_block_stop", d.Block, "", nil)
