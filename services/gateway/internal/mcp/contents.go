@@ -105,7 +105,7 @@ func (sc *scope) part(key, server string, of proto.Message, left map[string]bool
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			sc.s.log.Warn("an MCP server's "+key+" is not served over MCP", "session", sc.session, "server", server, "error", r)
+			sc.s.log.Warn("a resource or prompt of an MCP server is not served over MCP", "session", sc.session, "server", server, "key", key, "error", r)
 		}
 	}()
 	add()

@@ -142,12 +142,12 @@ const logLevel = "info"
 // hear asks a server of an older protocol for its messages; requests of newer ones name the level themselves.
 func (l *link) hear(session *mcp.ClientSession) error {
 	init := session.InitializeResult()
-	if init == nil || init.Capabilities == nil || init.Capabilities.Logging == nil || init.ProtocolVersion > legacyVersion {
+	if init == nil || init.Capabilities == nil || init.Capabilities.Logging == nil || init.ProtocolVersion > legacyVersion { //nolint:staticcheck // older revisions have it
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, connectTimeout)
 	defer cancel()
-	err := session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel})
+	err := session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel}) //nolint:staticcheck // as above
 	if answer := (*jsonrpc.Error)(nil); errors.As(err, &answer) {
 		return nil // it goes without
 	}

@@ -147,7 +147,7 @@ func (r runner) once(ctx context.Context, l *link, session *mcp.ClientSession, a
 	defer done()
 	meta := mcp.Meta{"progressToken": token}
 	if init := session.InitializeResult(); init != nil && init.ProtocolVersion > legacyVersion {
-		meta[mcp.MetaKeyLogLevel] = logLevel
+		meta[mcp.MetaKeyLogLevel] = logLevel //nolint:staticcheck // servers still log
 	}
 	answer, err := r.ask(withExchange(ctx, x), session, meta, args, d)
 	if err != nil {
