@@ -126,6 +126,7 @@ func TestAChainIsAsGoodAsTheProviderItself(t *testing.T) {
 			if refused := slices.Concat(w.anthropic.Refused(), w.openai.Refused(), w.responses.Refused()); len(refused) > 0 {
 				t.Error(refused)
 			}
+			w.ended() // a client leaves at the last event
 			if len(w.used) != 1 || w.used[0].OutputTokens != 9 {
 				t.Errorf("used %v", w.used)
 			}

@@ -93,17 +93,20 @@ func (c *call) prepare() (hidden bool, _ *modelapi.Failure) {
 	if c.route.Operation == modelapi.CountTokens {
 		return false, nil
 	}
-	field, asked := c.maxTokens()
-	most := asked
-	if most <= 0 {
-		most = c.entry.MaxOutputTokens
-	}
-	granted, f := c.reserve(c.inputBound(), most)
+	answers, f := c.answers()
 	if f != nil {
 		return false, f
 	}
-	if granted < most {
-		c.object.Set(field, granted)
+	most := c.maxTokens()
+	if most <= 0 {
+		most = c.entry.MaxOutputTokens
+	}
+	granted, f := c.reserve(c.inputBound(), most*answers)
+	if f != nil {
+		return false, f
+	}
+	if each := granted / answers; each < most {
+		c.bound(each)
 	}
 	if c.route.Operation != modelapi.ChatCompletions || !c.stream {
 		return false, nil
@@ -116,17 +119,52 @@ func (c *call) prepare() (hidden bool, _ *modelapi.Failure) {
 	return true, nil
 }
 
-// maxTokens returns the field that bounds the answer, and its value; 0 if it has none.
-func (c *call) maxTokens() (field string, n int64) {
-	fields := map[modelapi.Operation][]string{
-		modelapi.Messages: {"max_tokens"}, modelapi.ChatCompletions: {"max_completion_tokens", "max_tokens"}, modelapi.Responses: {"max_output_tokens"},
-	}[c.route.Operation]
+// bounding are the fields that bound the answer.
+var bounding = map[modelapi.Operation][]string{
+	modelapi.Messages: {"max_tokens"}, modelapi.ChatCompletions: {"max_completion_tokens", "max_tokens"}, modelapi.Responses: {"max_output_tokens"},
+}
+
+// maxTokens returns what bounds the answer; 0 if nothing does. Of two fields it is the larger one: which of them
+// counts is the provider's choice.
+func (c *call) maxTokens() (n int64) {
+	for _, field := range bounding[c.route.Operation] {
+		n = max(n, c.object.Int(field))
+	}
+	return n
+}
+
+// bound lets no field allow more than this.
+func (c *call) bound(most int64) {
+	fields, given := bounding[c.route.Operation], false
 	for _, field := range fields {
-		if n := c.object.Int(field); n > 0 {
-			return field, n
+		raw := c.object.Raw(field)
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		given = true
+		if n := c.object.Int(field); n <= 0 || n > most {
+			c.object.Set(field, most)
 		}
 	}
-	return fields[0], 0
+	if !given {
+		c.object.Set(fields[0], most)
+	}
+}
+
+// maxAnswers is how many answers a request may ask for, as at OpenAI.
+const maxAnswers = 128
+
+// answers returns how many answers the request asks for. Each may have all the output.
+func (c *call) answers() (int64, *modelapi.Failure) {
+	raw := c.object.Raw("n")
+	if c.route.Operation != modelapi.ChatCompletions || len(raw) == 0 || string(raw) == "null" {
+		return 1, nil
+	}
+	n := c.object.Int("n")
+	if n < 1 || n > maxAnswers {
+		return 0, refused(http.StatusBadRequest, "n: it is a whole number from 1 to %d", maxAnswers)
+	}
+	return n, nil
 }
 
 // request returns the provider's request.
@@ -217,7 +255,8 @@ func (c *call) pipe(ctx context.Context, resp *http.Response, watch *time.Timer,
 				watch.Reset(c.idle())
 			}
 			if p.write(t.feed(buf[:n])) != nil {
-				return nil // the client has gone
+				c.left(t, failed)
+				return nil
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -226,6 +265,7 @@ func (c *call) pipe(ctx context.Context, resp *http.Response, watch *time.Timer,
 			return nil
 		}
 		if err != nil {
+			c.left(t, failed)
 			c.broken(ctx, p, err)
 			return nil
 		}
@@ -237,6 +277,14 @@ func (c *call) answered(t *tap, failed bool) {
 	c.answerID, c.finish = t.found.ID, t.found.StopReason
 	if u := usageOf(t.usage()); u != nil && !failed && c.route.Operation != modelapi.CountTokens {
 		c.used(u)
+	}
+}
+
+// left records what an answer has used whose client leaves, or whose stream breaks off, behind its last word. Clients
+// leave when they have read that, and need not wait for the end of the connection.
+func (c *call) left(t *tap, failed bool) {
+	if t.found.StopReason != "" || c.route.Operation == modelapi.Responses { // which tells the use with its last event alone
+		c.answered(t, failed)
 	}
 }
 

@@ -1,11 +1,14 @@
 package modelproxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -119,6 +122,41 @@ func TestCallsAreMeteredIntoBudgets(t *testing.T) {
 	}
 }
 
+// A request that asks for several answers reserves all of them.
+func TestNoRequestAsksForMoreThanItReserves(t *testing.T) {
+	for _, c := range []struct {
+		fields string
+		budget int64
+		most   map[string]float64 // that the provider may be asked for
+	}{
+		{`"n":4,"max_tokens":2000`, 6000, map[string]float64{"max_tokens": 1500}},
+		{`"n":4,"max_completion_tokens":null,"max_tokens":2000`, 6000, map[string]float64{"max_tokens": 1500}},
+		{`"max_tokens":5e4`, 6000, map[string]float64{"max_tokens": 6000}},
+		{`"n":4,"max_tokens":2000`, 1 << 30, map[string]float64{"max_tokens": 2000}},
+	} {
+		w := newWorld(t, setting{script: answers(), budgets: userBudget(c.budget)})
+		if a := w.post("/openai/v1/chat/completions", strings.Replace(body(chatBody, "gpt-5.5"), `"x":1.50`, c.fields, 1)); a.code != http.StatusOK {
+			t.Fatalf("%s: %d %s", c.fields, a.code, a.body)
+		}
+		sent := w.openai.Requests()[0].Body
+		for field, most := range c.most {
+			if n, ok := sent[field].(float64); !ok || n > most || n < 1 {
+				t.Errorf("%s: the provider is asked for %s %v, of at most %v", c.fields, field, sent[field], most)
+			}
+		}
+	}
+	w := newWorld(t, setting{script: answers(), budgets: userBudget(6000)})
+	for _, n := range []string{"0", "129", "2.0", `"2"`, "9223372036854775807"} {
+		a := w.post("/openai/v1/chat/completions", strings.Replace(body(chatBody, "gpt-5.5"), `"x"`, `"n":`+n+`,"x"`, 1))
+		if a.code != http.StatusBadRequest || !strings.Contains(a.body, "n: it is a whole number from 1 to 128") {
+			t.Errorf("n %s: %d %s", n, a.code, a.body)
+		}
+	}
+	if len(w.openai.Requests()) != 0 {
+		t.Error("the provider was called")
+	}
+}
+
 func TestErrorsOfTheProviderAreThoseOfTheClient(t *testing.T) {
 	w := newWorld(t, setting{budgets: userBudget(1_000_000), script: modeltest.Sequence(modeltest.Step{
 		Status: 429, ErrorType: "rate_limit_error", ErrorMessage: "slow down",
@@ -209,6 +247,48 @@ func TestTheProviderIsLeftAtOnceWithTheClient(t *testing.T) {
 			t.Fatal("the call did not end")
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // the ledger has no event for it
+	}
+}
+
+// lingering is a provider that does not end the connection behind its answer.
+func lingering(t *testing.T, target string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		a, err := post(r.Context(), target+r.URL.Path, string(raw), "anthropic-version", "2023-06-01", "x-api-key", r.Header.Get("X-Api-Key"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.Header().Set("Content-Type", a.header.Get("Content-Type"))
+		_, _ = io.WriteString(w, a.body)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// A client that leaves behind the last event pays for what it has used, not for all that it could have used.
+func TestAClientMayLeaveAtTheLastEvent(t *testing.T) {
+	w := newWorld(t, setting{script: answers(), budgets: userBudget(1_000_000)})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/messages", strings.NewReader(body(messagesBody, "open:m")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan() && lines.Text() != "event: message_stop"; {
+	}
+	leave()
+	w.ended()
+	if b := w.balance(); b.Used.Tokens != 18 || b.Reserved.Tokens != 0 {
+		t.Errorf("the budget has %+v", b)
 	}
 }
 

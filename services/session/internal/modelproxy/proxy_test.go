@@ -34,6 +34,7 @@ type world struct {
 	ledger            store.Store
 	used              []*sessionv1.Usage
 	parties           allowance.Parties
+	ended             func() // waits for the end of all calls
 }
 
 // setting is what a test chooses.
@@ -52,9 +53,10 @@ func newWorld(t *testing.T, s setting) *world {
 			"wrong": {Kind: "anthropic", BaseURL: w.anthropic.URL, Key: config.Secret("sk-wrong-1234567")},
 			"gone":  {Kind: "anthropic", BaseURL: "http://127.0.0.1:1", Key: "k"},
 			"resp":  {Kind: "openai", BaseURL: w.responses.URL, API: "responses", Key: modeltest.Key},
+			"open":  {Kind: "anthropic", BaseURL: lingering(t, w.anthropic.URL), Key: modeltest.Key},
 			"empty": {Kind: "openai", BaseURL: w.openai.URL, KeyEnv: "NONE_SET"},
 		},
-		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "empty:m": {}, "resp:gpt-5.5": {}}, IdleTimeout: time.Minute,
+		Models: map[string]catalog.Limits{"wrong:m": {}, "gone:m": {}, "open:m": {}, "empty:m": {}, "resp:gpt-5.5": {}}, IdleTimeout: time.Minute,
 	}, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +78,7 @@ func newWorld(t *testing.T, s setting) *world {
 	w.parties = allowance.Parties{Tenant: "acme", User: "ada"}
 	srv := httptest.NewServer(p.Handler(modelproxy.Payer{Parties: w.parties, Used: func(_ string, u *sessionv1.Usage) { w.used = append(w.used, u) }}))
 	t.Cleanup(func() { srv.Close(); p.Close() })
-	w.url = srv.URL
+	w.url, w.ended = srv.URL, srv.Close
 	return w
 }
 
