@@ -34,12 +34,15 @@ const (
 	maxOutline = 16 << 10
 )
 
+// signed begins all signs.
+const signed = "[[fairlead "
+
 func text(s string) block { return block{Type: "text", Text: s} }
 
 // sign stands for a block of the conversation that the CLI does not get. The session puts the block
 // in its place in the request to the model.
 func sign(m *sessionv1.Message, i int) string {
-	return fmt.Sprintf("[[fairlead %s %d]]", state.LastSegment(m.GetName()), i)
+	return fmt.Sprintf(signed+"%s %d]]", state.LastSegment(m.GetName()), i)
 }
 
 var notInIDs = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
@@ -56,13 +59,20 @@ func thinkingID(turn string, step int32, i int) string {
 func person(m *sessionv1.Message, i int) (block, bool) {
 	t := m.GetBlocks()[i].GetContent().GetText()
 	switch {
-	case t == nil || len(t.GetText()) > maxText:
+	case t == nil || len(t.GetText()) > maxText || looksLikeTheCLI(t.GetText()):
 		return text(sign(m, i)), m.GetBlocks()[i].GetContent() != nil
 	case wire.Blank(t.GetText()):
 		return block{}, false
 	default:
 		return text(t.GetText()), true
 	}
+}
+
+// looksLikeTheCLI reports whether what a person says is what the CLI says itself, or what the session says to it. It
+// would not be found again in the request to the model.
+func looksLikeTheCLI(s string) bool {
+	s = strings.TrimSpace(s)
+	return s == continued || s == silent || strings.HasPrefix(s, reminder) || strings.HasPrefix(s, signed)
 }
 
 // outline returns what the CLI gets of a call's result.

@@ -101,11 +101,12 @@ func (p *process) tool(id string, message json.RawMessage) {
 	switch r.Method {
 	case "tools/call":
 		comes := p.resultOf(r.Params.Meta.ToolUse)
-		if comes == nil {
+		if comes == nil || p.waits.Add(1) > maxCalls {
 			p.refuse(id, "too many calls")
 			return
 		}
 		p.work.Go(func() {
+			defer p.waits.Add(-1)
 			select {
 			case result := <-comes:
 				reply(result)

@@ -16,6 +16,8 @@ type pool struct {
 
 	mu       sync.Mutex
 	closed   bool
+	wanting  int // turns that wait for a place
+	ending   int // CLIs that are about to leave one
 	waiting  map[store.Key]*waiting
 	order    []*waiting // the one that has waited for longest is the first
 	version  string     // of the program that started last
@@ -71,6 +73,10 @@ func (p *pool) put(key store.Key, c *conversation) {
 		p.stop(c)
 		return
 	}
+	if p.wanting > p.ending && c.pending == nil { // it would keep the place that a turn waits for
+		p.stop(c)
+		return
+	}
 	w := &waiting{key: key, c: c}
 	p.waiting[key] = w
 	p.order = append(p.order, w)
@@ -104,8 +110,12 @@ func (p *pool) drop(c *conversation) {
 
 // stop ends a CLI in the background; p.mu is held.
 func (p *pool) stop(c *conversation) {
+	p.ending++
 	p.work.Go(func() {
 		c.p.stop()
+		p.mu.Lock()
+		p.ending--
+		p.mu.Unlock()
 		p.release()
 	})
 }
@@ -117,21 +127,34 @@ func (p *pool) acquire(ctx context.Context) error {
 		return nil
 	default:
 	}
-	p.mu.Lock()
-	for _, w := range p.order {
-		if w.c.pending == nil {
-			p.remove(w)
-			p.stop(w.c)
-			break
-		}
-	}
-	p.mu.Unlock()
+	p.want()
+	defer p.wanted()
 	select {
 	case p.places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// want ends the CLI that has waited for longest. If there is none, the next one to wait ends instead; see put.
+func (p *pool) want() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanting++
+	for _, w := range p.order {
+		if w.c.pending == nil {
+			p.remove(w)
+			p.stop(w.c)
+			return
+		}
+	}
+}
+
+func (p *pool) wanted() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanting--
 }
 
 func (p *pool) release() { <-p.places }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -56,6 +57,8 @@ type process struct {
 	over  chan struct{} // closed when it is gone, with fault set
 	once  sync.Once
 	fault error
+
+	waits atomic.Int64 // the calls that wait for their results
 
 	write sync.Mutex // one line at a time
 

@@ -161,7 +161,10 @@ func (v *view) compose(raw []byte) (model.Request, body, error) {
 		return model.Request{}, b, errors.New("the CLI asks for an answer that is not streamed")
 	}
 	r := v.request
-	r.System = v.system(b.System)
+	room := maxRequest
+	if r.System, room = v.system(b.System, room); room < 0 {
+		return model.Request{}, b, errMuch
+	}
 	r.Messages = slices.Clone(v.head)
 	seen := map[*sessionv1.Block]bool{}
 	for i, m := range b.Messages {
@@ -177,6 +180,9 @@ func (v *view) compose(raw []byte) (model.Request, body, error) {
 		}
 		for _, blocks := range all {
 			if len(blocks) > 0 {
+				if room -= sizeOf(blocks); room < 0 {
+					return model.Request{}, b, errMuch
+				}
 				d := digestOf(role, blocks)
 				r.Messages = append(r.Messages, &sessionv1.Message{Name: fmt.Sprintf("%d-%x", i, d[:8]), Role: role, Blocks: blocks})
 			}
@@ -185,14 +191,28 @@ func (v *view) compose(raw []byte) (model.Request, body, error) {
 	return r, b, v.check(r, seen)
 }
 
-func (v *view) system(blocks []block) string {
+// errMuch says that the CLI's request stands for too much. Only a command in its sandbox makes such a request.
+var errMuch = fmt.Errorf("the CLI's request to its model is larger than %d MiB", maxRequest>>20)
+
+func sizeOf(blocks []*sessionv1.Block) (n int) {
+	for _, b := range blocks {
+		n += proto.Size(b)
+	}
+	return n
+}
+
+// system returns the prompt, and what it leaves of the room; less than 0 if it is too large.
+func (v *view) system(blocks []block, room int) (string, int) {
 	var texts []string
 	for _, b := range blocks {
+		if room -= len(b.Text) + strings.Count(b.Text, promptSign)*len(v.request.System); room < 0 {
+			return "", room
+		}
 		if b.Text != "" && !strings.HasPrefix(b.Text, "x-anthropic-billing-header:") {
 			texts = append(texts, strings.ReplaceAll(b.Text, promptSign, v.request.System))
 		}
 	}
-	return strings.TrimSpace(strings.Join(texts, "\n\n"))
+	return strings.TrimSpace(strings.Join(texts, "\n\n")), room
 }
 
 // users returns the messages in a user's message of the CLI, which joins neighbors: first the session's with
