@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -35,33 +35,34 @@ func beside(t *testing.T) (*process, *yamux.Session) {
 }
 
 func TestATurnGetsThePlaceOfACLIThatBecomesIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, keep := range []time.Duration{0, 5 * time.Minute} {
-			pool := newPool(1, keep)
-			if err := pool.acquire(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			p, _ := beside(t)
-			c := &conversation{p: p, pending: &ask{}}
-			pool.put(store.Key{Session: "a"}, c)
-			got := make(chan error)
-			go func() { got <- pool.acquire(t.Context()) }()
-			synctest.Wait() // the model works for the one, and the other waits
-			c = pool.take(store.Key{Session: "a"})
-			c.pending = nil
-			begun := time.Now()
-			pool.put(store.Key{Session: "a"}, c)
-			select {
-			case err := <-got:
-				if took := time.Since(begun); err != nil || took > 0 {
-					t.Errorf("keep %v: %v after %v", keep, err, took)
-				}
-			case <-time.After(time.Hour):
-				t.Errorf("keep %v: the other turn waits on", keep)
-			}
-			pool.close()
+	for _, keep := range []time.Duration{0, 5 * time.Minute} {
+		pool := newPool(1, keep)
+		if err := pool.acquire(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	})
+		p, _ := beside(t)
+		c := &conversation{p: p, pending: &ask{}}
+		pool.put(store.Key{Session: "a"}, c)
+		got := make(chan error, 1)
+		go func() { got <- pool.acquire(t.Context()) }()
+		for waits := false; !waits; runtime.Gosched() { // the model works for the one, and the other waits
+			pool.mu.Lock()
+			waits = pool.wanting == 1
+			pool.mu.Unlock()
+		}
+		c = pool.take(store.Key{Session: "a"})
+		c.pending = nil
+		pool.put(store.Key{Session: "a"}, c)
+		select {
+		case err := <-got:
+			if err != nil {
+				t.Errorf("keep %v: %v", keep, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("keep %v: the other turn waits on", keep)
+		}
+		pool.close()
+	}
 }
 
 func said(words string) []*sessionv1.Message {
