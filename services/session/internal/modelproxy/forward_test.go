@@ -71,6 +71,7 @@ func TestARequestIsPassedOnUnchanged(t *testing.T) {
 		if c.path == "/v1/messages" && sent[0].Header.Get("Anthropic-Beta") != "b1,b2" {
 			t.Errorf("the provider got %v", sent[0].Header)
 		}
+		w.ended()
 		if len(w.used) != 1 || w.used[0].InputTokens != 10 || w.used[0].CacheReadTokens != 3 || w.used[0].OutputTokens != 5 || w.used[0].CostNanoUsd == 0 && !strings.HasPrefix(c.model, "resp:") {
 			t.Errorf("%s: used %v", c.path, w.used)
 		}
@@ -87,6 +88,7 @@ func TestUsageThatNobodyAskedForIsHidden(t *testing.T) {
 	if unnumbered(got.body) != unnumbered(want.body) {
 		t.Errorf("got\n%s\nwant\n%s", got.body, want.body)
 	}
+	w.ended()
 	if len(w.used) != 1 || w.used[0].OutputTokens != 5 {
 		t.Errorf("used %v", w.used)
 	}
@@ -212,6 +214,7 @@ func TestAnAnswerThatBreaksOffEndsWithAnError(t *testing.T) {
 	if b := w.balance(); b.Used.Tokens < 2000 || b.Reserved.Tokens != 0 {
 		t.Errorf("a broken call counts as %+v, want what was reserved", b)
 	}
+	w.ended()
 	if len(w.used) != 0 {
 		t.Errorf("used %v", w.used)
 	}

@@ -118,14 +118,18 @@ func post(ctx context.Context, url, body string, header ...string) (answer, erro
 	return answer{resp.StatusCode, resp.Header, string(b)}, err
 }
 
-// bound is the balance of the user's budget.
+// balance is that of the user's budget when no call is under way: a call is settled a moment after its answer.
 func (w *world) balance() store.Balance {
 	w.Helper()
-	all, err := w.ledger.Balances(w.Context(), "acme", []store.Bound{{Scope: store.BudgetUser, Subject: "ada"}})
-	if err != nil {
-		w.Fatal(err)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // the ledger has no event for it
+		all, err := w.ledger.Balances(w.Context(), "acme", []store.Bound{{Scope: store.BudgetUser, Subject: "ada"}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if all[0].Reserved == (store.Amount{}) || time.Now().After(deadline) {
+			return all[0]
+		}
 	}
-	return all[0]
 }
 
 func userBudget(tokens int64) allowance.Config {
