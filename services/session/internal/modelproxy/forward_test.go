@@ -281,12 +281,14 @@ func TestAClientMayLeaveAtTheLastEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := new(http.Client).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	for lines := bufio.NewScanner(resp.Body); lines.Scan() && lines.Text() != "event: message_stop"; {
+	lines := bufio.NewScanner(resp.Body)
+	for last := false; !last && lines.Scan(); {
+		last = lines.Text() == "event: message_stop"
 	}
 	leave()
 	w.ended()
