@@ -120,6 +120,9 @@ func TestADatabaseThatTakesNoWritesIsNotWritable(t *testing.T) {
 	}
 	f.address.To(f.standby)
 	onStandby := open(t, f.address.URL("postgres"), "session")
+	for count(t, onStandby, "select count(*) from pg_tables where tablename = 'a'") == 0 { // until it has replayed the migration
+		pauseFor(t.Context(), 10*time.Millisecond)
+	}
 	if err := pg.Writable(t.Context(), onStandby); !pg.Unavailable(err) {
 		t.Errorf("a standby: %v", err)
 	}
