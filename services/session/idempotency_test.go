@@ -19,11 +19,12 @@ import (
 
 // withoutKey are the mutations that need no request_id, with the reason.
 var withoutKey = map[string]string{
-	"McpService.LoginMcpServer":  "each one begins a login of its own, which is nothing until it ends",
-	"McpService.LogoutMcpServer": "repeating it changes nothing",
-	"McpService.FinishMcpLogin":  "a login ends once",
-	"FileService.AppendFile":     "it adds bytes at an offset, which is another one afterwards",
-	"TriggerService.FireTrigger": "a delivery has a name of its own",
+	"McpService.LoginMcpServer":   "each one begins a login of its own, which is nothing until it ends",
+	"McpService.LogoutMcpServer":  "repeating it changes nothing",
+	"McpService.FinishMcpLogin":   "a login ends once",
+	"FileService.AppendFile":      "it adds bytes at an offset, which is another one afterwards",
+	"TriggerService.FireTrigger":  "a delivery has a name of its own",
+	"ModelProxyService.CallModel": "the APIs behind it know no such id: each call is one of its own",
 }
 
 // repeated gives for a mutation a request and another one under the same id. s
@@ -267,8 +268,7 @@ var mutations = map[string]repeated{
 			&sessionv1.UpdateModelRequest{Name: name, Spec: spec, ExpectedVersion: 2, RequestId: "r"}
 	},
 	"ModelService.DeleteModel": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
-		return &sessionv1.DeleteModelRequest{Name: f.model(ctx, t, "fast"), RequestId: "r"},
-			&sessionv1.DeleteModelRequest{Name: f.model(ctx, t, "slow"), RequestId: "r"}
+		return &sessionv1.DeleteModelRequest{Name: f.model(ctx, t, "fast"), RequestId: "r"}, nil
 	},
 	"EnvironmentService.CreateEnvironment": func(context.Context, *testing.T, *fixture, string) (proto.Message, proto.Message) {
 		return &sessionv1.CreateEnvironmentRequest{Spec: &sessionv1.EnvironmentSpec{}, RequestId: "r"},
