@@ -33,8 +33,8 @@ type target struct {
 
 // backend is a server to talk to.
 type backend struct {
-	sessions  sessionv1.SessionServiceClient
-	agents    sessionv1.AgentServiceClient
+	sessions sessionv1.SessionServiceClient
+	configured
 	budgets   sessionv1.BudgetServiceClient
 	schedules sessionv1.ScheduleServiceClient
 	webhooks  sessionv1.WebhookServiceClient
@@ -44,8 +44,6 @@ type backend struct {
 	mcp       sessionv1.McpServiceClient
 	skills    sessionv1.SkillServiceClient
 	people    sessionv1.IdentityServiceClient
-	places    sessionv1.EnvironmentServiceClient
-	models    sessionv1.ModelServiceClient
 	audit     sessionv1.AuditServiceClient
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
@@ -56,14 +54,22 @@ type backend struct {
 	scripted  bool   // known only of a server in this process
 }
 
+// configured are the services of what sessions are configured with.
+type configured struct {
+	agents sessionv1.AgentServiceClient
+	places sessionv1.EnvironmentServiceClient
+	models sessionv1.ModelServiceClient
+}
+
 // newBackend returns the server at the other end of a connection.
 func newBackend(conn grpc.ClientConnInterface) *backend {
 	return &backend{
-		sessions: sessionv1.NewSessionServiceClient(conn), agents: sessionv1.NewAgentServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
+		sessions: sessionv1.NewSessionServiceClient(conn), budgets: sessionv1.NewBudgetServiceClient(conn),
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
-		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
-		tools: sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
+		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
+		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn)},
+		tools:      sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}
 }
 

@@ -91,7 +91,7 @@ func outcomeOf(c credential, d door, kind string) outcome {
 }
 
 // common are the kinds of resources that every user of a tenant may see.
-var common = []string{"agents/*", "agents/*/versions/*", "environments/*", "models/**", "profiles/*", "tenants/*"}
+var common = []string{"agents/*", "agents/*/versions/*", "environments/*", "models/*", "profiles/*", "tenants/*"}
 
 // kind returns the kind of resource that a request must name, or "".
 func (d door) kind() string {

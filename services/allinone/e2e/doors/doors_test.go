@@ -232,6 +232,9 @@ func missing(names map[string]string) map[string]string {
 		for i := range kinds {
 			if kinds[i] == "*" {
 				parts[i] = absentID
+				if provider, _, ok := strings.Cut(strings.Split(name, "/")[i], ":"); ok { // of a model
+					parts[i] = provider + ":" + absentID
+				}
 				if strings.Trim(strings.Split(name, "/")[i], "0123456789") == "" {
 					parts[i] = "987"
 				}

@@ -66,6 +66,9 @@ func doors(t *testing.T) (all []door) {
 
 // further are fields that a handler needs and the schema does not ask for, as JSON.
 var further = map[string]string{
+	"ModelService.CreateModel":              `{"spec":{"target":"scripted:default"}}`,
+	"ModelService.UpdateModel":              `{"spec":{"target":"scripted:default"}}`,
+	"ModelService.GetModel":                 `{"name":"models/tenant:quick"}`,
 	"McpService.SetUserMcpServer":           `{"server":{"name":"hers"}}`,
 	"IdentityService.UpdateUser":            `{"title":"x"}`,
 	"IdentityService.CreateUser":            `{"userId":"newcomer"}`,
@@ -306,7 +309,7 @@ var literal = regexp.MustCompile(`^[a-zA-Z]+$`)
 // kindOf returns the kind of resource that a pattern describes, as "sessions/*/turns/*", or "".
 func kindOf(pattern string) string {
 	pattern = strings.TrimPrefix(pattern, "^$|")
-	pattern = strings.NewReplacer("^", "", "$", "", "(", "", ")?", "", ")", "").Replace(strings.ReplaceAll(pattern, "[^/]", "[x]"))
+	pattern = strings.NewReplacer("tenant:", "", "^", "", "$", "", "(", "", ")?", "", ")", "").Replace(strings.ReplaceAll(pattern, "[^/]", "[x]"))
 	if !strings.Contains(pattern, "/") {
 		return ""
 	}

@@ -214,7 +214,7 @@ func (w *world) share(t *testing.T) {
 	environment := w.do(t, "acme", "POST", "/v1/environments?environment_id=office", `{"description":"`+w.word(&w.shared)+`"}`)
 	w.names["environments/*"] = field(t, environment, "name")
 	model := w.do(t, "acme", "POST", "/v1/models?model_id=quick", `{"target":"scripted:default","description":"`+w.word(&w.shared)+`"}`)
-	w.names["models/**"] = field(t, model, "name")
+	w.names["models/*"] = field(t, model, "name")
 	profile := w.do(t, "acme", "POST", "/v1/profiles?profile_id=careful", `{"description":"`+w.word(&w.shared)+`","rules":{"allow":["Read"]}}`)
 	w.names["profiles/*"] = field(t, profile, "name")
 	w.names["tools/*"] = "tools/Write"

@@ -78,6 +78,10 @@ func parsePath(path string) (pattern *regexp.Regexp, template string, bound map[
 	words := make([]string, len(segments))
 	for i, s := range segments {
 		words[i] = s
+		if s == "**" { // takes slashes and colons, and is the last one
+			segments[i], words[i] = ".+", "{"+singular(words[i-1])+"}"
+			continue
+		}
 		segments[i] = strings.ReplaceAll(regexp.QuoteMeta(s), `\*`, `[^/:]+`)
 		if strings.HasPrefix(s, "*") {
 			words[i] = strings.Replace(s, "*", "{"+singular(words[i-1])+"}", 1)
