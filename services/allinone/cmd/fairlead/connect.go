@@ -48,7 +48,6 @@ type backend struct {
 	files     sessionv1.SessionFileServiceClient
 	blobs     sessionv1.FileServiceClient
 	tools     sessionv1.SessionToolServiceClient
-	profiles  toolsv1.ProfileServiceClient
 	grants    toolsv1.GrantServiceClient
 	address   string // for people; empty for a server in this process
 	scripted  bool   // known only of a server in this process
@@ -56,9 +55,10 @@ type backend struct {
 
 // configured are the services of what sessions are configured with.
 type configured struct {
-	agents sessionv1.AgentServiceClient
-	places sessionv1.EnvironmentServiceClient
-	models sessionv1.ModelServiceClient
+	agents   sessionv1.AgentServiceClient
+	places   sessionv1.EnvironmentServiceClient
+	models   sessionv1.ModelServiceClient
+	profiles toolsv1.ProfileServiceClient
 }
 
 // newBackend returns the server at the other end of a connection.
@@ -68,8 +68,8 @@ func newBackend(conn grpc.ClientConnInterface) *backend {
 		schedules: sessionv1.NewScheduleServiceClient(conn), webhooks: sessionv1.NewWebhookServiceClient(conn), triggers: sessionv1.NewTriggerServiceClient(conn),
 		points: sessionv1.NewCheckpointServiceClient(conn), users: sessionv1.NewUserServiceClient(conn), mcp: sessionv1.NewMcpServiceClient(conn), skills: sessionv1.NewSkillServiceClient(conn),
 		files: sessionv1.NewSessionFileServiceClient(conn), people: sessionv1.NewIdentityServiceClient(conn), audit: sessionv1.NewAuditServiceClient(conn), blobs: sessionv1.NewFileServiceClient(conn),
-		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn)},
-		tools:      sessionv1.NewSessionToolServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
+		configured: configured{agents: sessionv1.NewAgentServiceClient(conn), places: sessionv1.NewEnvironmentServiceClient(conn), models: sessionv1.NewModelServiceClient(conn), profiles: toolsv1.NewProfileServiceClient(conn)},
+		tools:      sessionv1.NewSessionToolServiceClient(conn), grants: toolsv1.NewGrantServiceClient(conn),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // because a client may add tools of its own.
 func (a Agent) Warnings() []string {
 	warnings := UnknownCheckpoints(a.Spec.Checkpoints, a.Spec.Tools)
-	if why := a.Spec.wantsTools(); why != "" && len(a.Spec.Tools) == 0 {
+	if why := wantsTools(a.Spec); why != "" && len(a.Spec.Tools) == 0 {
 		warnings = append(warnings, "tools: the list is empty, but the agent has "+why+"; list the tools that it may use")
 	}
 	return warnings
@@ -29,7 +29,7 @@ func UnknownCheckpoints(names, tools []string) []string {
 
 // wantsTools returns the name of a setting that only makes sense with tools, or
 // "".
-func (s Spec) wantsTools() string {
+func wantsTools(s Spec) string {
 	switch {
 	case s.limitsProto() != nil:
 		return "limits"
