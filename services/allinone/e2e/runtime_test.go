@@ -29,7 +29,27 @@ func claudeCode(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(dir, "claude")); err != nil {
 		t.Skipf("the Claude Code CLI is not installed: run `make claude-code` where npm can be reached (%v)", err)
 	}
+	if strings.HasPrefix(dir, "/tmp/") {
+		return outsideTmp(t, dir)
+	}
 	return dir
+}
+
+// outsideTmp links the CLI from a checkout below /tmp, which sandboxes have for themselves.
+func outsideTmp(t *testing.T, dir string) string {
+	t.Helper()
+	outside, err := os.MkdirTemp("/opt", "claude-code-") //nolint:usetesting // t.TempDir is below /tmp
+	if err != nil {
+		t.Skipf("the checkout lies below /tmp, which sandboxes have for themselves: put it elsewhere (%v)", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(outside) })
+	if err := os.Chmod(outside, 0o755); err != nil { //nolint:gosec // sandboxes of another user read it
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(dir, "claude"), filepath.Join(outside, "claude")); err != nil {
+		t.Skipf("the checkout lies below /tmp, which sandboxes have for themselves: put it elsewhere (%v)", err)
+	}
+	return outside
 }
 
 // withRuntimes adds agents that differ in their runtime alone.
