@@ -69,6 +69,7 @@ var further = map[string]string{
 	"ModelService.CreateModel":              `{"spec":{"target":"scripted:default"}}`,
 	"ModelService.UpdateModel":              `{"spec":{"target":"scripted:default"}}`,
 	"ModelService.GetModel":                 `{"name":"models/tenant:quick"}`,
+	"ModelProxyService.CallModel":           `{"method":"GET","path":"/anthropic/v1/models"}`,
 	"McpService.SetUserMcpServer":           `{"server":{"name":"hers"}}`,
 	"IdentityService.UpdateUser":            `{"title":"x"}`,
 	"IdentityService.CreateUser":            `{"userId":"newcomer"}`,

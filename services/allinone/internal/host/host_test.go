@@ -75,7 +75,7 @@ func TestTypingErrorsInAgentsAndProfilesRefuseTheStart(t *testing.T) {
 	for name, tt := range map[string]struct{ config, want string }{
 		"a tool":            {"session: {agents: {mine: {profile: full, tools: [bash]}}}", `agent "mine": tools: there is no tool "bash"; did you mean Bash?`},
 		"a profile":         {"session: {agents: {mine: {profile: readonly}}}", `agent "mine": profile: there is no permission profile "readonly"; did you mean read-only?`},
-		"a model":           {"session: {model: 'anthropic:xyz'}", "To add one, list it in the configuration file, as in\nsession:\n  models:\n    \"anthropic:xyz\": {"},
+		"a provider":        {"session: {model: 'antropic:xyz'}", `the model "antropic:xyz" is not known`},
 		"a name of nothing": {"session: {agents: {mine: {profile: nonesuch, tools: [Telepathy]}}}", `there is no tool "Telepathy"`},
 		"a rule":            {"tools: {profiles: {mine: {allow: [Read], deny: [bash]}}}", `profile mine: rule "bash": there is no such tool; did you mean Bash?`},
 		"names that are":    {"tools: {profiles: {mine: {allow: [Read, 'mcp__files__*', '*']}}}\nsession: {agents: {mine: {profile: mine, tools: [Read]}}}", ""},

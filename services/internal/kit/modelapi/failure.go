@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Retry says whether a client is told to repeat a request.
+// Retry is what a client is told about repeating a request.
 type Retry int
 
 // What a client is told; by default its SDK decides by the status.

@@ -78,7 +78,7 @@ func TestARequestIsPassedOnUnchanged(t *testing.T) {
 	}
 }
 
-func TestUsageThatNobodyAskedForIsHidden(t *testing.T) {
+func TestUsageThatAClientDidNotAskForIsHidden(t *testing.T) {
 	w := newWorld(t, setting{script: answers()})
 	got := w.post("/openai/v1/chat/completions", body(chatBody, "gpt-5.5"))
 	want, err := post(t.Context(), w.openai.URL+"/chat/completions", body(chatBody, "gpt-5.5"), "Authorization", "Bearer "+modeltest.Key)

@@ -72,7 +72,7 @@ func New(c Config) *Proxy { return &Proxy{Config: c, client: newClient()} }
 // Close closes the connections to providers. No request is being served any more.
 func (p *Proxy) Close() { p.client.CloseIdleConnections() }
 
-// Handler answers requests at somebody's expense. Their callers are authenticated already. It takes the paths of
+// Handler answers requests that payer pays for. Their callers are authenticated already. It takes the paths of
 // modelapi, and those of Anthropic's API without its prefix. Like net/http, it panics with http.ErrAbortHandler to cut
 // off an answer that cannot be completed.
 func (p *Proxy) Handler(payer Payer) http.Handler {
