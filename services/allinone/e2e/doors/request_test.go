@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/internal/kit/access"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 )
@@ -69,7 +70,7 @@ var further = map[string]string{
 	"ModelService.CreateModel":              `{"spec":{"target":"scripted:default"}}`,
 	"ModelService.UpdateModel":              `{"spec":{"target":"scripted:default"}}`,
 	"ModelService.GetModel":                 `{"name":"models/tenant:quick"}`,
-	"ModelProxyService.CallModel":           `{"method":"GET","path":"/anthropic/v1/models"}`,
+	"ModelProxyService.CallModel":           `{"method":"GET"}`,
 	"McpService.SetUserMcpServer":           `{"server":{"name":"hers"}}`,
 	"IdentityService.UpdateUser":            `{"title":"x"}`,
 	"IdentityService.CreateUser":            `{"userId":"newcomer"}`,
@@ -117,6 +118,9 @@ func (w writer) request() proto.Message {
 			w.t.Fatalf("%s: what it further needs: %v", w.door.short(), err)
 		}
 		proto.Merge(m, more)
+	}
+	if call, ok := m.(*sessionv1.CallModelRequest); ok { // its path names the session once more
+		call.Path = "/anthropic/" + call.Session + "/v1/models"
 	}
 	for range 10 {
 		err := protovalidate.Validate(m)
