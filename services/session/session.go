@@ -98,7 +98,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
-	models, err := catalog.New(c.Models, os.Getenv)
+	models, err := catalog.New(c.Models, os.Getenv) //nolint:contextcheck // credentials outlive the start
 	if err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}

@@ -290,7 +290,7 @@ func (c *call) left(t *tap, failed bool) {
 
 // broken tells the client that the answer broke off: with an event where that is possible, otherwise by cutting it off.
 func (c *call) broken(ctx context.Context, p *pulse, err error) {
-	if gone(c.r.Context()) {
+	if gone(c.r.Context()) { //nolint:contextcheck // it is the request's own
 		return
 	}
 	c.failed = "broken"

@@ -87,7 +87,7 @@ func (p *Proxy) Handler(payer Payer) http.Handler {
 		if x.id == "" {
 			x.id = id.New()
 		}
-		if f := x.answer(); f != nil {
+		if f := x.answer(); f != nil { //nolint:contextcheck // the exchange has the request's context
 			route.Write(w, *f, x.id)
 		}
 	})

@@ -41,7 +41,7 @@ func (c *call) startSpan() (end func(f *modelapi.Failure, took time.Duration)) {
 		switch {
 		case f != nil:
 			kind = strconv.Itoa(f.Status)
-		case kind == "" && gone(c.r.Context()):
+		case kind == "" && gone(c.r.Context()): //nolint:contextcheck // it is the request's own
 			kind = "cancelled"
 		}
 		if kind != "" {

@@ -124,7 +124,7 @@ func (e Entry) modes() map[string]Mode {
 	if e.Kind != KindScripted {
 		all["thinking"] = Mode{}
 	}
-	maps.Copy(all, e.Limits.Modes)
+	maps.Copy(all, e.Modes)
 	return all
 }
 
@@ -133,13 +133,13 @@ func (e Entry) ModeNames() []string { return slices.Sorted(maps.Keys(e.modes()))
 
 // remember returns what make makes, the same at every call: a model learns what its
 // server takes.
-func (c *Catalog) remember(name string, make func() (Entry, error)) (Entry, error) {
+func (c *Catalog) remember(name string, build func() (Entry, error)) (Entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.asked[name]; ok {
 		return e, nil
 	}
-	e, err := make()
+	e, err := build()
 	if err == nil && len(c.asked) < maxAsked {
 		c.asked[name] = e
 	}

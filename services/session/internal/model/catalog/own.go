@@ -14,7 +14,7 @@ type OwnEntry struct {
 }
 
 // Fault is what is wrong with a field of an own entry.
-type Fault struct{ Field, Text string }
+type Fault struct{ Field, Text string } //nolint:errname // agents and models have faults
 
 // Error describes the fault.
 func (f *Fault) Error() string { return f.Field + ": " + f.Text }

@@ -20,7 +20,7 @@ import (
 // has read their keys and scenarios.
 func (c Config) providers(getenv func(string) string) (map[string]*provider, error) {
 	all := map[string]*provider{
-		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY", TokenEnv: "ANTHROPIC_AUTH_TOKEN"}},
+		KindAnthropic: {Provider: Provider{Kind: KindAnthropic, KeyEnv: "ANTHROPIC_API_KEY", TokenEnv: "ANTHROPIC_AUTH_TOKEN"}}, //nolint:gosec // names of variables
 		KindOpenAI:    {Provider: Provider{Kind: KindOpenAI, KeyEnv: "OPENAI_API_KEY"}},
 		KindScripted:  {Provider: Provider{Kind: KindScripted}},
 	}

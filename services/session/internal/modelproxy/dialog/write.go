@@ -13,7 +13,7 @@ func JSON(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if e.Encode(v) != nil {
+	if e.Encode(v) != nil { //nolint:errchkjson // it is checked
 		return []byte("null")
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))

@@ -66,7 +66,7 @@ func (a *partialAnswer) add(ctx context.Context, d model.Delta) error {
 		a.held = write.Events
 		return nil
 	}
-	return a.sc.Log.Append(a.sc.Outlasting(), write)
+	return a.sc.Log.Append(a.sc.Outlasting(), write) //nolint:contextcheck // the end of ctx must not keep it out
 }
 
 // visible returns what people see of a piece: everything except the header of

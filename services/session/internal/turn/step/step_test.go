@@ -269,13 +269,13 @@ func TestATextThatComesAfterTheTurnsEndIsInNeitherTheLogNorTheTranscript(t *test
 	if got := f.Last().Blocks[0].GetContent().GetText().GetText(); got != "one" {
 		t.Errorf("the transcript says %q", got)
 	}
-	var seen string
+	var seen strings.Builder
 	for _, w := range f.Writes() {
 		for _, e := range w.Events {
-			seen += e.GetTextDelta().GetText()
+			seen.WriteString(e.GetTextDelta().GetText())
 		}
 	}
-	if seen != "one" {
-		t.Errorf("people saw %q", seen)
+	if seen.String() != "one" {
+		t.Errorf("people saw %q", seen.String())
 	}
 }
