@@ -153,7 +153,7 @@ func (s *Server) copy(w http.ResponseWriter, r *http.Request, answer grpc.Server
 			panic(http.ErrAbortHandler)
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(s.WriteTimeout))
-		if _, err := w.Write(piece.GetData()); err != nil {
+		if _, err := w.Write(piece.GetData()); err != nil { //nolint:gosec // an API answer with nosniff is no page
 			return // the client has gone
 		}
 	}
