@@ -150,7 +150,7 @@ func TestResponsesRules(t *testing.T) {
 		{"an id used twice", wrap(user, call, back, call, back), "unique call_id"},
 		{"input parts in an answer", wrap(user, `{"role":"assistant","content":[{"type":"input_text","text":"x"}]}`), "'output_text' and 'refusal'"},
 		{"output parts of a user", wrap(`{"role":"user","content":[{"type":"output_text","text":"x"}]}`), "Supported values"},
-		{"an image that is none", wrap(`{"role":"user","content":[{"type":"input_image","image_url":"x"}]}`), "image_url"},
+		{"an address without a scheme for an image", wrap(`{"role":"user","content":[{"type":"input_image","image_url":"x"}]}`), "image_url"},
 		{"a file without a name", wrap(`{"role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,AA=="}]}`), "filename"},
 		{"a tool of a role", wrap(`{"role":"tool","content":"x"}`), "Invalid value: 'tool'"},
 		{"an unknown item", wrap(`{"type":"item_reference","id":"x"}`), "not supported"},

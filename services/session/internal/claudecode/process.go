@@ -27,7 +27,7 @@ const (
 	// fewer; a command in its sandbox could make more in its name.
 	maxAsks  = 4
 	maxCalls = 1024
-	// maxNoise bounds what it may print between two messages that is none.
+	// maxNoise bounds what it may print between two messages, besides messages.
 	maxNoise = 1 << 20
 )
 

@@ -43,7 +43,7 @@ func (n *Nodes) meet(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	err := g.Store.Beat(ctx, g.Self)
+	err := g.beat(ctx)
 	if errors.Is(err, store.ErrReplaced) {
 		return fmt.Errorf("%w, %q: give each server its own data directory, or its own sandbox.node", err, g.Self.Name)
 	}
@@ -64,6 +64,14 @@ func (n *Nodes) meet(ctx context.Context) error {
 	defer n.mu.Unlock()
 	n.count(members)
 	return nil
+}
+
+// beat records that this server runs. The end of ctx does not cut it off: the database could
+// still carry it out after leave, and the server would be listed again.
+func (g *Group) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	defer cancel()
+	return g.Store.Beat(ctx, g.Self)
 }
 
 // learn passes on the members' addresses.

@@ -253,3 +253,33 @@ func TestNoServerIsLostForAnOutageOfTheDatabase(t *testing.T) {
 		t.Error("it is lost at once")
 	}
 }
+
+// stopping is a store of members whose server is stopped while it beats.
+type stopping struct {
+	*postgres.Store // nil: no other method is called
+	stop            context.CancelFunc
+	cut             error // why the beat was cut off
+}
+
+func (s *stopping) Beat(ctx context.Context, _ store.Member) error {
+	s.stop()
+	s.cut = ctx.Err()
+	return nil
+}
+
+func (*stopping) Members(context.Context) ([]store.Member, error) { return nil, nil }
+
+// A beat that the client cuts off may still reach the database, after the server has left.
+func TestTheStopOfAServerCutsNoBeatOff(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	members := &stopping{stop: stop}
+	self := store.Member{Name: "self"}
+	n := New(Config{
+		Group: &Group{Self: self, Store: members}, LostAfter: time.Minute,
+		Sandbox: &sandboxes{name: self.Name}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err := n.meet(ctx); err != nil || members.cut != nil {
+		t.Errorf("the server met the others with %v, and its beat ended with %v", err, members.cut)
+	}
+}

@@ -25,7 +25,7 @@ const (
 	lifetime = 24 * time.Hour
 	// lastWords is how much of a command's standard error is kept for its status.
 	lastWords = 2 << 10
-	// maxNoise bounds what a command may print between two messages that is none.
+	// maxNoise bounds what a command may print between two messages, besides messages.
 	maxNoise = 1 << 20
 	// maxInput bounds one message of standard input to the sandbox.
 	maxInput = 512 << 10

@@ -1111,7 +1111,7 @@ func (x *ModelCapabilities) GetWarning() string {
 	return ""
 }
 
-// RuntimeCapabilities says whether a runtime can be used.
+// RuntimeCapabilities is whether a runtime can be used, and why not.
 type RuntimeCapabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name, as `AgentSpec.runtime` has it.

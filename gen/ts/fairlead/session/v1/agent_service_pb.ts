@@ -585,7 +585,7 @@ export const ModelCapabilitiesSchema: GenMessage<ModelCapabilities> = /*@__PURE_
   messageDesc(file_fairlead_session_v1_agent_service, 18);
 
 /**
- * RuntimeCapabilities says whether a runtime can be used.
+ * RuntimeCapabilities is whether a runtime can be used, and why not.
  *
  * @generated from message fairlead.session.v1.RuntimeCapabilities
  */

@@ -67,7 +67,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a default model of an unknown provider, and says how to add it", Config{Model: "nowhere:xyz"}, []string{`"nowhere:xyz" is not known`, "anthropic:claude-sonnet-5-5", "models:\n  \"nowhere:xyz\":"}},
 		{"a default model without a provider", Config{Model: "gpt"}, []string{`"gpt" is not of the form provider:model, and no route`}},
 		{"a route to a provider that is not there", Config{Routes: map[string]string{"llama-*": "local"}}, []string{`model-routes: "llama-*": there is no provider "local"`}},
-		{"a pattern that is none", Config{Routes: map[string]string{"[": "openai"}}, []string{`model-routes: "["`}},
+		{"no pattern", Config{Routes: map[string]string{"[": "openai"}}, []string{`model-routes: "["`}},
 		{"a fallback of an unknown provider", Config{Models: map[string]Limits{"openai:a": {Fallbacks: []string{"local:b"}}}}, []string{`models: "openai:a": fallbacks:`, `"local:b" is not known`}},
 		{"a model that takes its own place", Config{Models: map[string]Limits{"openai:a": {Fallbacks: []string{"openai:a"}}}}, []string{"cannot take its own place"}},
 		{"a mode with more thinking than output", Config{Models: map[string]Limits{"anthropic:a": {MaxOutputTokens: 100, Modes: map[string]Mode{"deep": {ThinkingTokens: 100}}}}}, []string{`"anthropic:a": modes.deep: thinking-tokens`}},

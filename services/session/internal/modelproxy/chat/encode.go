@@ -22,7 +22,7 @@ type Encoder struct {
 	calls     map[string]bool
 }
 
-// NewEncoder returns the encoder of an answer of a model, by the client's name for it. usage says whether a stream
+// NewEncoder returns the encoder of an answer of a model, by the client's name for it. With usage a stream
 // ends with the usage.
 func NewEncoder(modelName string, usage bool) *Encoder {
 	e := &Encoder{id: "chatcmpl-" + id.New(), model: modelName, made: time.Now().Unix(), usage: usage, index: -1, calls: map[string]bool{}}
