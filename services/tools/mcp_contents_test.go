@@ -97,8 +97,8 @@ func TestTheLogOfAServerIsProgressOfTheCall(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			r, f := newRemote(t, modern), local(t)
 			r.tool("work", object, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				for _, m := range []*mcp.LoggingMessageParams{{Level: "debug", Data: "hidden"}, {Level: "info", Data: "begins"}, {Level: "error", Data: map[string]any{"n": 1}}} {
-					if err := q.Session.Log(ctx, m); err != nil {
+				for _, m := range []*mcp.LoggingMessageParams{{Level: "debug", Data: "hidden"}, {Level: "info", Data: "begins"}, {Level: "error", Data: map[string]any{"n": 1}}} { //nolint:staticcheck // deprecated, and servers still send it
+					if err := q.Session.Log(ctx, m); err != nil { //nolint:staticcheck // the same
 						return nil, err
 					}
 				}

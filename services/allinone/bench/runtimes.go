@@ -34,9 +34,12 @@ func measureRuntimes(ctx context.Context, b *bench) error {
 		return err
 	}
 	program := filepath.Join(dir, "claude")
-	if _, err := os.Stat(program); err != nil {
+	switch _, err := os.Stat(program); {
+	case errors.Is(err, os.ErrNotExist):
 		b.printf("   skipped: the Claude Code CLI is not installed; run `make claude-code`\n")
 		return nil
+	case err != nil:
+		return err
 	}
 	first := map[string]stat.Times{}
 	for _, kind := range []struct{ name, agent, keep string }{
@@ -140,7 +143,7 @@ func memory(program string) (total int64) {
 		if err != nil || !strings.HasPrefix(string(line), program+"\x00") {
 			continue
 		}
-		f, err := os.Open(name) //nolint:gosec // a file of the kernel
+		f, err := os.Open(name)
 		if err != nil {
 			continue
 		}

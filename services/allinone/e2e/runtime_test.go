@@ -38,12 +38,12 @@ func claudeCode(t *testing.T) string {
 // outsideTmp links the CLI from a checkout below /tmp, which sandboxes have for themselves.
 func outsideTmp(t *testing.T, dir string) string {
 	t.Helper()
-	outside, err := os.MkdirTemp("/opt", "claude-code-") //nolint:usetesting // t.TempDir is below /tmp
+	outside, err := os.MkdirTemp("/opt", "claude-code-") // t.TempDir is below /tmp
 	if err != nil {
 		t.Skipf("the checkout lies below /tmp, which sandboxes have for themselves: put it elsewhere (%v)", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(outside) })
-	if err := os.Chmod(outside, 0o755); err != nil { //nolint:gosec // sandboxes of another user read it
+	if err := os.Chmod(outside, 0o755); err != nil { // sandboxes of another user read it
 		t.Fatal(err)
 	}
 	if err := os.Link(filepath.Join(dir, "claude"), filepath.Join(outside, "claude")); err != nil {

@@ -72,7 +72,6 @@ func (c *client) asked(ctx context.Context, session string, a *sessionv1.Approva
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a schedule, not a secret
 	think, verdicts := time.Duration(r.IntN(1500))*time.Millisecond, []verdict{{}, {approved: true}, {approved: true}, {true, script.Edit(q.arguments, "a")}}
 	first := verdicts[r.IntN(len(verdicts))]
-	c.people.Go(func() { c.decide(ctx, q, first, think, r) })
 	if r.IntN(3) == 0 {
 		second := verdict{true, script.Edit(q.arguments, "b")}
 		if first.approved && r.IntN(2) == 0 {
@@ -81,6 +80,7 @@ func (c *client) asked(ctx context.Context, session string, a *sessionv1.Approva
 		other := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
 		c.people.Go(func() { c.decide(ctx, q, second, think, other) })
 	}
+	c.people.Go(func() { c.decide(ctx, q, first, think, r) }) // r is its own from here on
 }
 
 // inquired lets people answer a question, in the same way.
@@ -97,11 +97,11 @@ func (c *client) inquired(ctx context.Context, session string, a *sessionv1.Ques
 		contents = append(contents, fmt.Sprintf(`{"answers":{%q:%q}}`, script.Question, l))
 	}
 	first := r.IntN(len(contents))
-	c.people.Go(func() { c.answer(ctx, q, contents[first], think, r) })
 	if r.IntN(3) == 0 {
 		other := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule, not a secret
 		c.people.Go(func() { c.answer(ctx, q, contents[(first+1)%len(contents)], think, other) })
 	}
+	c.people.Go(func() { c.answer(ctx, q, contents[first], think, r) }) // r is its own from here on
 }
 
 // leave waits for the people who answer; no others will.
