@@ -12,6 +12,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -963,7 +964,9 @@ type GetCapabilitiesResponse struct {
 	Runtimes []*RuntimeCapabilities `protobuf:"bytes,6,rep,name=runtimes,proto3" json:"runtimes,omitempty"`
 	// The models of `models` that cannot work now, and the named ones that no table has;
 	// ListModels has all that is known of a model.
-	ModelNotes    []*ModelCapabilities `protobuf:"bytes,7,rep,name=model_notes,json=modelNotes,proto3" json:"model_notes,omitempty"`
+	ModelNotes []*ModelCapabilities `protobuf:"bytes,7,rep,name=model_notes,json=modelNotes,proto3" json:"model_notes,omitempty"`
+	// The flags that switch turns. Not set when none are configured.
+	Flags         *FlagCapabilities `protobuf:"bytes,8,opt,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1047,6 +1050,78 @@ func (x *GetCapabilitiesResponse) GetModelNotes() []*ModelCapabilities {
 	return nil
 }
 
+func (x *GetCapabilitiesResponse) GetFlags() *FlagCapabilities {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
+// FlagCapabilities says which flags hold.
+type FlagCapabilities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The names of the flags that hold.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// When the server read them.
+	ReadTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
+	// Why the file's last change does not hold, and what to do; for people. Empty when the
+	// file holds as it is.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlagCapabilities) Reset() {
+	*x = FlagCapabilities{}
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlagCapabilities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlagCapabilities) ProtoMessage() {}
+
+func (x *FlagCapabilities) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlagCapabilities.ProtoReflect.Descriptor instead.
+func (*FlagCapabilities) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FlagCapabilities) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *FlagCapabilities) GetReadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReadTime
+	}
+	return nil
+}
+
+func (x *FlagCapabilities) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // ModelCapabilities says what is wrong with a model.
 type ModelCapabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1062,7 +1137,7 @@ type ModelCapabilities struct {
 
 func (x *ModelCapabilities) Reset() {
 	*x = ModelCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1149,7 @@ func (x *ModelCapabilities) String() string {
 func (*ModelCapabilities) ProtoMessage() {}
 
 func (x *ModelCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1162,7 @@ func (x *ModelCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapabilities.ProtoReflect.Descriptor instead.
 func (*ModelCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ModelCapabilities) GetName() string {
@@ -1129,7 +1204,7 @@ type RuntimeCapabilities struct {
 
 func (x *RuntimeCapabilities) Reset() {
 	*x = RuntimeCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1216,7 @@ func (x *RuntimeCapabilities) String() string {
 func (*RuntimeCapabilities) ProtoMessage() {}
 
 func (x *RuntimeCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1229,7 @@ func (x *RuntimeCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeCapabilities.ProtoReflect.Descriptor instead.
 func (*RuntimeCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RuntimeCapabilities) GetName() string {
@@ -1206,7 +1281,7 @@ type SandboxCapabilities struct {
 
 func (x *SandboxCapabilities) Reset() {
 	*x = SandboxCapabilities{}
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1293,7 @@ func (x *SandboxCapabilities) String() string {
 func (*SandboxCapabilities) ProtoMessage() {}
 
 func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_agent_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1306,7 @@ func (x *SandboxCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxCapabilities.ProtoReflect.Descriptor instead.
 func (*SandboxCapabilities) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_agent_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SandboxCapabilities) GetLevel() string {
@@ -1273,7 +1348,7 @@ var File_fairlead_session_v1_agent_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\n" +
-	"'fairlead/session/v1/agent_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"K\n" +
+	"'fairlead/session/v1/agent_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1ffairlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"K\n" +
 	"\x0fGetAgentRequest\x128\n" +
 	"\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f2\x1d^agents/[a-z][a-z0-9-]{0,62}$R\x04name\"D\n" +
 	"\x10GetAgentResponse\x120\n" +
@@ -1328,7 +1403,7 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x19ListAgentVersionsResponse\x12=\n" +
 	"\bversions\x18\x01 \x03(\v2!.fairlead.session.v1.AgentVersionR\bversions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x18\n" +
-	"\x16GetCapabilitiesRequest\"\xf4\x02\n" +
+	"\x16GetCapabilitiesRequest\"\xb1\x03\n" +
 	"\x17GetCapabilitiesResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06models\x18\x02 \x03(\tR\x06models\x12#\n" +
@@ -1337,7 +1412,12 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x13sandbox_unavailable\x18\x05 \x01(\tR\x12sandboxUnavailable\x12D\n" +
 	"\bruntimes\x18\x06 \x03(\v2(.fairlead.session.v1.RuntimeCapabilitiesR\bruntimes\x12G\n" +
 	"\vmodel_notes\x18\a \x03(\v2&.fairlead.session.v1.ModelCapabilitiesR\n" +
-	"modelNotes\"]\n" +
+	"modelNotes\x12;\n" +
+	"\x05flags\x18\b \x01(\v2%.fairlead.session.v1.FlagCapabilitiesR\x05flags\"{\n" +
+	"\x10FlagCapabilities\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x127\n" +
+	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"]\n" +
 	"\x11ModelCapabilities\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bunusable\x18\x02 \x01(\tR\bunusable\x12\x18\n" +
@@ -1379,7 +1459,7 @@ func file_fairlead_session_v1_agent_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_agent_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_fairlead_session_v1_agent_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_fairlead_session_v1_agent_service_proto_goTypes = []any{
 	(*GetAgentRequest)(nil),           // 0: fairlead.session.v1.GetAgentRequest
 	(*GetAgentResponse)(nil),          // 1: fairlead.session.v1.GetAgentResponse
@@ -1399,50 +1479,54 @@ var file_fairlead_session_v1_agent_service_proto_goTypes = []any{
 	(*ListAgentVersionsResponse)(nil), // 15: fairlead.session.v1.ListAgentVersionsResponse
 	(*GetCapabilitiesRequest)(nil),    // 16: fairlead.session.v1.GetCapabilitiesRequest
 	(*GetCapabilitiesResponse)(nil),   // 17: fairlead.session.v1.GetCapabilitiesResponse
-	(*ModelCapabilities)(nil),         // 18: fairlead.session.v1.ModelCapabilities
-	(*RuntimeCapabilities)(nil),       // 19: fairlead.session.v1.RuntimeCapabilities
-	(*SandboxCapabilities)(nil),       // 20: fairlead.session.v1.SandboxCapabilities
-	(*Agent)(nil),                     // 21: fairlead.session.v1.Agent
-	(*AgentSpec)(nil),                 // 22: fairlead.session.v1.AgentSpec
-	(*AgentVersion)(nil),              // 23: fairlead.session.v1.AgentVersion
+	(*FlagCapabilities)(nil),          // 18: fairlead.session.v1.FlagCapabilities
+	(*ModelCapabilities)(nil),         // 19: fairlead.session.v1.ModelCapabilities
+	(*RuntimeCapabilities)(nil),       // 20: fairlead.session.v1.RuntimeCapabilities
+	(*SandboxCapabilities)(nil),       // 21: fairlead.session.v1.SandboxCapabilities
+	(*Agent)(nil),                     // 22: fairlead.session.v1.Agent
+	(*AgentSpec)(nil),                 // 23: fairlead.session.v1.AgentSpec
+	(*AgentVersion)(nil),              // 24: fairlead.session.v1.AgentVersion
+	(*timestamppb.Timestamp)(nil),     // 25: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_agent_service_proto_depIdxs = []int32{
-	21, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	21, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
-	22, // 2: fairlead.session.v1.CreateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
-	21, // 3: fairlead.session.v1.CreateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	22, // 4: fairlead.session.v1.UpdateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
-	21, // 5: fairlead.session.v1.UpdateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	21, // 6: fairlead.session.v1.RollbackAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	21, // 7: fairlead.session.v1.ArchiveAgentResponse.agent:type_name -> fairlead.session.v1.Agent
-	23, // 8: fairlead.session.v1.GetAgentVersionResponse.version:type_name -> fairlead.session.v1.AgentVersion
-	23, // 9: fairlead.session.v1.ListAgentVersionsResponse.versions:type_name -> fairlead.session.v1.AgentVersion
-	20, // 10: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
-	19, // 11: fairlead.session.v1.GetCapabilitiesResponse.runtimes:type_name -> fairlead.session.v1.RuntimeCapabilities
-	18, // 12: fairlead.session.v1.GetCapabilitiesResponse.model_notes:type_name -> fairlead.session.v1.ModelCapabilities
-	0,  // 13: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
-	4,  // 14: fairlead.session.v1.AgentService.CreateAgent:input_type -> fairlead.session.v1.CreateAgentRequest
-	6,  // 15: fairlead.session.v1.AgentService.UpdateAgent:input_type -> fairlead.session.v1.UpdateAgentRequest
-	8,  // 16: fairlead.session.v1.AgentService.RollbackAgent:input_type -> fairlead.session.v1.RollbackAgentRequest
-	10, // 17: fairlead.session.v1.AgentService.ArchiveAgent:input_type -> fairlead.session.v1.ArchiveAgentRequest
-	12, // 18: fairlead.session.v1.AgentService.GetAgentVersion:input_type -> fairlead.session.v1.GetAgentVersionRequest
-	14, // 19: fairlead.session.v1.AgentService.ListAgentVersions:input_type -> fairlead.session.v1.ListAgentVersionsRequest
-	2,  // 20: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
-	16, // 21: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
-	1,  // 22: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
-	5,  // 23: fairlead.session.v1.AgentService.CreateAgent:output_type -> fairlead.session.v1.CreateAgentResponse
-	7,  // 24: fairlead.session.v1.AgentService.UpdateAgent:output_type -> fairlead.session.v1.UpdateAgentResponse
-	9,  // 25: fairlead.session.v1.AgentService.RollbackAgent:output_type -> fairlead.session.v1.RollbackAgentResponse
-	11, // 26: fairlead.session.v1.AgentService.ArchiveAgent:output_type -> fairlead.session.v1.ArchiveAgentResponse
-	13, // 27: fairlead.session.v1.AgentService.GetAgentVersion:output_type -> fairlead.session.v1.GetAgentVersionResponse
-	15, // 28: fairlead.session.v1.AgentService.ListAgentVersions:output_type -> fairlead.session.v1.ListAgentVersionsResponse
-	3,  // 29: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
-	17, // 30: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
-	22, // [22:31] is the sub-list for method output_type
-	13, // [13:22] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	22, // 0: fairlead.session.v1.GetAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	22, // 1: fairlead.session.v1.ListAgentsResponse.agents:type_name -> fairlead.session.v1.Agent
+	23, // 2: fairlead.session.v1.CreateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	22, // 3: fairlead.session.v1.CreateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	23, // 4: fairlead.session.v1.UpdateAgentRequest.spec:type_name -> fairlead.session.v1.AgentSpec
+	22, // 5: fairlead.session.v1.UpdateAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	22, // 6: fairlead.session.v1.RollbackAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	22, // 7: fairlead.session.v1.ArchiveAgentResponse.agent:type_name -> fairlead.session.v1.Agent
+	24, // 8: fairlead.session.v1.GetAgentVersionResponse.version:type_name -> fairlead.session.v1.AgentVersion
+	24, // 9: fairlead.session.v1.ListAgentVersionsResponse.versions:type_name -> fairlead.session.v1.AgentVersion
+	21, // 10: fairlead.session.v1.GetCapabilitiesResponse.sandbox:type_name -> fairlead.session.v1.SandboxCapabilities
+	20, // 11: fairlead.session.v1.GetCapabilitiesResponse.runtimes:type_name -> fairlead.session.v1.RuntimeCapabilities
+	19, // 12: fairlead.session.v1.GetCapabilitiesResponse.model_notes:type_name -> fairlead.session.v1.ModelCapabilities
+	18, // 13: fairlead.session.v1.GetCapabilitiesResponse.flags:type_name -> fairlead.session.v1.FlagCapabilities
+	25, // 14: fairlead.session.v1.FlagCapabilities.read_time:type_name -> google.protobuf.Timestamp
+	0,  // 15: fairlead.session.v1.AgentService.GetAgent:input_type -> fairlead.session.v1.GetAgentRequest
+	4,  // 16: fairlead.session.v1.AgentService.CreateAgent:input_type -> fairlead.session.v1.CreateAgentRequest
+	6,  // 17: fairlead.session.v1.AgentService.UpdateAgent:input_type -> fairlead.session.v1.UpdateAgentRequest
+	8,  // 18: fairlead.session.v1.AgentService.RollbackAgent:input_type -> fairlead.session.v1.RollbackAgentRequest
+	10, // 19: fairlead.session.v1.AgentService.ArchiveAgent:input_type -> fairlead.session.v1.ArchiveAgentRequest
+	12, // 20: fairlead.session.v1.AgentService.GetAgentVersion:input_type -> fairlead.session.v1.GetAgentVersionRequest
+	14, // 21: fairlead.session.v1.AgentService.ListAgentVersions:input_type -> fairlead.session.v1.ListAgentVersionsRequest
+	2,  // 22: fairlead.session.v1.AgentService.ListAgents:input_type -> fairlead.session.v1.ListAgentsRequest
+	16, // 23: fairlead.session.v1.AgentService.GetCapabilities:input_type -> fairlead.session.v1.GetCapabilitiesRequest
+	1,  // 24: fairlead.session.v1.AgentService.GetAgent:output_type -> fairlead.session.v1.GetAgentResponse
+	5,  // 25: fairlead.session.v1.AgentService.CreateAgent:output_type -> fairlead.session.v1.CreateAgentResponse
+	7,  // 26: fairlead.session.v1.AgentService.UpdateAgent:output_type -> fairlead.session.v1.UpdateAgentResponse
+	9,  // 27: fairlead.session.v1.AgentService.RollbackAgent:output_type -> fairlead.session.v1.RollbackAgentResponse
+	11, // 28: fairlead.session.v1.AgentService.ArchiveAgent:output_type -> fairlead.session.v1.ArchiveAgentResponse
+	13, // 29: fairlead.session.v1.AgentService.GetAgentVersion:output_type -> fairlead.session.v1.GetAgentVersionResponse
+	15, // 30: fairlead.session.v1.AgentService.ListAgentVersions:output_type -> fairlead.session.v1.ListAgentVersionsResponse
+	3,  // 31: fairlead.session.v1.AgentService.ListAgents:output_type -> fairlead.session.v1.ListAgentsResponse
+	17, // 32: fairlead.session.v1.AgentService.GetCapabilities:output_type -> fairlead.session.v1.GetCapabilitiesResponse
+	24, // [24:33] is the sub-list for method output_type
+	15, // [15:24] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_agent_service_proto_init() }
@@ -1457,7 +1541,7 @@ func file_fairlead_session_v1_agent_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_agent_service_proto_rawDesc), len(file_fairlead_session_v1_agent_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1623,7 +1623,12 @@ type TurnStarted struct {
 	// The id of the turn's trace, when it is traced.
 	TraceId string `protobuf:"bytes,3,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// The options that hold, if any: the request's and the session's.
-	Options       *TurnOptions `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`
+	Options *TurnOptions `protobuf:"bytes,4,opt,name=options,proto3" json:"options,omitempty"`
+	// What drives the turn until its end, as `AgentSpec.runtime` has it. Empty for a turn
+	// that is a call.
+	Runtime string `protobuf:"bytes,5,opt,name=runtime,proto3" json:"runtime,omitempty"`
+	// What the operator's flags decided for the turn; empty without flags.
+	Flags         []*FlagDecision `protobuf:"bytes,6,rep,name=flags,proto3" json:"flags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1686,6 +1691,85 @@ func (x *TurnStarted) GetOptions() *TurnOptions {
 	return nil
 }
 
+func (x *TurnStarted) GetRuntime() string {
+	if x != nil {
+		return x.Runtime
+	}
+	return ""
+}
+
+func (x *TurnStarted) GetFlags() []*FlagDecision {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
+// FlagDecision is what one of the operator's flags decided.
+type FlagDecision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The flag's name.
+	Flag string `protobuf:"bytes,1,opt,name=flag,proto3" json:"flag,omitempty"`
+	// The flag's variant. Empty when the flag has none for the turn, and so leaves the
+	// decision to the agent and the configuration.
+	Variant string `protobuf:"bytes,2,opt,name=variant,proto3" json:"variant,omitempty"`
+	// Why, in OpenFeature's words: STATIC, TARGETING_MATCH, DEFAULT, DISABLED or ERROR.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlagDecision) Reset() {
+	*x = FlagDecision{}
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlagDecision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlagDecision) ProtoMessage() {}
+
+func (x *FlagDecision) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlagDecision.ProtoReflect.Descriptor instead.
+func (*FlagDecision) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *FlagDecision) GetFlag() string {
+	if x != nil {
+		return x.Flag
+	}
+	return ""
+}
+
+func (x *FlagDecision) GetVariant() string {
+	if x != nil {
+		return x.Variant
+	}
+	return ""
+}
+
+func (x *FlagDecision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // TurnWaiting says what a turn waits for.
 type TurnWaiting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1698,7 +1782,7 @@ type TurnWaiting struct {
 
 func (x *TurnWaiting) Reset() {
 	*x = TurnWaiting{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1794,7 @@ func (x *TurnWaiting) String() string {
 func (*TurnWaiting) ProtoMessage() {}
 
 func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1807,7 @@ func (x *TurnWaiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnWaiting.ProtoReflect.Descriptor instead.
 func (*TurnWaiting) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TurnWaiting) GetCallIds() []string {
@@ -1742,7 +1826,7 @@ type TurnResumed struct {
 
 func (x *TurnResumed) Reset() {
 	*x = TurnResumed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1838,7 @@ func (x *TurnResumed) String() string {
 func (*TurnResumed) ProtoMessage() {}
 
 func (x *TurnResumed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1851,7 @@ func (x *TurnResumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResumed.ProtoReflect.Descriptor instead.
 func (*TurnResumed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 // TurnFinished says how a turn ended.
@@ -1793,7 +1877,7 @@ type TurnFinished struct {
 
 func (x *TurnFinished) Reset() {
 	*x = TurnFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1889,7 @@ func (x *TurnFinished) String() string {
 func (*TurnFinished) ProtoMessage() {}
 
 func (x *TurnFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1902,7 @@ func (x *TurnFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnFinished.ProtoReflect.Descriptor instead.
 func (*TurnFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TurnFinished) GetState() TurnState {
@@ -1882,7 +1966,7 @@ type TurnSteered struct {
 
 func (x *TurnSteered) Reset() {
 	*x = TurnSteered{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1978,7 @@ func (x *TurnSteered) String() string {
 func (*TurnSteered) ProtoMessage() {}
 
 func (x *TurnSteered) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1991,7 @@ func (x *TurnSteered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnSteered.ProtoReflect.Descriptor instead.
 func (*TurnSteered) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TurnSteered) GetInto() string {
@@ -1930,7 +2014,7 @@ type StepStarted struct {
 
 func (x *StepStarted) Reset() {
 	*x = StepStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2026,7 @@ func (x *StepStarted) String() string {
 func (*StepStarted) ProtoMessage() {}
 
 func (x *StepStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2039,7 @@ func (x *StepStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStarted.ProtoReflect.Descriptor instead.
 func (*StepStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StepStarted) GetModel() string {
@@ -1987,7 +2071,7 @@ type StepRestarted struct {
 
 func (x *StepRestarted) Reset() {
 	*x = StepRestarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2083,7 @@ func (x *StepRestarted) String() string {
 func (*StepRestarted) ProtoMessage() {}
 
 func (x *StepRestarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2096,7 @@ func (x *StepRestarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepRestarted.ProtoReflect.Descriptor instead.
 func (*StepRestarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StepRestarted) GetVoidFirstSeq() int64 {
@@ -2052,7 +2136,7 @@ type StepFinished struct {
 
 func (x *StepFinished) Reset() {
 	*x = StepFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2148,7 @@ func (x *StepFinished) String() string {
 func (*StepFinished) ProtoMessage() {}
 
 func (x *StepFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2161,7 @@ func (x *StepFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepFinished.ProtoReflect.Descriptor instead.
 func (*StepFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StepFinished) GetStopReason() string {
@@ -2112,7 +2196,7 @@ type TextStarted struct {
 
 func (x *TextStarted) Reset() {
 	*x = TextStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2208,7 @@ func (x *TextStarted) String() string {
 func (*TextStarted) ProtoMessage() {}
 
 func (x *TextStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2221,7 @@ func (x *TextStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextStarted.ProtoReflect.Descriptor instead.
 func (*TextStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TextStarted) GetBlock() int32 {
@@ -2160,7 +2244,7 @@ type TextDelta struct {
 
 func (x *TextDelta) Reset() {
 	*x = TextDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2256,7 @@ func (x *TextDelta) String() string {
 func (*TextDelta) ProtoMessage() {}
 
 func (x *TextDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2269,7 @@ func (x *TextDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextDelta.ProtoReflect.Descriptor instead.
 func (*TextDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TextDelta) GetBlock() int32 {
@@ -2213,7 +2297,7 @@ type TextFinished struct {
 
 func (x *TextFinished) Reset() {
 	*x = TextFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2309,7 @@ func (x *TextFinished) String() string {
 func (*TextFinished) ProtoMessage() {}
 
 func (x *TextFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2322,7 @@ func (x *TextFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TextFinished.ProtoReflect.Descriptor instead.
 func (*TextFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TextFinished) GetBlock() int32 {
@@ -2259,7 +2343,7 @@ type ThinkingStarted struct {
 
 func (x *ThinkingStarted) Reset() {
 	*x = ThinkingStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2355,7 @@ func (x *ThinkingStarted) String() string {
 func (*ThinkingStarted) ProtoMessage() {}
 
 func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[18]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2368,7 @@ func (x *ThinkingStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingStarted.ProtoReflect.Descriptor instead.
 func (*ThinkingStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ThinkingStarted) GetBlock() int32 {
@@ -2307,7 +2391,7 @@ type ThinkingDelta struct {
 
 func (x *ThinkingDelta) Reset() {
 	*x = ThinkingDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2403,7 @@ func (x *ThinkingDelta) String() string {
 func (*ThinkingDelta) ProtoMessage() {}
 
 func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[19]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2416,7 @@ func (x *ThinkingDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingDelta.ProtoReflect.Descriptor instead.
 func (*ThinkingDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ThinkingDelta) GetBlock() int32 {
@@ -2360,7 +2444,7 @@ type ThinkingFinished struct {
 
 func (x *ThinkingFinished) Reset() {
 	*x = ThinkingFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2456,7 @@ func (x *ThinkingFinished) String() string {
 func (*ThinkingFinished) ProtoMessage() {}
 
 func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[20]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2469,7 @@ func (x *ThinkingFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThinkingFinished.ProtoReflect.Descriptor instead.
 func (*ThinkingFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ThinkingFinished) GetBlock() int32 {
@@ -2410,7 +2494,7 @@ type ToolCallStarted struct {
 
 func (x *ToolCallStarted) Reset() {
 	*x = ToolCallStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2422,7 +2506,7 @@ func (x *ToolCallStarted) String() string {
 func (*ToolCallStarted) ProtoMessage() {}
 
 func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[21]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2435,7 +2519,7 @@ func (x *ToolCallStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallStarted.ProtoReflect.Descriptor instead.
 func (*ToolCallStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolCallStarted) GetBlock() int32 {
@@ -2472,7 +2556,7 @@ type ToolCallArgumentsDelta struct {
 
 func (x *ToolCallArgumentsDelta) Reset() {
 	*x = ToolCallArgumentsDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2568,7 @@ func (x *ToolCallArgumentsDelta) String() string {
 func (*ToolCallArgumentsDelta) ProtoMessage() {}
 
 func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[22]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2581,7 @@ func (x *ToolCallArgumentsDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArgumentsDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallArgumentsDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolCallArgumentsDelta) GetCallId() string {
@@ -2529,7 +2613,7 @@ type ToolCallArguments struct {
 
 func (x *ToolCallArguments) Reset() {
 	*x = ToolCallArguments{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2625,7 @@ func (x *ToolCallArguments) String() string {
 func (*ToolCallArguments) ProtoMessage() {}
 
 func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[23]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2638,7 @@ func (x *ToolCallArguments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallArguments.ProtoReflect.Descriptor instead.
 func (*ToolCallArguments) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolCallArguments) GetCallId() string {
@@ -2593,7 +2677,7 @@ type ToolCallDecision struct {
 
 func (x *ToolCallDecision) Reset() {
 	*x = ToolCallDecision{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2689,7 @@ func (x *ToolCallDecision) String() string {
 func (*ToolCallDecision) ProtoMessage() {}
 
 func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[24]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2702,7 @@ func (x *ToolCallDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallDecision.ProtoReflect.Descriptor instead.
 func (*ToolCallDecision) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolCallDecision) GetCallId() string {
@@ -2655,7 +2739,7 @@ type ToolCallProgress struct {
 
 func (x *ToolCallProgress) Reset() {
 	*x = ToolCallProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +2751,7 @@ func (x *ToolCallProgress) String() string {
 func (*ToolCallProgress) ProtoMessage() {}
 
 func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[25]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +2764,7 @@ func (x *ToolCallProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallProgress.ProtoReflect.Descriptor instead.
 func (*ToolCallProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolCallProgress) GetCallId() string {
@@ -2712,7 +2796,7 @@ type ToolCallOutputDelta struct {
 
 func (x *ToolCallOutputDelta) Reset() {
 	*x = ToolCallOutputDelta{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2724,7 +2808,7 @@ func (x *ToolCallOutputDelta) String() string {
 func (*ToolCallOutputDelta) ProtoMessage() {}
 
 func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[26]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2737,7 +2821,7 @@ func (x *ToolCallOutputDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallOutputDelta.ProtoReflect.Descriptor instead.
 func (*ToolCallOutputDelta) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ToolCallOutputDelta) GetCallId() string {
@@ -2801,7 +2885,7 @@ type ToolCallNetwork struct {
 
 func (x *ToolCallNetwork) Reset() {
 	*x = ToolCallNetwork{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +2897,7 @@ func (x *ToolCallNetwork) String() string {
 func (*ToolCallNetwork) ProtoMessage() {}
 
 func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[27]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +2910,7 @@ func (x *ToolCallNetwork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallNetwork.ProtoReflect.Descriptor instead.
 func (*ToolCallNetwork) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolCallNetwork) GetCallId() string {
@@ -2941,7 +3025,7 @@ type ToolCallFinished struct {
 
 func (x *ToolCallFinished) Reset() {
 	*x = ToolCallFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2953,7 +3037,7 @@ func (x *ToolCallFinished) String() string {
 func (*ToolCallFinished) ProtoMessage() {}
 
 func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[28]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2966,7 +3050,7 @@ func (x *ToolCallFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallFinished.ProtoReflect.Descriptor instead.
 func (*ToolCallFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ToolCallFinished) GetCallId() string {
@@ -3040,7 +3124,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3136,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[29]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3149,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -3148,7 +3232,7 @@ type PermissionModeChanged struct {
 
 func (x *PermissionModeChanged) Reset() {
 	*x = PermissionModeChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +3244,7 @@ func (x *PermissionModeChanged) String() string {
 func (*PermissionModeChanged) ProtoMessage() {}
 
 func (x *PermissionModeChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[30]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +3257,7 @@ func (x *PermissionModeChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PermissionModeChanged.ProtoReflect.Descriptor instead.
 func (*PermissionModeChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PermissionModeChanged) GetMode() v1.PermissionMode {
@@ -3232,7 +3316,7 @@ type ApprovalResolved struct {
 
 func (x *ApprovalResolved) Reset() {
 	*x = ApprovalResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +3328,7 @@ func (x *ApprovalResolved) String() string {
 func (*ApprovalResolved) ProtoMessage() {}
 
 func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[31]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +3341,7 @@ func (x *ApprovalResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalResolved.ProtoReflect.Descriptor instead.
 func (*ApprovalResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ApprovalResolved) GetCallId() string {
@@ -3340,7 +3424,7 @@ type QuestionRequested struct {
 
 func (x *QuestionRequested) Reset() {
 	*x = QuestionRequested{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3436,7 @@ func (x *QuestionRequested) String() string {
 func (*QuestionRequested) ProtoMessage() {}
 
 func (x *QuestionRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[32]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3449,7 @@ func (x *QuestionRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionRequested.ProtoReflect.Descriptor instead.
 func (*QuestionRequested) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QuestionRequested) GetCallId() string {
@@ -3417,7 +3501,7 @@ type QuestionResolved struct {
 
 func (x *QuestionResolved) Reset() {
 	*x = QuestionResolved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3513,7 @@ func (x *QuestionResolved) String() string {
 func (*QuestionResolved) ProtoMessage() {}
 
 func (x *QuestionResolved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[33]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3526,7 @@ func (x *QuestionResolved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionResolved.ProtoReflect.Descriptor instead.
 func (*QuestionResolved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QuestionResolved) GetCallId() string {
@@ -3498,7 +3582,7 @@ type TodoUpdated struct {
 
 func (x *TodoUpdated) Reset() {
 	*x = TodoUpdated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3594,7 @@ func (x *TodoUpdated) String() string {
 func (*TodoUpdated) ProtoMessage() {}
 
 func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[34]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3607,7 @@ func (x *TodoUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TodoUpdated.ProtoReflect.Descriptor instead.
 func (*TodoUpdated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TodoUpdated) GetTodos() []*Todo {
@@ -3548,7 +3632,7 @@ type Todo struct {
 
 func (x *Todo) Reset() {
 	*x = Todo{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3644,7 @@ func (x *Todo) String() string {
 func (*Todo) ProtoMessage() {}
 
 func (x *Todo) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[35]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3657,7 @@ func (x *Todo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Todo.ProtoReflect.Descriptor instead.
 func (*Todo) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Todo) GetContent() string {
@@ -3620,7 +3704,7 @@ type CheckpointCreated struct {
 
 func (x *CheckpointCreated) Reset() {
 	*x = CheckpointCreated{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3716,7 @@ func (x *CheckpointCreated) String() string {
 func (*CheckpointCreated) ProtoMessage() {}
 
 func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[36]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3729,7 @@ func (x *CheckpointCreated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointCreated.ProtoReflect.Descriptor instead.
 func (*CheckpointCreated) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CheckpointCreated) GetCheckpoint() string {
@@ -3706,7 +3790,7 @@ type CheckpointFailed struct {
 
 func (x *CheckpointFailed) Reset() {
 	*x = CheckpointFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3718,7 +3802,7 @@ func (x *CheckpointFailed) String() string {
 func (*CheckpointFailed) ProtoMessage() {}
 
 func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[37]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3731,7 +3815,7 @@ func (x *CheckpointFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointFailed.ProtoReflect.Descriptor instead.
 func (*CheckpointFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CheckpointFailed) GetCheckpoint() string {
@@ -3770,7 +3854,7 @@ type OperationStarted struct {
 
 func (x *OperationStarted) Reset() {
 	*x = OperationStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3782,7 +3866,7 @@ func (x *OperationStarted) String() string {
 func (*OperationStarted) ProtoMessage() {}
 
 func (x *OperationStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[38]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3795,7 +3879,7 @@ func (x *OperationStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationStarted.ProtoReflect.Descriptor instead.
 func (*OperationStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OperationStarted) GetOperation() string {
@@ -3832,7 +3916,7 @@ type OperationProgress struct {
 
 func (x *OperationProgress) Reset() {
 	*x = OperationProgress{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +3928,7 @@ func (x *OperationProgress) String() string {
 func (*OperationProgress) ProtoMessage() {}
 
 func (x *OperationProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[39]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +3941,7 @@ func (x *OperationProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationProgress.ProtoReflect.Descriptor instead.
 func (*OperationProgress) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OperationProgress) GetOperation() string {
@@ -3889,7 +3973,7 @@ type OperationFinished struct {
 
 func (x *OperationFinished) Reset() {
 	*x = OperationFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +3985,7 @@ func (x *OperationFinished) String() string {
 func (*OperationFinished) ProtoMessage() {}
 
 func (x *OperationFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[40]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +3998,7 @@ func (x *OperationFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OperationFinished.ProtoReflect.Descriptor instead.
 func (*OperationFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *OperationFinished) GetOperation() string {
@@ -3958,7 +4042,7 @@ type RepositoryPushed struct {
 
 func (x *RepositoryPushed) Reset() {
 	*x = RepositoryPushed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4054,7 @@ func (x *RepositoryPushed) String() string {
 func (*RepositoryPushed) ProtoMessage() {}
 
 func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[41]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4067,7 @@ func (x *RepositoryPushed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RepositoryPushed) GetDirectory() string {
@@ -4041,7 +4125,7 @@ type RepositoryPushFailed struct {
 
 func (x *RepositoryPushFailed) Reset() {
 	*x = RepositoryPushFailed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4053,7 +4137,7 @@ func (x *RepositoryPushFailed) String() string {
 func (*RepositoryPushFailed) ProtoMessage() {}
 
 func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[42]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4066,7 +4150,7 @@ func (x *RepositoryPushFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryPushFailed.ProtoReflect.Descriptor instead.
 func (*RepositoryPushFailed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RepositoryPushFailed) GetDirectory() string {
@@ -4135,7 +4219,7 @@ type WorkspaceMoved struct {
 
 func (x *WorkspaceMoved) Reset() {
 	*x = WorkspaceMoved{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4147,7 +4231,7 @@ func (x *WorkspaceMoved) String() string {
 func (*WorkspaceMoved) ProtoMessage() {}
 
 func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[43]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4160,7 +4244,7 @@ func (x *WorkspaceMoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceMoved.ProtoReflect.Descriptor instead.
 func (*WorkspaceMoved) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WorkspaceMoved) GetFromNode() string {
@@ -4239,7 +4323,7 @@ type ArtifactsChanged struct {
 
 func (x *ArtifactsChanged) Reset() {
 	*x = ArtifactsChanged{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4335,7 @@ func (x *ArtifactsChanged) String() string {
 func (*ArtifactsChanged) ProtoMessage() {}
 
 func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[44]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4348,7 @@ func (x *ArtifactsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArtifactsChanged.ProtoReflect.Descriptor instead.
 func (*ArtifactsChanged) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ArtifactsChanged) GetArtifacts() []*Artifact {
@@ -4293,7 +4377,7 @@ type SkillUsed struct {
 
 func (x *SkillUsed) Reset() {
 	*x = SkillUsed{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +4389,7 @@ func (x *SkillUsed) String() string {
 func (*SkillUsed) ProtoMessage() {}
 
 func (x *SkillUsed) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[45]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +4402,7 @@ func (x *SkillUsed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkillUsed.ProtoReflect.Descriptor instead.
 func (*SkillUsed) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SkillUsed) GetCallId() string {
@@ -4370,7 +4454,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4382,7 +4466,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[46]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4395,7 +4479,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Artifact) GetPath() string {
@@ -4453,7 +4537,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4465,7 +4549,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[47]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4478,7 +4562,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Warning) GetReason() string {
@@ -4508,7 +4592,7 @@ type ErrorOccurred struct {
 
 func (x *ErrorOccurred) Reset() {
 	*x = ErrorOccurred{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4520,7 +4604,7 @@ func (x *ErrorOccurred) String() string {
 func (*ErrorOccurred) ProtoMessage() {}
 
 func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[48]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4533,7 +4617,7 @@ func (x *ErrorOccurred) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorOccurred.ProtoReflect.Descriptor instead.
 func (*ErrorOccurred) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ErrorOccurred) GetReason() string {
@@ -4569,7 +4653,7 @@ type SubagentStarted struct {
 
 func (x *SubagentStarted) Reset() {
 	*x = SubagentStarted{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +4665,7 @@ func (x *SubagentStarted) String() string {
 func (*SubagentStarted) ProtoMessage() {}
 
 func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[49]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +4678,7 @@ func (x *SubagentStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentStarted.ProtoReflect.Descriptor instead.
 func (*SubagentStarted) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubagentStarted) GetCallId() string {
@@ -4648,7 +4732,7 @@ type SubagentEvent struct {
 
 func (x *SubagentEvent) Reset() {
 	*x = SubagentEvent{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4744,7 @@ func (x *SubagentEvent) String() string {
 func (*SubagentEvent) ProtoMessage() {}
 
 func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[50]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4757,7 @@ func (x *SubagentEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentEvent.ProtoReflect.Descriptor instead.
 func (*SubagentEvent) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{50}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubagentEvent) GetCallId() string {
@@ -4709,7 +4793,7 @@ type SubagentFinished struct {
 
 func (x *SubagentFinished) Reset() {
 	*x = SubagentFinished{}
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4721,7 +4805,7 @@ func (x *SubagentFinished) String() string {
 func (*SubagentFinished) ProtoMessage() {}
 
 func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_event_proto_msgTypes[51]
+	mi := &file_fairlead_session_v1_event_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4734,7 +4818,7 @@ func (x *SubagentFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubagentFinished.ProtoReflect.Descriptor instead.
 func (*SubagentFinished) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{51}
+	return file_fairlead_session_v1_event_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SubagentFinished) GetCallId() string {
@@ -4900,12 +4984,18 @@ const file_fairlead_session_v1_event_proto_rawDesc = "" +
 	"\bschedule\x18\x03 \x01(\tR\bschedule\x12\x16\n" +
 	"\x06resume\x18\x04 \x01(\bR\x06resume\x120\n" +
 	"\x04call\x18\n" +
-	" \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\"\xb3\x01\n" +
+	" \x01(\v2\x1c.fairlead.session.v1.ToolUseR\x04call\"\x86\x02\n" +
 	"\vTurnStarted\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x127\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1f.fairlead.session.v1.TurnLimitsR\x06limits\x12\x19\n" +
 	"\btrace_id\x18\x03 \x01(\tR\atraceId\x12:\n" +
-	"\aoptions\x18\x04 \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions\"(\n" +
+	"\aoptions\x18\x04 \x01(\v2 .fairlead.session.v1.TurnOptionsR\aoptions\x12\x18\n" +
+	"\aruntime\x18\x05 \x01(\tR\aruntime\x127\n" +
+	"\x05flags\x18\x06 \x03(\v2!.fairlead.session.v1.FlagDecisionR\x05flags\"T\n" +
+	"\fFlagDecision\x12\x12\n" +
+	"\x04flag\x18\x01 \x01(\tR\x04flag\x12\x18\n" +
+	"\avariant\x18\x02 \x01(\tR\avariant\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"(\n" +
 	"\vTurnWaiting\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\"\r\n" +
 	"\vTurnResumed\"\xc4\x02\n" +
@@ -5165,7 +5255,7 @@ func file_fairlead_session_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_session_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_fairlead_session_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(Decision)(0),                     // 0: fairlead.session.v1.Decision
 	(ApprovalKind)(0),                 // 1: fairlead.session.v1.ApprovalKind
@@ -5178,156 +5268,158 @@ var file_fairlead_session_v1_event_proto_goTypes = []any{
 	(*SessionCompacted)(nil),          // 8: fairlead.session.v1.SessionCompacted
 	(*TurnQueued)(nil),                // 9: fairlead.session.v1.TurnQueued
 	(*TurnStarted)(nil),               // 10: fairlead.session.v1.TurnStarted
-	(*TurnWaiting)(nil),               // 11: fairlead.session.v1.TurnWaiting
-	(*TurnResumed)(nil),               // 12: fairlead.session.v1.TurnResumed
-	(*TurnFinished)(nil),              // 13: fairlead.session.v1.TurnFinished
-	(*TurnSteered)(nil),               // 14: fairlead.session.v1.TurnSteered
-	(*StepStarted)(nil),               // 15: fairlead.session.v1.StepStarted
-	(*StepRestarted)(nil),             // 16: fairlead.session.v1.StepRestarted
-	(*StepFinished)(nil),              // 17: fairlead.session.v1.StepFinished
-	(*TextStarted)(nil),               // 18: fairlead.session.v1.TextStarted
-	(*TextDelta)(nil),                 // 19: fairlead.session.v1.TextDelta
-	(*TextFinished)(nil),              // 20: fairlead.session.v1.TextFinished
-	(*ThinkingStarted)(nil),           // 21: fairlead.session.v1.ThinkingStarted
-	(*ThinkingDelta)(nil),             // 22: fairlead.session.v1.ThinkingDelta
-	(*ThinkingFinished)(nil),          // 23: fairlead.session.v1.ThinkingFinished
-	(*ToolCallStarted)(nil),           // 24: fairlead.session.v1.ToolCallStarted
-	(*ToolCallArgumentsDelta)(nil),    // 25: fairlead.session.v1.ToolCallArgumentsDelta
-	(*ToolCallArguments)(nil),         // 26: fairlead.session.v1.ToolCallArguments
-	(*ToolCallDecision)(nil),          // 27: fairlead.session.v1.ToolCallDecision
-	(*ToolCallProgress)(nil),          // 28: fairlead.session.v1.ToolCallProgress
-	(*ToolCallOutputDelta)(nil),       // 29: fairlead.session.v1.ToolCallOutputDelta
-	(*ToolCallNetwork)(nil),           // 30: fairlead.session.v1.ToolCallNetwork
-	(*ToolCallFinished)(nil),          // 31: fairlead.session.v1.ToolCallFinished
-	(*ApprovalRequested)(nil),         // 32: fairlead.session.v1.ApprovalRequested
-	(*PermissionModeChanged)(nil),     // 33: fairlead.session.v1.PermissionModeChanged
-	(*ApprovalResolved)(nil),          // 34: fairlead.session.v1.ApprovalResolved
-	(*QuestionRequested)(nil),         // 35: fairlead.session.v1.QuestionRequested
-	(*QuestionResolved)(nil),          // 36: fairlead.session.v1.QuestionResolved
-	(*TodoUpdated)(nil),               // 37: fairlead.session.v1.TodoUpdated
-	(*Todo)(nil),                      // 38: fairlead.session.v1.Todo
-	(*CheckpointCreated)(nil),         // 39: fairlead.session.v1.CheckpointCreated
-	(*CheckpointFailed)(nil),          // 40: fairlead.session.v1.CheckpointFailed
-	(*OperationStarted)(nil),          // 41: fairlead.session.v1.OperationStarted
-	(*OperationProgress)(nil),         // 42: fairlead.session.v1.OperationProgress
-	(*OperationFinished)(nil),         // 43: fairlead.session.v1.OperationFinished
-	(*RepositoryPushed)(nil),          // 44: fairlead.session.v1.RepositoryPushed
-	(*RepositoryPushFailed)(nil),      // 45: fairlead.session.v1.RepositoryPushFailed
-	(*WorkspaceMoved)(nil),            // 46: fairlead.session.v1.WorkspaceMoved
-	(*ArtifactsChanged)(nil),          // 47: fairlead.session.v1.ArtifactsChanged
-	(*SkillUsed)(nil),                 // 48: fairlead.session.v1.SkillUsed
-	(*Artifact)(nil),                  // 49: fairlead.session.v1.Artifact
-	(*Warning)(nil),                   // 50: fairlead.session.v1.Warning
-	(*ErrorOccurred)(nil),             // 51: fairlead.session.v1.ErrorOccurred
-	(*SubagentStarted)(nil),           // 52: fairlead.session.v1.SubagentStarted
-	(*SubagentEvent)(nil),             // 53: fairlead.session.v1.SubagentEvent
-	(*SubagentFinished)(nil),          // 54: fairlead.session.v1.SubagentFinished
-	(*timestamppb.Timestamp)(nil),     // 55: google.protobuf.Timestamp
-	(v1.McpServerState)(0),            // 56: fairlead.common.v1.McpServerState
-	(*v1.Content)(nil),                // 57: fairlead.common.v1.Content
-	(*ToolUse)(nil),                   // 58: fairlead.session.v1.ToolUse
-	(*TurnLimits)(nil),                // 59: fairlead.session.v1.TurnLimits
-	(*TurnOptions)(nil),               // 60: fairlead.session.v1.TurnOptions
-	(TurnState)(0),                    // 61: fairlead.session.v1.TurnState
-	(*TurnError)(nil),                 // 62: fairlead.session.v1.TurnError
-	(*Usage)(nil),                     // 63: fairlead.session.v1.Usage
-	(*ToolResult)(nil),                // 64: fairlead.session.v1.ToolResult
-	(ToolOutcome)(0),                  // 65: fairlead.session.v1.ToolOutcome
-	(v1.PermissionMode)(0),            // 66: fairlead.common.v1.PermissionMode
-	(v1.ApprovalScope)(0),             // 67: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),               // 68: fairlead.common.v1.Question
-	(v1.QuestionAction)(0),            // 69: fairlead.common.v1.QuestionAction
-	(*descriptorpb.FieldOptions)(nil), // 70: google.protobuf.FieldOptions
+	(*FlagDecision)(nil),              // 11: fairlead.session.v1.FlagDecision
+	(*TurnWaiting)(nil),               // 12: fairlead.session.v1.TurnWaiting
+	(*TurnResumed)(nil),               // 13: fairlead.session.v1.TurnResumed
+	(*TurnFinished)(nil),              // 14: fairlead.session.v1.TurnFinished
+	(*TurnSteered)(nil),               // 15: fairlead.session.v1.TurnSteered
+	(*StepStarted)(nil),               // 16: fairlead.session.v1.StepStarted
+	(*StepRestarted)(nil),             // 17: fairlead.session.v1.StepRestarted
+	(*StepFinished)(nil),              // 18: fairlead.session.v1.StepFinished
+	(*TextStarted)(nil),               // 19: fairlead.session.v1.TextStarted
+	(*TextDelta)(nil),                 // 20: fairlead.session.v1.TextDelta
+	(*TextFinished)(nil),              // 21: fairlead.session.v1.TextFinished
+	(*ThinkingStarted)(nil),           // 22: fairlead.session.v1.ThinkingStarted
+	(*ThinkingDelta)(nil),             // 23: fairlead.session.v1.ThinkingDelta
+	(*ThinkingFinished)(nil),          // 24: fairlead.session.v1.ThinkingFinished
+	(*ToolCallStarted)(nil),           // 25: fairlead.session.v1.ToolCallStarted
+	(*ToolCallArgumentsDelta)(nil),    // 26: fairlead.session.v1.ToolCallArgumentsDelta
+	(*ToolCallArguments)(nil),         // 27: fairlead.session.v1.ToolCallArguments
+	(*ToolCallDecision)(nil),          // 28: fairlead.session.v1.ToolCallDecision
+	(*ToolCallProgress)(nil),          // 29: fairlead.session.v1.ToolCallProgress
+	(*ToolCallOutputDelta)(nil),       // 30: fairlead.session.v1.ToolCallOutputDelta
+	(*ToolCallNetwork)(nil),           // 31: fairlead.session.v1.ToolCallNetwork
+	(*ToolCallFinished)(nil),          // 32: fairlead.session.v1.ToolCallFinished
+	(*ApprovalRequested)(nil),         // 33: fairlead.session.v1.ApprovalRequested
+	(*PermissionModeChanged)(nil),     // 34: fairlead.session.v1.PermissionModeChanged
+	(*ApprovalResolved)(nil),          // 35: fairlead.session.v1.ApprovalResolved
+	(*QuestionRequested)(nil),         // 36: fairlead.session.v1.QuestionRequested
+	(*QuestionResolved)(nil),          // 37: fairlead.session.v1.QuestionResolved
+	(*TodoUpdated)(nil),               // 38: fairlead.session.v1.TodoUpdated
+	(*Todo)(nil),                      // 39: fairlead.session.v1.Todo
+	(*CheckpointCreated)(nil),         // 40: fairlead.session.v1.CheckpointCreated
+	(*CheckpointFailed)(nil),          // 41: fairlead.session.v1.CheckpointFailed
+	(*OperationStarted)(nil),          // 42: fairlead.session.v1.OperationStarted
+	(*OperationProgress)(nil),         // 43: fairlead.session.v1.OperationProgress
+	(*OperationFinished)(nil),         // 44: fairlead.session.v1.OperationFinished
+	(*RepositoryPushed)(nil),          // 45: fairlead.session.v1.RepositoryPushed
+	(*RepositoryPushFailed)(nil),      // 46: fairlead.session.v1.RepositoryPushFailed
+	(*WorkspaceMoved)(nil),            // 47: fairlead.session.v1.WorkspaceMoved
+	(*ArtifactsChanged)(nil),          // 48: fairlead.session.v1.ArtifactsChanged
+	(*SkillUsed)(nil),                 // 49: fairlead.session.v1.SkillUsed
+	(*Artifact)(nil),                  // 50: fairlead.session.v1.Artifact
+	(*Warning)(nil),                   // 51: fairlead.session.v1.Warning
+	(*ErrorOccurred)(nil),             // 52: fairlead.session.v1.ErrorOccurred
+	(*SubagentStarted)(nil),           // 53: fairlead.session.v1.SubagentStarted
+	(*SubagentEvent)(nil),             // 54: fairlead.session.v1.SubagentEvent
+	(*SubagentFinished)(nil),          // 55: fairlead.session.v1.SubagentFinished
+	(*timestamppb.Timestamp)(nil),     // 56: google.protobuf.Timestamp
+	(v1.McpServerState)(0),            // 57: fairlead.common.v1.McpServerState
+	(*v1.Content)(nil),                // 58: fairlead.common.v1.Content
+	(*ToolUse)(nil),                   // 59: fairlead.session.v1.ToolUse
+	(*TurnLimits)(nil),                // 60: fairlead.session.v1.TurnLimits
+	(*TurnOptions)(nil),               // 61: fairlead.session.v1.TurnOptions
+	(TurnState)(0),                    // 62: fairlead.session.v1.TurnState
+	(*TurnError)(nil),                 // 63: fairlead.session.v1.TurnError
+	(*Usage)(nil),                     // 64: fairlead.session.v1.Usage
+	(*ToolResult)(nil),                // 65: fairlead.session.v1.ToolResult
+	(ToolOutcome)(0),                  // 66: fairlead.session.v1.ToolOutcome
+	(v1.PermissionMode)(0),            // 67: fairlead.common.v1.PermissionMode
+	(v1.ApprovalScope)(0),             // 68: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),               // 69: fairlead.common.v1.Question
+	(v1.QuestionAction)(0),            // 70: fairlead.common.v1.QuestionAction
+	(*descriptorpb.FieldOptions)(nil), // 71: google.protobuf.FieldOptions
 }
 var file_fairlead_session_v1_event_proto_depIdxs = []int32{
-	55, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
+	56, // 0: fairlead.session.v1.Event.time:type_name -> google.protobuf.Timestamp
 	5,  // 1: fairlead.session.v1.Event.session_created:type_name -> fairlead.session.v1.SessionCreated
 	6,  // 2: fairlead.session.v1.Event.session_rewound:type_name -> fairlead.session.v1.SessionRewound
 	8,  // 3: fairlead.session.v1.Event.session_compacted:type_name -> fairlead.session.v1.SessionCompacted
 	9,  // 4: fairlead.session.v1.Event.turn_queued:type_name -> fairlead.session.v1.TurnQueued
 	10, // 5: fairlead.session.v1.Event.turn_started:type_name -> fairlead.session.v1.TurnStarted
-	11, // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
-	12, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
-	13, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
-	14, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
-	15, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
-	16, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
-	17, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
-	18, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
-	19, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
-	20, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
-	21, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
-	22, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
-	23, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
-	24, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
-	25, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
-	26, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
-	27, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
-	28, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
-	29, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
-	31, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
-	32, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
-	34, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
-	35, // 28: fairlead.session.v1.Event.question_requested:type_name -> fairlead.session.v1.QuestionRequested
-	36, // 29: fairlead.session.v1.Event.question_resolved:type_name -> fairlead.session.v1.QuestionResolved
-	37, // 30: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
-	39, // 31: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
-	41, // 32: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
-	42, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
-	43, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
-	30, // 35: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
-	46, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
-	44, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
-	45, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
-	47, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
+	12, // 6: fairlead.session.v1.Event.turn_waiting:type_name -> fairlead.session.v1.TurnWaiting
+	13, // 7: fairlead.session.v1.Event.turn_resumed:type_name -> fairlead.session.v1.TurnResumed
+	14, // 8: fairlead.session.v1.Event.turn_finished:type_name -> fairlead.session.v1.TurnFinished
+	15, // 9: fairlead.session.v1.Event.turn_steered:type_name -> fairlead.session.v1.TurnSteered
+	16, // 10: fairlead.session.v1.Event.step_started:type_name -> fairlead.session.v1.StepStarted
+	17, // 11: fairlead.session.v1.Event.step_restarted:type_name -> fairlead.session.v1.StepRestarted
+	18, // 12: fairlead.session.v1.Event.step_finished:type_name -> fairlead.session.v1.StepFinished
+	19, // 13: fairlead.session.v1.Event.text_started:type_name -> fairlead.session.v1.TextStarted
+	20, // 14: fairlead.session.v1.Event.text_delta:type_name -> fairlead.session.v1.TextDelta
+	21, // 15: fairlead.session.v1.Event.text_finished:type_name -> fairlead.session.v1.TextFinished
+	22, // 16: fairlead.session.v1.Event.thinking_started:type_name -> fairlead.session.v1.ThinkingStarted
+	23, // 17: fairlead.session.v1.Event.thinking_delta:type_name -> fairlead.session.v1.ThinkingDelta
+	24, // 18: fairlead.session.v1.Event.thinking_finished:type_name -> fairlead.session.v1.ThinkingFinished
+	25, // 19: fairlead.session.v1.Event.tool_call_started:type_name -> fairlead.session.v1.ToolCallStarted
+	26, // 20: fairlead.session.v1.Event.tool_call_arguments_delta:type_name -> fairlead.session.v1.ToolCallArgumentsDelta
+	27, // 21: fairlead.session.v1.Event.tool_call_arguments:type_name -> fairlead.session.v1.ToolCallArguments
+	28, // 22: fairlead.session.v1.Event.tool_call_decision:type_name -> fairlead.session.v1.ToolCallDecision
+	29, // 23: fairlead.session.v1.Event.tool_call_progress:type_name -> fairlead.session.v1.ToolCallProgress
+	30, // 24: fairlead.session.v1.Event.tool_call_output_delta:type_name -> fairlead.session.v1.ToolCallOutputDelta
+	32, // 25: fairlead.session.v1.Event.tool_call_finished:type_name -> fairlead.session.v1.ToolCallFinished
+	33, // 26: fairlead.session.v1.Event.approval_requested:type_name -> fairlead.session.v1.ApprovalRequested
+	35, // 27: fairlead.session.v1.Event.approval_resolved:type_name -> fairlead.session.v1.ApprovalResolved
+	36, // 28: fairlead.session.v1.Event.question_requested:type_name -> fairlead.session.v1.QuestionRequested
+	37, // 29: fairlead.session.v1.Event.question_resolved:type_name -> fairlead.session.v1.QuestionResolved
+	38, // 30: fairlead.session.v1.Event.todo_updated:type_name -> fairlead.session.v1.TodoUpdated
+	40, // 31: fairlead.session.v1.Event.checkpoint_created:type_name -> fairlead.session.v1.CheckpointCreated
+	42, // 32: fairlead.session.v1.Event.operation_started:type_name -> fairlead.session.v1.OperationStarted
+	43, // 33: fairlead.session.v1.Event.operation_progress:type_name -> fairlead.session.v1.OperationProgress
+	44, // 34: fairlead.session.v1.Event.operation_finished:type_name -> fairlead.session.v1.OperationFinished
+	31, // 35: fairlead.session.v1.Event.tool_call_network:type_name -> fairlead.session.v1.ToolCallNetwork
+	47, // 36: fairlead.session.v1.Event.workspace_moved:type_name -> fairlead.session.v1.WorkspaceMoved
+	45, // 37: fairlead.session.v1.Event.repository_pushed:type_name -> fairlead.session.v1.RepositoryPushed
+	46, // 38: fairlead.session.v1.Event.repository_push_failed:type_name -> fairlead.session.v1.RepositoryPushFailed
+	48, // 39: fairlead.session.v1.Event.artifacts_changed:type_name -> fairlead.session.v1.ArtifactsChanged
 	4,  // 40: fairlead.session.v1.Event.mcp_server_changed:type_name -> fairlead.session.v1.McpServerChanged
-	52, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
-	53, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
-	54, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
-	33, // 44: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
-	48, // 45: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
+	53, // 41: fairlead.session.v1.Event.subagent_started:type_name -> fairlead.session.v1.SubagentStarted
+	54, // 42: fairlead.session.v1.Event.subagent_event:type_name -> fairlead.session.v1.SubagentEvent
+	55, // 43: fairlead.session.v1.Event.subagent_finished:type_name -> fairlead.session.v1.SubagentFinished
+	34, // 44: fairlead.session.v1.Event.permission_mode_changed:type_name -> fairlead.session.v1.PermissionModeChanged
+	49, // 45: fairlead.session.v1.Event.skill_used:type_name -> fairlead.session.v1.SkillUsed
 	7,  // 46: fairlead.session.v1.Event.session_rewind_failed:type_name -> fairlead.session.v1.SessionRewindFailed
-	40, // 47: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
-	50, // 48: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
-	51, // 49: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
-	56, // 50: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
-	57, // 51: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
-	58, // 52: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
-	59, // 53: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
-	60, // 54: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
-	61, // 55: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
-	62, // 56: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
-	63, // 57: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
-	64, // 58: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
-	63, // 59: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
-	0,  // 60: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
-	55, // 61: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
-	65, // 62: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
-	57, // 63: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
-	1,  // 64: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
-	55, // 65: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
-	66, // 66: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
-	66, // 67: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
-	67, // 68: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
-	66, // 69: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
-	68, // 70: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
-	55, // 71: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
-	69, // 72: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
-	38, // 73: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
-	2,  // 74: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
-	55, // 75: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
-	49, // 76: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
-	55, // 77: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
-	3,  // 78: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
-	61, // 79: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
-	62, // 80: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
-	63, // 81: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
-	70, // 82: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
-	83, // [83:83] is the sub-list for method output_type
-	83, // [83:83] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	82, // [82:83] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	41, // 47: fairlead.session.v1.Event.checkpoint_failed:type_name -> fairlead.session.v1.CheckpointFailed
+	51, // 48: fairlead.session.v1.Event.warning:type_name -> fairlead.session.v1.Warning
+	52, // 49: fairlead.session.v1.Event.error:type_name -> fairlead.session.v1.ErrorOccurred
+	57, // 50: fairlead.session.v1.McpServerChanged.state:type_name -> fairlead.common.v1.McpServerState
+	58, // 51: fairlead.session.v1.TurnQueued.content:type_name -> fairlead.common.v1.Content
+	59, // 52: fairlead.session.v1.TurnQueued.call:type_name -> fairlead.session.v1.ToolUse
+	60, // 53: fairlead.session.v1.TurnStarted.limits:type_name -> fairlead.session.v1.TurnLimits
+	61, // 54: fairlead.session.v1.TurnStarted.options:type_name -> fairlead.session.v1.TurnOptions
+	11, // 55: fairlead.session.v1.TurnStarted.flags:type_name -> fairlead.session.v1.FlagDecision
+	62, // 56: fairlead.session.v1.TurnFinished.state:type_name -> fairlead.session.v1.TurnState
+	63, // 57: fairlead.session.v1.TurnFinished.error:type_name -> fairlead.session.v1.TurnError
+	64, // 58: fairlead.session.v1.TurnFinished.usage:type_name -> fairlead.session.v1.Usage
+	65, // 59: fairlead.session.v1.TurnFinished.call_result:type_name -> fairlead.session.v1.ToolResult
+	64, // 60: fairlead.session.v1.StepFinished.usage:type_name -> fairlead.session.v1.Usage
+	0,  // 61: fairlead.session.v1.ToolCallDecision.decision:type_name -> fairlead.session.v1.Decision
+	56, // 62: fairlead.session.v1.ToolCallNetwork.start_time:type_name -> google.protobuf.Timestamp
+	66, // 63: fairlead.session.v1.ToolCallFinished.outcome:type_name -> fairlead.session.v1.ToolOutcome
+	58, // 64: fairlead.session.v1.ToolCallFinished.content:type_name -> fairlead.common.v1.Content
+	1,  // 65: fairlead.session.v1.ApprovalRequested.kind:type_name -> fairlead.session.v1.ApprovalKind
+	56, // 66: fairlead.session.v1.ApprovalRequested.expire_time:type_name -> google.protobuf.Timestamp
+	67, // 67: fairlead.session.v1.PermissionModeChanged.mode:type_name -> fairlead.common.v1.PermissionMode
+	67, // 68: fairlead.session.v1.PermissionModeChanged.before:type_name -> fairlead.common.v1.PermissionMode
+	68, // 69: fairlead.session.v1.ApprovalResolved.scope:type_name -> fairlead.common.v1.ApprovalScope
+	67, // 70: fairlead.session.v1.ApprovalResolved.mode:type_name -> fairlead.common.v1.PermissionMode
+	69, // 71: fairlead.session.v1.QuestionRequested.question:type_name -> fairlead.common.v1.Question
+	56, // 72: fairlead.session.v1.QuestionRequested.expire_time:type_name -> google.protobuf.Timestamp
+	70, // 73: fairlead.session.v1.QuestionResolved.action:type_name -> fairlead.common.v1.QuestionAction
+	39, // 74: fairlead.session.v1.TodoUpdated.todos:type_name -> fairlead.session.v1.Todo
+	2,  // 75: fairlead.session.v1.WorkspaceMoved.cause:type_name -> fairlead.session.v1.WorkspaceMoveCause
+	56, // 76: fairlead.session.v1.WorkspaceMoved.restored_time:type_name -> google.protobuf.Timestamp
+	50, // 77: fairlead.session.v1.ArtifactsChanged.artifacts:type_name -> fairlead.session.v1.Artifact
+	56, // 78: fairlead.session.v1.Artifact.modify_time:type_name -> google.protobuf.Timestamp
+	3,  // 79: fairlead.session.v1.SubagentEvent.event:type_name -> fairlead.session.v1.Event
+	62, // 80: fairlead.session.v1.SubagentFinished.state:type_name -> fairlead.session.v1.TurnState
+	63, // 81: fairlead.session.v1.SubagentFinished.error:type_name -> fairlead.session.v1.TurnError
+	64, // 82: fairlead.session.v1.SubagentFinished.usage:type_name -> fairlead.session.v1.Usage
+	71, // 83: fairlead.session.v1.event_name:extendee -> google.protobuf.FieldOptions
+	84, // [84:84] is the sub-list for method output_type
+	84, // [84:84] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	83, // [83:84] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_event_proto_init() }
@@ -5395,7 +5487,7 @@ func file_fairlead_session_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_event_proto_rawDesc), len(file_fairlead_session_v1_event_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 1,
 			NumServices:   0,
 		},

@@ -26,9 +26,10 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_access__pb2
 from fairlead.session.v1 import agent_pb2 as fairlead_dot_session_dot_v1_dot_agent__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"d\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x15\n\rshow_archived\x18\x03 \x01(\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa9\x01\n\x12\x43reateAgentRequest\x12\x32\n\x08\x61gent_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^$|^[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13\x43reateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xcc\x01\n\x12UpdateAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13UpdateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xb2\x01\n\x14RollbackAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x18\n\x07version\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"B\n\x15RollbackAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\x82\x01\n\x13\x41rchiveAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"A\n\x14\x41rchiveAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"e\n\x16GetAgentVersionRequest\x12K\n\x04name\x18\x01 \x01(\tB=\xbaH:r826^agents/[a-z][a-z0-9-]{0,62}/versions/[1-9][0-9]{0,8}$\"M\n\x17GetAgentVersionResponse\x12\x32\n\x07version\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.AgentVersion\"\x8a\x01\n\x18ListAgentVersionsRequest\x12\x34\n\x06parent\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"i\n\x19ListAgentVersionsResponse\x12\x33\n\x08versions\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.AgentVersion\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xa2\x02\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\x12:\n\x08runtimes\x18\x06 \x03(\x0b\x32(.fairlead.session.v1.RuntimeCapabilities\x12;\n\x0bmodel_notes\x18\x07 \x03(\x0b\x32&.fairlead.session.v1.ModelCapabilities\"D\n\x11ModelCapabilities\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08unusable\x18\x02 \x01(\t\x12\x0f\n\x07warning\x18\x03 \x01(\t\"V\n\x13RuntimeCapabilities\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08unusable\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x0e\n\x06\x61gents\x18\x04 \x03(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\xb4\x0b\n\x0c\x41gentService\x12\x8e\x01\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12\x95\x01\n\x0b\x43reateAgent\x12\'.fairlead.session.v1.CreateAgentRequest\x1a(.fairlead.session.v1.CreateAgentResponse\"3\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\x19\"\n/v1/agents:\x04specb\x05\x61gent\x12\x9e\x01\n\x0bUpdateAgent\x12\'.fairlead.session.v1.UpdateAgentRequest\x1a(.fairlead.session.v1.UpdateAgentResponse\"<\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\"\x1a\x13/v1/{name=agents/*}:\x04specb\x05\x61gent\x12\xaa\x01\n\rRollbackAgent\x12).fairlead.session.v1.RollbackAgentRequest\x1a*.fairlead.session.v1.RollbackAgentResponse\"B\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02(\"\x1c/v1/{name=agents/*}:rollback:\x01*b\x05\x61gent\x12\xa6\x01\n\x0c\x41rchiveAgent\x12(.fairlead.session.v1.ArchiveAgentRequest\x1a).fairlead.session.v1.ArchiveAgentResponse\"A\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\'\"\x1b/v1/{name=agents/*}:archive:\x01*b\x05\x61gent\x12\xb0\x01\n\x0fGetAgentVersion\x12+.fairlead.session.v1.GetAgentVersionRequest\x1a,.fairlead.session.v1.GetAgentVersionResponse\"B\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02)\x12\x1e/v1/{name=agents/*/versions/*}b\x07version\x12\xad\x01\n\x11ListAgentVersions\x12-.fairlead.session.v1.ListAgentVersionsRequest\x1a..fairlead.session.v1.ListAgentVersionsResponse\"9\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=agents/*}/versions\x12\x84\x01\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x99\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairlead/session/v1/agent_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1f\x66\x61irlead/session/v1/agent.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"E\n\x0fGetAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\"=\n\x10GetAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"d\n\x11ListAgentsRequest\x12\x1a\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\x12\x15\n\rshow_archived\x18\x03 \x01(\x08\"Y\n\x12ListAgentsResponse\x12*\n\x06\x61gents\x18\x01 \x03(\x0b\x32\x1a.fairlead.session.v1.Agent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa9\x01\n\x12\x43reateAgentRequest\x12\x32\n\x08\x61gent_id\x18\x01 \x01(\tB \xbaH\x1dr\x1b\x32\x19^$|^[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13\x43reateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xcc\x01\n\x12UpdateAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x34\n\x04spec\x18\x02 \x01(\x0b\x32\x1e.fairlead.session.v1.AgentSpecB\x06\xbaH\x03\xc8\x01\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"@\n\x13UpdateAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\xb2\x01\n\x14RollbackAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x18\n\x07version\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12!\n\x10\x65xpected_version\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12)\n\nrequest_id\x18\x04 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"B\n\x15RollbackAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"\x82\x01\n\x13\x41rchiveAgentRequest\x12\x32\n\x04name\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x0c\n\x04undo\x18\x02 \x01(\x08\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"A\n\x14\x41rchiveAgentResponse\x12)\n\x05\x61gent\x18\x01 \x01(\x0b\x32\x1a.fairlead.session.v1.Agent\"e\n\x16GetAgentVersionRequest\x12K\n\x04name\x18\x01 \x01(\tB=\xbaH:r826^agents/[a-z][a-z0-9-]{0,62}/versions/[1-9][0-9]{0,8}$\"M\n\x17GetAgentVersionResponse\x12\x32\n\x07version\x18\x01 \x01(\x0b\x32!.fairlead.session.v1.AgentVersion\"\x8a\x01\n\x18ListAgentVersionsRequest\x12\x34\n\x06parent\x18\x01 \x01(\tB$\xbaH!r\x1f\x32\x1d^agents/[a-z][a-z0-9-]{0,62}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"i\n\x19ListAgentVersionsResponse\x12\x33\n\x08versions\x18\x01 \x03(\x0b\x32!.fairlead.session.v1.AgentVersion\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x18\n\x16GetCapabilitiesRequest\"\xd8\x02\n\x17GetCapabilitiesResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x15\n\rdefault_model\x18\x03 \x01(\t\x12\x39\n\x07sandbox\x18\x04 \x01(\x0b\x32(.fairlead.session.v1.SandboxCapabilities\x12\x1b\n\x13sandbox_unavailable\x18\x05 \x01(\t\x12:\n\x08runtimes\x18\x06 \x03(\x0b\x32(.fairlead.session.v1.RuntimeCapabilities\x12;\n\x0bmodel_notes\x18\x07 \x03(\x0b\x32&.fairlead.session.v1.ModelCapabilities\x12\x34\n\x05\x66lags\x18\x08 \x01(\x0b\x32%.fairlead.session.v1.FlagCapabilities\"a\n\x10\x46lagCapabilities\x12\r\n\x05names\x18\x01 \x03(\t\x12-\n\tread_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07problem\x18\x03 \x01(\t\"D\n\x11ModelCapabilities\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08unusable\x18\x02 \x01(\t\x12\x0f\n\x07warning\x18\x03 \x01(\t\"V\n\x13RuntimeCapabilities\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08unusable\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x0e\n\x06\x61gents\x18\x04 \x03(\t\"p\n\x13SandboxCapabilities\x12\r\n\x05level\x18\x01 \x01(\t\x12\x0e\n\x06\x64river\x18\x02 \x01(\t\x12\x10\n\x08includes\x18\x03 \x03(\t\x12\x0f\n\x07network\x18\x04 \x01(\t\x12\x17\n\x0fworkspace_quota\x18\x05 \x01(\t2\xb4\x0b\n\x0c\x41gentService\x12\x8e\x01\n\x08GetAgent\x12$.fairlead.session.v1.GetAgentRequest\x1a%.fairlead.session.v1.GetAgentResponse\"5\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x1c\x12\x13/v1/{name=agents/*}b\x05\x61gent\x12\x95\x01\n\x0b\x43reateAgent\x12\'.fairlead.session.v1.CreateAgentRequest\x1a(.fairlead.session.v1.CreateAgentResponse\"3\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\x19\"\n/v1/agents:\x04specb\x05\x61gent\x12\x9e\x01\n\x0bUpdateAgent\x12\'.fairlead.session.v1.UpdateAgentRequest\x1a(.fairlead.session.v1.UpdateAgentResponse\"<\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\"\x1a\x13/v1/{name=agents/*}:\x04specb\x05\x61gent\x12\xaa\x01\n\rRollbackAgent\x12).fairlead.session.v1.RollbackAgentRequest\x1a*.fairlead.session.v1.RollbackAgentResponse\"B\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02(\"\x1c/v1/{name=agents/*}:rollback:\x01*b\x05\x61gent\x12\xa6\x01\n\x0c\x41rchiveAgent\x12(.fairlead.session.v1.ArchiveAgentRequest\x1a).fairlead.session.v1.ArchiveAgentResponse\"A\xc2\xd5\x18\x10\x08\x03\x12\x0c\x61gents.write\x82\xd3\xe4\x93\x02\'\"\x1b/v1/{name=agents/*}:archive:\x01*b\x05\x61gent\x12\xb0\x01\n\x0fGetAgentVersion\x12+.fairlead.session.v1.GetAgentVersionRequest\x1a,.fairlead.session.v1.GetAgentVersionResponse\"B\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02)\x12\x1e/v1/{name=agents/*/versions/*}b\x07version\x12\xad\x01\n\x11ListAgentVersions\x12-.fairlead.session.v1.ListAgentVersionsRequest\x1a..fairlead.session.v1.ListAgentVersionsResponse\"9\xc2\xd5\x18\x0f\x08\x03\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02 \x12\x1e/v1/{parent=agents/*}/versions\x12\x84\x01\n\nListAgents\x12&.fairlead.session.v1.ListAgentsRequest\x1a\'.fairlead.session.v1.ListAgentsResponse\"%\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/agents\x12\x99\x01\n\x0fGetCapabilities\x12+.fairlead.session.v1.GetCapabilitiesRequest\x1a,.fairlead.session.v1.GetCapabilitiesResponse\"+\xc2\xd5\x18\x0f\x08\x01\x12\x0b\x61gents.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/capabilitiesBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -94,48 +95,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AGENTSERVICE'].methods_by_name['ListAgents']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\014\022\n/v1/agents'
   _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._loaded_options = None
   _globals['_AGENTSERVICE'].methods_by_name['GetCapabilities']._serialized_options = b'\302\325\030\017\010\001\022\013agents.read\202\323\344\223\002\022\022\020/v1/capabilities'
-  _globals['_GETAGENTREQUEST']._serialized_start=189
-  _globals['_GETAGENTREQUEST']._serialized_end=258
-  _globals['_GETAGENTRESPONSE']._serialized_start=260
-  _globals['_GETAGENTRESPONSE']._serialized_end=321
-  _globals['_LISTAGENTSREQUEST']._serialized_start=323
-  _globals['_LISTAGENTSREQUEST']._serialized_end=423
-  _globals['_LISTAGENTSRESPONSE']._serialized_start=425
-  _globals['_LISTAGENTSRESPONSE']._serialized_end=514
-  _globals['_CREATEAGENTREQUEST']._serialized_start=517
-  _globals['_CREATEAGENTREQUEST']._serialized_end=686
-  _globals['_CREATEAGENTRESPONSE']._serialized_start=688
-  _globals['_CREATEAGENTRESPONSE']._serialized_end=752
-  _globals['_UPDATEAGENTREQUEST']._serialized_start=755
-  _globals['_UPDATEAGENTREQUEST']._serialized_end=959
-  _globals['_UPDATEAGENTRESPONSE']._serialized_start=961
-  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1025
-  _globals['_ROLLBACKAGENTREQUEST']._serialized_start=1028
-  _globals['_ROLLBACKAGENTREQUEST']._serialized_end=1206
-  _globals['_ROLLBACKAGENTRESPONSE']._serialized_start=1208
-  _globals['_ROLLBACKAGENTRESPONSE']._serialized_end=1274
-  _globals['_ARCHIVEAGENTREQUEST']._serialized_start=1277
-  _globals['_ARCHIVEAGENTREQUEST']._serialized_end=1407
-  _globals['_ARCHIVEAGENTRESPONSE']._serialized_start=1409
-  _globals['_ARCHIVEAGENTRESPONSE']._serialized_end=1474
-  _globals['_GETAGENTVERSIONREQUEST']._serialized_start=1476
-  _globals['_GETAGENTVERSIONREQUEST']._serialized_end=1577
-  _globals['_GETAGENTVERSIONRESPONSE']._serialized_start=1579
-  _globals['_GETAGENTVERSIONRESPONSE']._serialized_end=1656
-  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_start=1659
-  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_end=1797
-  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_start=1799
-  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_end=1904
-  _globals['_GETCAPABILITIESREQUEST']._serialized_start=1906
-  _globals['_GETCAPABILITIESREQUEST']._serialized_end=1930
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=1933
-  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=2223
-  _globals['_MODELCAPABILITIES']._serialized_start=2225
-  _globals['_MODELCAPABILITIES']._serialized_end=2293
-  _globals['_RUNTIMECAPABILITIES']._serialized_start=2295
-  _globals['_RUNTIMECAPABILITIES']._serialized_end=2381
-  _globals['_SANDBOXCAPABILITIES']._serialized_start=2383
-  _globals['_SANDBOXCAPABILITIES']._serialized_end=2495
-  _globals['_AGENTSERVICE']._serialized_start=2498
-  _globals['_AGENTSERVICE']._serialized_end=3958
+  _globals['_GETAGENTREQUEST']._serialized_start=222
+  _globals['_GETAGENTREQUEST']._serialized_end=291
+  _globals['_GETAGENTRESPONSE']._serialized_start=293
+  _globals['_GETAGENTRESPONSE']._serialized_end=354
+  _globals['_LISTAGENTSREQUEST']._serialized_start=356
+  _globals['_LISTAGENTSREQUEST']._serialized_end=456
+  _globals['_LISTAGENTSRESPONSE']._serialized_start=458
+  _globals['_LISTAGENTSRESPONSE']._serialized_end=547
+  _globals['_CREATEAGENTREQUEST']._serialized_start=550
+  _globals['_CREATEAGENTREQUEST']._serialized_end=719
+  _globals['_CREATEAGENTRESPONSE']._serialized_start=721
+  _globals['_CREATEAGENTRESPONSE']._serialized_end=785
+  _globals['_UPDATEAGENTREQUEST']._serialized_start=788
+  _globals['_UPDATEAGENTREQUEST']._serialized_end=992
+  _globals['_UPDATEAGENTRESPONSE']._serialized_start=994
+  _globals['_UPDATEAGENTRESPONSE']._serialized_end=1058
+  _globals['_ROLLBACKAGENTREQUEST']._serialized_start=1061
+  _globals['_ROLLBACKAGENTREQUEST']._serialized_end=1239
+  _globals['_ROLLBACKAGENTRESPONSE']._serialized_start=1241
+  _globals['_ROLLBACKAGENTRESPONSE']._serialized_end=1307
+  _globals['_ARCHIVEAGENTREQUEST']._serialized_start=1310
+  _globals['_ARCHIVEAGENTREQUEST']._serialized_end=1440
+  _globals['_ARCHIVEAGENTRESPONSE']._serialized_start=1442
+  _globals['_ARCHIVEAGENTRESPONSE']._serialized_end=1507
+  _globals['_GETAGENTVERSIONREQUEST']._serialized_start=1509
+  _globals['_GETAGENTVERSIONREQUEST']._serialized_end=1610
+  _globals['_GETAGENTVERSIONRESPONSE']._serialized_start=1612
+  _globals['_GETAGENTVERSIONRESPONSE']._serialized_end=1689
+  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_start=1692
+  _globals['_LISTAGENTVERSIONSREQUEST']._serialized_end=1830
+  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_start=1832
+  _globals['_LISTAGENTVERSIONSRESPONSE']._serialized_end=1937
+  _globals['_GETCAPABILITIESREQUEST']._serialized_start=1939
+  _globals['_GETCAPABILITIESREQUEST']._serialized_end=1963
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_start=1966
+  _globals['_GETCAPABILITIESRESPONSE']._serialized_end=2310
+  _globals['_FLAGCAPABILITIES']._serialized_start=2312
+  _globals['_FLAGCAPABILITIES']._serialized_end=2409
+  _globals['_MODELCAPABILITIES']._serialized_start=2411
+  _globals['_MODELCAPABILITIES']._serialized_end=2479
+  _globals['_RUNTIMECAPABILITIES']._serialized_start=2481
+  _globals['_RUNTIMECAPABILITIES']._serialized_end=2567
+  _globals['_SANDBOXCAPABILITIES']._serialized_start=2569
+  _globals['_SANDBOXCAPABILITIES']._serialized_end=2681
+  _globals['_AGENTSERVICE']._serialized_start=2684
+  _globals['_AGENTSERVICE']._serialized_end=4144
 # @@protoc_insertion_point(module_scope)

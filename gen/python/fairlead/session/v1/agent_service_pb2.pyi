@@ -1,7 +1,10 @@
+import datetime
+
 from buf.validate import validate_pb2 as _validate_pb2
 from fairlead.common.v1 import access_pb2 as _access_pb2
 from fairlead.session.v1 import agent_pb2 as _agent_pb2
 from google.api import annotations_pb2 as _annotations_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -143,7 +146,7 @@ class GetCapabilitiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetCapabilitiesResponse(_message.Message):
-    __slots__ = ("version", "models", "default_model", "sandbox", "sandbox_unavailable", "runtimes", "model_notes")
+    __slots__ = ("version", "models", "default_model", "sandbox", "sandbox_unavailable", "runtimes", "model_notes", "flags")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     MODELS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -151,6 +154,7 @@ class GetCapabilitiesResponse(_message.Message):
     SANDBOX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     RUNTIMES_FIELD_NUMBER: _ClassVar[int]
     MODEL_NOTES_FIELD_NUMBER: _ClassVar[int]
+    FLAGS_FIELD_NUMBER: _ClassVar[int]
     version: str
     models: _containers.RepeatedScalarFieldContainer[str]
     default_model: str
@@ -158,7 +162,18 @@ class GetCapabilitiesResponse(_message.Message):
     sandbox_unavailable: str
     runtimes: _containers.RepeatedCompositeFieldContainer[RuntimeCapabilities]
     model_notes: _containers.RepeatedCompositeFieldContainer[ModelCapabilities]
-    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ..., sandbox_unavailable: _Optional[str] = ..., runtimes: _Optional[_Iterable[_Union[RuntimeCapabilities, _Mapping]]] = ..., model_notes: _Optional[_Iterable[_Union[ModelCapabilities, _Mapping]]] = ...) -> None: ...
+    flags: FlagCapabilities
+    def __init__(self, version: _Optional[str] = ..., models: _Optional[_Iterable[str]] = ..., default_model: _Optional[str] = ..., sandbox: _Optional[_Union[SandboxCapabilities, _Mapping]] = ..., sandbox_unavailable: _Optional[str] = ..., runtimes: _Optional[_Iterable[_Union[RuntimeCapabilities, _Mapping]]] = ..., model_notes: _Optional[_Iterable[_Union[ModelCapabilities, _Mapping]]] = ..., flags: _Optional[_Union[FlagCapabilities, _Mapping]] = ...) -> None: ...
+
+class FlagCapabilities(_message.Message):
+    __slots__ = ("names", "read_time", "problem")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    READ_TIME_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    read_time: _timestamp_pb2.Timestamp
+    problem: str
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., read_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class ModelCapabilities(_message.Message):
     __slots__ = ("name", "unusable", "warning")

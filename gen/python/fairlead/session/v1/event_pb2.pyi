@@ -244,16 +244,30 @@ class TurnQueued(_message.Message):
     def __init__(self, content: _Optional[_Iterable[_Union[_content_pb2.Content, _Mapping]]] = ..., user: _Optional[str] = ..., schedule: _Optional[str] = ..., resume: _Optional[bool] = ..., call: _Optional[_Union[_message_pb2.ToolUse, _Mapping]] = ...) -> None: ...
 
 class TurnStarted(_message.Message):
-    __slots__ = ("model", "limits", "trace_id", "options")
+    __slots__ = ("model", "limits", "trace_id", "options", "runtime", "flags")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    RUNTIME_FIELD_NUMBER: _ClassVar[int]
+    FLAGS_FIELD_NUMBER: _ClassVar[int]
     model: str
     limits: _turn_pb2.TurnLimits
     trace_id: str
     options: _session_pb2.TurnOptions
-    def __init__(self, model: _Optional[str] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., trace_id: _Optional[str] = ..., options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ...) -> None: ...
+    runtime: str
+    flags: _containers.RepeatedCompositeFieldContainer[FlagDecision]
+    def __init__(self, model: _Optional[str] = ..., limits: _Optional[_Union[_turn_pb2.TurnLimits, _Mapping]] = ..., trace_id: _Optional[str] = ..., options: _Optional[_Union[_session_pb2.TurnOptions, _Mapping]] = ..., runtime: _Optional[str] = ..., flags: _Optional[_Iterable[_Union[FlagDecision, _Mapping]]] = ...) -> None: ...
+
+class FlagDecision(_message.Message):
+    __slots__ = ("flag", "variant", "reason")
+    FLAG_FIELD_NUMBER: _ClassVar[int]
+    VARIANT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    flag: str
+    variant: str
+    reason: str
+    def __init__(self, flag: _Optional[str] = ..., variant: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class TurnWaiting(_message.Message):
     __slots__ = ("call_ids",)
