@@ -455,8 +455,8 @@ type AgentSpec struct {
 	// The skills that sessions of the agent have, by name, such as `pdf`; `pdf@2` for one
 	// version. Which skill a name means depends on the session's user.
 	Skills []string `protobuf:"bytes,24,rep,name=skills,proto3" json:"skills,omitempty"`
-	// What drives the agent's turns: `native`, or `claude-code` for the Claude Code CLI.
-	// Empty: `native`.
+	// What drives the agent's turns: `native`, `claude-code` for the Claude Code CLI, or
+	// `attached:{name}` for a process that attaches under this name. Empty: `native`.
 	Runtime string `protobuf:"bytes,25,opt,name=runtime,proto3" json:"runtime,omitempty"`
 	// Options of the runtime `claude-code`.
 	ClaudeCode    *ClaudeCodeOptions `protobuf:"bytes,26,opt,name=claude_code,json=claudeCode,proto3" json:"claude_code,omitempty"`

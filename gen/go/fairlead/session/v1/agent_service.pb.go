@@ -1197,7 +1197,13 @@ type RuntimeCapabilities struct {
 	// The version of its program, once one has started; empty for `native`.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// The agents of the configuration with this runtime.
-	Agents        []string `protobuf:"bytes,4,rep,name=agents,proto3" json:"agents,omitempty"`
+	Agents []string `protobuf:"bytes,4,rep,name=agents,proto3" json:"agents,omitempty"`
+	// How many processes are attached; zero for other runtimes.
+	Processes int32 `protobuf:"varint,5,opt,name=processes,proto3" json:"processes,omitempty"`
+	// How many turns these processes take at once.
+	Places int32 `protobuf:"varint,6,opt,name=places,proto3" json:"places,omitempty"`
+	// How many turns they have now.
+	Turns         int32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1258,6 +1264,27 @@ func (x *RuntimeCapabilities) GetAgents() []string {
 		return x.Agents
 	}
 	return nil
+}
+
+func (x *RuntimeCapabilities) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *RuntimeCapabilities) GetPlaces() int32 {
+	if x != nil {
+		return x.Places
+	}
+	return 0
+}
+
+func (x *RuntimeCapabilities) GetTurns() int32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
 }
 
 // SandboxCapabilities describes what isolates commands.
@@ -1421,12 +1448,15 @@ const file_fairlead_session_v1_agent_service_proto_rawDesc = "" +
 	"\x11ModelCapabilities\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bunusable\x18\x02 \x01(\tR\bunusable\x12\x18\n" +
-	"\awarning\x18\x03 \x01(\tR\awarning\"w\n" +
+	"\awarning\x18\x03 \x01(\tR\awarning\"\xc3\x01\n" +
 	"\x13RuntimeCapabilities\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bunusable\x18\x02 \x01(\tR\bunusable\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
-	"\x06agents\x18\x04 \x03(\tR\x06agents\"\xa2\x01\n" +
+	"\x06agents\x18\x04 \x03(\tR\x06agents\x12\x1c\n" +
+	"\tprocesses\x18\x05 \x01(\x05R\tprocesses\x12\x16\n" +
+	"\x06places\x18\x06 \x01(\x05R\x06places\x12\x14\n" +
+	"\x05turns\x18\a \x01(\x05R\x05turns\"\xa2\x01\n" +
 	"\x13SandboxCapabilities\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1a\n" +

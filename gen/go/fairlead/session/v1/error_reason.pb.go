@@ -241,8 +241,8 @@ const (
 	// A session's rule on calls is not valid: INVALID_ARGUMENT. The field violation names
 	// the rule.
 	ErrorReason_ERROR_REASON_INVALID_PERMISSIONS ErrorReason = 322
-	// The agent's runtime cannot be used: it is not configured, or its program is missing or
-	// too old.
+	// The agent's runtime cannot be used: it is not configured, its program is missing or
+	// too old, or no process of its name is attached.
 	ErrorReason_ERROR_REASON_RUNTIME_UNAVAILABLE ErrorReason = 350
 	// The program of the agent's runtime failed during the turn, again and again.
 	ErrorReason_ERROR_REASON_RUNTIME_FAILED ErrorReason = 351

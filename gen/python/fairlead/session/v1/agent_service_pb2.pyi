@@ -186,16 +186,22 @@ class ModelCapabilities(_message.Message):
     def __init__(self, name: _Optional[str] = ..., unusable: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class RuntimeCapabilities(_message.Message):
-    __slots__ = ("name", "unusable", "version", "agents")
+    __slots__ = ("name", "unusable", "version", "agents", "processes", "places", "turns")
     NAME_FIELD_NUMBER: _ClassVar[int]
     UNUSABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     AGENTS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
     name: str
     unusable: str
     version: str
     agents: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., unusable: _Optional[str] = ..., version: _Optional[str] = ..., agents: _Optional[_Iterable[str]] = ...) -> None: ...
+    processes: int
+    places: int
+    turns: int
+    def __init__(self, name: _Optional[str] = ..., unusable: _Optional[str] = ..., version: _Optional[str] = ..., agents: _Optional[_Iterable[str]] = ..., processes: _Optional[int] = ..., places: _Optional[int] = ..., turns: _Optional[int] = ...) -> None: ...
 
 class SandboxCapabilities(_message.Message):
     __slots__ = ("level", "driver", "includes", "network", "workspace_quota")

@@ -465,8 +465,8 @@ export type AgentSpec = Message<"fairlead.session.v1.AgentSpec"> & {
   skills: string[];
 
   /**
-   * What drives the agent's turns: `native`, or `claude-code` for the Claude Code CLI.
-   * Empty: `native`.
+   * What drives the agent's turns: `native`, `claude-code` for the Claude Code CLI, or
+   * `attached:{name}` for a process that attaches under this name. Empty: `native`.
    *
    * @generated from field: string runtime = 25;
    */

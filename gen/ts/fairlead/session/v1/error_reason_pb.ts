@@ -754,8 +754,8 @@ export enum ErrorReason {
   INVALID_PERMISSIONS = 322,
 
   /**
-   * The agent's runtime cannot be used: it is not configured, or its program is missing or
-   * too old.
+   * The agent's runtime cannot be used: it is not configured, its program is missing or
+   * too old, or no process of its name is attached.
    *
    * @generated from enum value: ERROR_REASON_RUNTIME_UNAVAILABLE = 350;
    */
