@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -43,6 +44,7 @@ func (w *wikiServer) start(t *testing.T) {
 		func(_ context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "thirty days: " + string(q.Params.Arguments)}}}, nil
 		})
+	w.sdk.AddTool(&mcp.Tool{Name: "port", Description: "asks for a port", InputSchema: json.RawMessage(`{"type":"object"}`)}, askPort)
 	sdk := w.sdk
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, nil)
 	w.http = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, q *http.Request) {
@@ -53,6 +55,16 @@ func (w *wikiServer) start(t *testing.T) {
 	})}
 	w.served = make(chan error, 1)
 	go func() { w.served <- w.http.Serve(listener) }()
+}
+
+// askPort asks the person behind the call for a number.
+func askPort(_ context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	answer, ok := q.Params.InputResponses["port"].(*mcp.ElicitResult)
+	if !ok {
+		form := json.RawMessage(`{"type":"object","properties":{"port":{"type":"integer"}},"required":["port"]}`)
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"port": &mcp.ElicitParams{Message: "Which port?", RequestedSchema: form}}, RequestState: "asked"}, nil
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("the port: %s %v", answer.Action, answer.Content["port"])}}}, nil
 }
 
 func (w *wikiServer) stop() {
