@@ -855,6 +855,185 @@ func (x *McpError) GetDataJson() string {
 	return ""
 }
 
+// McpArgument is an argument of a prompt, or a part of a template of addresses, that a
+// person is filling in.
+type McpArgument struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it belongs to.
+	//
+	// Types that are valid to be assigned to Of:
+	//
+	//	*McpArgument_Prompt
+	//	*McpArgument_UriTemplate
+	Of isMcpArgument_Of `protobuf_oneof:"of"`
+	// Its name.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// What it has so far; may be empty.
+	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	// The other arguments that are filled in already, by name.
+	Others        map[string]string `protobuf:"bytes,5,rep,name=others,proto3" json:"others,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpArgument) Reset() {
+	*x = McpArgument{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpArgument) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpArgument) ProtoMessage() {}
+
+func (x *McpArgument) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpArgument.ProtoReflect.Descriptor instead.
+func (*McpArgument) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *McpArgument) GetOf() isMcpArgument_Of {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
+func (x *McpArgument) GetPrompt() string {
+	if x != nil {
+		if x, ok := x.Of.(*McpArgument_Prompt); ok {
+			return x.Prompt
+		}
+	}
+	return ""
+}
+
+func (x *McpArgument) GetUriTemplate() string {
+	if x != nil {
+		if x, ok := x.Of.(*McpArgument_UriTemplate); ok {
+			return x.UriTemplate
+		}
+	}
+	return ""
+}
+
+func (x *McpArgument) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *McpArgument) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *McpArgument) GetOthers() map[string]string {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+type isMcpArgument_Of interface {
+	isMcpArgument_Of()
+}
+
+type McpArgument_Prompt struct {
+	// A prompt, by the server's own name of it.
+	Prompt string `protobuf:"bytes,1,opt,name=prompt,proto3,oneof"`
+}
+
+type McpArgument_UriTemplate struct {
+	// A template of addresses.
+	UriTemplate string `protobuf:"bytes,2,opt,name=uri_template,json=uriTemplate,proto3,oneof"`
+}
+
+func (*McpArgument_Prompt) isMcpArgument_Of() {}
+
+func (*McpArgument_UriTemplate) isMcpArgument_Of() {}
+
+// McpCompletion is what a server proposes for an argument.
+type McpCompletion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The values, the best first: at most 100.
+	Values []string `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty"`
+	// How many there are altogether; 0: the server does not say.
+	Total int32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	// Whether there are more.
+	HasMore       bool `protobuf:"varint,3,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpCompletion) Reset() {
+	*x = McpCompletion{}
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpCompletion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpCompletion) ProtoMessage() {}
+
+func (x *McpCompletion) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_common_v1_mcp_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpCompletion.ProtoReflect.Descriptor instead.
+func (*McpCompletion) Descriptor() ([]byte, []int) {
+	return file_fairlead_common_v1_mcp_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *McpCompletion) GetValues() []string {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *McpCompletion) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *McpCompletion) GetHasMore() bool {
+	if x != nil {
+		return x.HasMore
+	}
+	return false
+}
+
 var File_fairlead_common_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
@@ -924,7 +1103,24 @@ const file_fairlead_common_v1_mcp_proto_rawDesc = "" +
 	"\bMcpError\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x03R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1b\n" +
-	"\tdata_json\x18\x03 \x01(\tR\bdataJson*\xba\x01\n" +
+	"\tdata_json\x18\x03 \x01(\tR\bdataJson\"\xcb\x02\n" +
+	"\vMcpArgument\x12$\n" +
+	"\x06prompt\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\bH\x00R\x06prompt\x12/\n" +
+	"\furi_template\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80@H\x00R\vuriTemplate\x12\x1e\n" +
+	"\x04name\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\bR\x04name\x12\x1f\n" +
+	"\x05value\x18\x04 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\x05value\x12\\\n" +
+	"\x06others\x18\x05 \x03(\v2+.fairlead.common.v1.McpArgument.OthersEntryB\x17\xbaH\x14\x9a\x01\x11\x10@\"\x05r\x03(\x80\b*\x06r\x04(\x80\x80\x01R\x06others\x1a9\n" +
+	"\vOthersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\v\n" +
+	"\x02of\x12\x05\xbaH\x02\b\x01\"X\n" +
+	"\rMcpCompletion\x12\x16\n" +
+	"\x06values\x18\x01 \x03(\tR\x06values\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x05R\x05total\x12\x19\n" +
+	"\bhas_more\x18\x03 \x01(\bR\ahasMore*\xba\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1e\n" +
@@ -945,7 +1141,7 @@ func file_fairlead_common_v1_mcp_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_common_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_fairlead_common_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(McpServerState)(0),           // 0: fairlead.common.v1.McpServerState
 	(*McpServer)(nil),             // 1: fairlead.common.v1.McpServer
@@ -957,30 +1153,34 @@ var file_fairlead_common_v1_mcp_proto_goTypes = []any{
 	(*McpPrompt)(nil),             // 7: fairlead.common.v1.McpPrompt
 	(*McpPromptArgument)(nil),     // 8: fairlead.common.v1.McpPromptArgument
 	(*McpError)(nil),              // 9: fairlead.common.v1.McpError
-	nil,                           // 10: fairlead.common.v1.McpStdio.EnvEntry
-	nil,                           // 11: fairlead.common.v1.McpHttp.HeadersEntry
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*ResourceLink)(nil),          // 14: fairlead.common.v1.ResourceLink
+	(*McpArgument)(nil),           // 10: fairlead.common.v1.McpArgument
+	(*McpCompletion)(nil),         // 11: fairlead.common.v1.McpCompletion
+	nil,                           // 12: fairlead.common.v1.McpStdio.EnvEntry
+	nil,                           // 13: fairlead.common.v1.McpHttp.HeadersEntry
+	nil,                           // 14: fairlead.common.v1.McpArgument.OthersEntry
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*ResourceLink)(nil),          // 17: fairlead.common.v1.ResourceLink
 }
 var file_fairlead_common_v1_mcp_proto_depIdxs = []int32{
 	2,  // 0: fairlead.common.v1.McpServer.stdio:type_name -> fairlead.common.v1.McpStdio
 	3,  // 1: fairlead.common.v1.McpServer.http:type_name -> fairlead.common.v1.McpHttp
-	12, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	10, // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
-	11, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
+	15, // 2: fairlead.common.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	12, // 3: fairlead.common.v1.McpStdio.env:type_name -> fairlead.common.v1.McpStdio.EnvEntry
+	13, // 4: fairlead.common.v1.McpHttp.headers:type_name -> fairlead.common.v1.McpHttp.HeadersEntry
 	4,  // 5: fairlead.common.v1.McpHttp.oauth:type_name -> fairlead.common.v1.McpOAuth
 	0,  // 6: fairlead.common.v1.McpServerStatus.state:type_name -> fairlead.common.v1.McpServerState
-	13, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
-	14, // 8: fairlead.common.v1.McpServerStatus.resources:type_name -> fairlead.common.v1.ResourceLink
+	16, // 7: fairlead.common.v1.McpServerStatus.connect_time:type_name -> google.protobuf.Timestamp
+	17, // 8: fairlead.common.v1.McpServerStatus.resources:type_name -> fairlead.common.v1.ResourceLink
 	6,  // 9: fairlead.common.v1.McpServerStatus.resource_templates:type_name -> fairlead.common.v1.McpResourceTemplate
 	7,  // 10: fairlead.common.v1.McpServerStatus.prompts:type_name -> fairlead.common.v1.McpPrompt
 	8,  // 11: fairlead.common.v1.McpPrompt.arguments:type_name -> fairlead.common.v1.McpPromptArgument
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	14, // 12: fairlead.common.v1.McpArgument.others:type_name -> fairlead.common.v1.McpArgument.OthersEntry
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_common_v1_mcp_proto_init() }
@@ -993,13 +1193,17 @@ func file_fairlead_common_v1_mcp_proto_init() {
 		(*McpServer_Stdio)(nil),
 		(*McpServer_Http)(nil),
 	}
+	file_fairlead_common_v1_mcp_proto_msgTypes[9].OneofWrappers = []any{
+		(*McpArgument_Prompt)(nil),
+		(*McpArgument_UriTemplate)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_common_v1_mcp_proto_rawDesc), len(file_fairlead_common_v1_mcp_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

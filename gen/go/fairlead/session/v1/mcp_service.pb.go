@@ -173,6 +173,200 @@ func (x *McpStatus) GetServers() []*v1.McpServerStatus {
 	return nil
 }
 
+// CompleteMcpArgumentRequest names an argument.
+type CompleteMcpArgumentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server, as `sessions/{session}/mcp/{server}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The argument.
+	Argument      *v1.McpArgument `protobuf:"bytes,2,opt,name=argument,proto3" json:"argument,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteMcpArgumentRequest) Reset() {
+	*x = CompleteMcpArgumentRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteMcpArgumentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteMcpArgumentRequest) ProtoMessage() {}
+
+func (x *CompleteMcpArgumentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteMcpArgumentRequest.ProtoReflect.Descriptor instead.
+func (*CompleteMcpArgumentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CompleteMcpArgumentRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CompleteMcpArgumentRequest) GetArgument() *v1.McpArgument {
+	if x != nil {
+		return x.Argument
+	}
+	return nil
+}
+
+// CompleteMcpArgumentResponse has what the argument may be.
+type CompleteMcpArgumentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's proposals.
+	Completion    *v1.McpCompletion `protobuf:"bytes,1,opt,name=completion,proto3" json:"completion,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteMcpArgumentResponse) Reset() {
+	*x = CompleteMcpArgumentResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteMcpArgumentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteMcpArgumentResponse) ProtoMessage() {}
+
+func (x *CompleteMcpArgumentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteMcpArgumentResponse.ProtoReflect.Descriptor instead.
+func (*CompleteMcpArgumentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CompleteMcpArgumentResponse) GetCompletion() *v1.McpCompletion {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+// WatchMcpResourceRequest names a resource.
+type WatchMcpResourceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server, as `sessions/{session}/mcp/{server}`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The resource's address.
+	Uri           string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchMcpResourceRequest) Reset() {
+	*x = WatchMcpResourceRequest{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchMcpResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchMcpResourceRequest) ProtoMessage() {}
+
+func (x *WatchMcpResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchMcpResourceRequest.ProtoReflect.Descriptor instead.
+func (*WatchMcpResourceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WatchMcpResourceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WatchMcpResourceRequest) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// WatchMcpResourceResponse says that the subscription holds, or that the resource may have
+// changed since the piece before.
+type WatchMcpResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchMcpResourceResponse) Reset() {
+	*x = WatchMcpResourceResponse{}
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchMcpResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchMcpResourceResponse) ProtoMessage() {}
+
+func (x *WatchMcpResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchMcpResourceResponse.ProtoReflect.Descriptor instead.
+func (*WatchMcpResourceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
+}
+
 // LoginMcpServerRequest names the server.
 type LoginMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -184,7 +378,7 @@ type LoginMcpServerRequest struct {
 
 func (x *LoginMcpServerRequest) Reset() {
 	*x = LoginMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -196,7 +390,7 @@ func (x *LoginMcpServerRequest) String() string {
 func (*LoginMcpServerRequest) ProtoMessage() {}
 
 func (x *LoginMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -209,7 +403,7 @@ func (x *LoginMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoginMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*LoginMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LoginMcpServerRequest) GetName() string {
@@ -232,7 +426,7 @@ type LoginMcpServerResponse struct {
 
 func (x *LoginMcpServerResponse) Reset() {
 	*x = LoginMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -244,7 +438,7 @@ func (x *LoginMcpServerResponse) String() string {
 func (*LoginMcpServerResponse) ProtoMessage() {}
 
 func (x *LoginMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[4]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -257,7 +451,7 @@ func (x *LoginMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoginMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*LoginMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{4}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LoginMcpServerResponse) GetAuthorizationUrl() string {
@@ -285,7 +479,7 @@ type LogoutMcpServerRequest struct {
 
 func (x *LogoutMcpServerRequest) Reset() {
 	*x = LogoutMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +491,7 @@ func (x *LogoutMcpServerRequest) String() string {
 func (*LogoutMcpServerRequest) ProtoMessage() {}
 
 func (x *LogoutMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[5]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +504,7 @@ func (x *LogoutMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*LogoutMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{5}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LogoutMcpServerRequest) GetName() string {
@@ -329,7 +523,7 @@ type LogoutMcpServerResponse struct {
 
 func (x *LogoutMcpServerResponse) Reset() {
 	*x = LogoutMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -341,7 +535,7 @@ func (x *LogoutMcpServerResponse) String() string {
 func (*LogoutMcpServerResponse) ProtoMessage() {}
 
 func (x *LogoutMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[6]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -354,7 +548,7 @@ func (x *LogoutMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogoutMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*LogoutMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{6}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{10}
 }
 
 // FinishMcpLoginRequest is what an authorization server sends. It may send more, which is
@@ -375,7 +569,7 @@ type FinishMcpLoginRequest struct {
 
 func (x *FinishMcpLoginRequest) Reset() {
 	*x = FinishMcpLoginRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +581,7 @@ func (x *FinishMcpLoginRequest) String() string {
 func (*FinishMcpLoginRequest) ProtoMessage() {}
 
 func (x *FinishMcpLoginRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[7]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +594,7 @@ func (x *FinishMcpLoginRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishMcpLoginRequest.ProtoReflect.Descriptor instead.
 func (*FinishMcpLoginRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{7}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FinishMcpLoginRequest) GetState() string {
@@ -444,7 +638,7 @@ type FinishMcpLoginResponse struct {
 
 func (x *FinishMcpLoginResponse) Reset() {
 	*x = FinishMcpLoginResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +650,7 @@ func (x *FinishMcpLoginResponse) String() string {
 func (*FinishMcpLoginResponse) ProtoMessage() {}
 
 func (x *FinishMcpLoginResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[8]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +663,7 @@ func (x *FinishMcpLoginResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishMcpLoginResponse.ProtoReflect.Descriptor instead.
 func (*FinishMcpLoginResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{8}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FinishMcpLoginResponse) GetServer() string {
@@ -502,7 +696,7 @@ type UserMcpServer struct {
 
 func (x *UserMcpServer) Reset() {
 	*x = UserMcpServer{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +708,7 @@ func (x *UserMcpServer) String() string {
 func (*UserMcpServer) ProtoMessage() {}
 
 func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[9]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +721,7 @@ func (x *UserMcpServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMcpServer.ProtoReflect.Descriptor instead.
 func (*UserMcpServer) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{9}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UserMcpServer) GetName() string {
@@ -567,7 +761,7 @@ type SetUserMcpServerRequest struct {
 
 func (x *SetUserMcpServerRequest) Reset() {
 	*x = SetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +773,7 @@ func (x *SetUserMcpServerRequest) String() string {
 func (*SetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[10]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +786,7 @@ func (x *SetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{10}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetUserMcpServerRequest) GetName() string {
@@ -627,7 +821,7 @@ type SetUserMcpServerResponse struct {
 
 func (x *SetUserMcpServerResponse) Reset() {
 	*x = SetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +833,7 @@ func (x *SetUserMcpServerResponse) String() string {
 func (*SetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[11]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +846,7 @@ func (x *SetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*SetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{11}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -674,7 +868,7 @@ type GetUserMcpServerRequest struct {
 
 func (x *GetUserMcpServerRequest) Reset() {
 	*x = GetUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +880,7 @@ func (x *GetUserMcpServerRequest) String() string {
 func (*GetUserMcpServerRequest) ProtoMessage() {}
 
 func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[12]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +893,7 @@ func (x *GetUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{12}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetUserMcpServerRequest) GetName() string {
@@ -720,7 +914,7 @@ type GetUserMcpServerResponse struct {
 
 func (x *GetUserMcpServerResponse) Reset() {
 	*x = GetUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +926,7 @@ func (x *GetUserMcpServerResponse) String() string {
 func (*GetUserMcpServerResponse) ProtoMessage() {}
 
 func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[13]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +939,7 @@ func (x *GetUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*GetUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{13}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetUserMcpServerResponse) GetMcpServer() *UserMcpServer {
@@ -771,7 +965,7 @@ type ListUserMcpServersRequest struct {
 
 func (x *ListUserMcpServersRequest) Reset() {
 	*x = ListUserMcpServersRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +977,7 @@ func (x *ListUserMcpServersRequest) String() string {
 func (*ListUserMcpServersRequest) ProtoMessage() {}
 
 func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[14]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +990,7 @@ func (x *ListUserMcpServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersRequest.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{14}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListUserMcpServersRequest) GetParent() string {
@@ -833,7 +1027,7 @@ type ListUserMcpServersResponse struct {
 
 func (x *ListUserMcpServersResponse) Reset() {
 	*x = ListUserMcpServersResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -845,7 +1039,7 @@ func (x *ListUserMcpServersResponse) String() string {
 func (*ListUserMcpServersResponse) ProtoMessage() {}
 
 func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[15]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -858,7 +1052,7 @@ func (x *ListUserMcpServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserMcpServersResponse.ProtoReflect.Descriptor instead.
 func (*ListUserMcpServersResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{15}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListUserMcpServersResponse) GetMcpServers() []*UserMcpServer {
@@ -889,7 +1083,7 @@ type DeleteUserMcpServerRequest struct {
 
 func (x *DeleteUserMcpServerRequest) Reset() {
 	*x = DeleteUserMcpServerRequest{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -901,7 +1095,7 @@ func (x *DeleteUserMcpServerRequest) String() string {
 func (*DeleteUserMcpServerRequest) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[16]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -914,7 +1108,7 @@ func (x *DeleteUserMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{16}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteUserMcpServerRequest) GetName() string {
@@ -940,7 +1134,7 @@ type DeleteUserMcpServerResponse struct {
 
 func (x *DeleteUserMcpServerResponse) Reset() {
 	*x = DeleteUserMcpServerResponse{}
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1146,7 @@ func (x *DeleteUserMcpServerResponse) String() string {
 func (*DeleteUserMcpServerResponse) ProtoMessage() {}
 
 func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[17]
+	mi := &file_fairlead_session_v1_mcp_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1159,7 @@ func (x *DeleteUserMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{17}
+	return file_fairlead_session_v1_mcp_service_proto_rawDescGZIP(), []int{21}
 }
 
 var File_fairlead_session_v1_mcp_service_proto protoreflect.FileDescriptor
@@ -979,7 +1173,19 @@ const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2\x1e.fairlead.session.v1.McpStatusR\x06status\"^\n" +
 	"\tMcpStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12=\n" +
-	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\"y\n" +
+	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\"\xc3\x01\n" +
+	"\x1aCompleteMcpArgumentRequest\x12`\n" +
+	"\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x12C\n" +
+	"\bargument\x18\x02 \x01(\v2\x1f.fairlead.common.v1.McpArgumentB\x06\xbaH\x03\xc8\x01\x01R\bargument\"`\n" +
+	"\x1bCompleteMcpArgumentResponse\x12A\n" +
+	"\n" +
+	"completion\x18\x01 \x01(\v2!.fairlead.common.v1.McpCompletionR\n" +
+	"completion\"\x99\x01\n" +
+	"\x17WatchMcpResourceRequest\x12`\n" +
+	"\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x12\x1c\n" +
+	"\x03uri\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80@R\x03uri\"\x1a\n" +
+	"\x18WatchMcpResourceResponse\"y\n" +
 	"\x15LoginMcpServerRequest\x12`\n" +
 	"\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\"\x82\x01\n" +
 	"\x16LoginMcpServerResponse\x12+\n" +
@@ -1028,10 +1234,13 @@ const file_fairlead_session_v1_mcp_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$R\x04name\x124\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\"\x1d\n" +
-	"\x1bDeleteUserMcpServerResponse2\xa8\v\n" +
+	"\x1bDeleteUserMcpServerResponse2\x8e\x0e\n" +
 	"\n" +
 	"McpService\x12\xa9\x01\n" +
-	"\fGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#b\x06status\x12\x19/v1/{name=sessions/*/mcp}\x12\xb0\x01\n" +
+	"\fGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\b\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#b\x06status\x12\x19/v1/{name=sessions/*/mcp}\x12\xd1\x01\n" +
+	"\x13CompleteMcpArgument\x12/.fairlead.session.v1.CompleteMcpArgumentRequest\x1a0.fairlead.session.v1.CompleteMcpArgumentResponse\"W\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x025:\x01*b\n" +
+	"completion\"$/v1/{name=sessions/*/mcp/*}:complete\x12\x8f\x01\n" +
+	"\x10WatchMcpResource\x12,.fairlead.session.v1.WatchMcpResourceRequest\x1a-.fairlead.session.v1.WatchMcpResourceResponse\"\x1c\xc2\xd5\x18\x18\b\x02\x12\x0esessions.write\x1a\x04name0\x01\x12\xb0\x01\n" +
 	"\x0eLoginMcpServer\x12*.fairlead.session.v1.LoginMcpServerRequest\x1a+.fairlead.session.v1.LoginMcpServerResponse\"E\xc2\xd5\x18\x15\b\x02\x12\vusers.write\x1a\x04name\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/{name=sessions/*/mcp/*}:login\x12\xb4\x01\n" +
 	"\x0fLogoutMcpServer\x12+.fairlead.session.v1.LogoutMcpServerRequest\x1a,.fairlead.session.v1.LogoutMcpServerResponse\"F\xc2\xd5\x18\x15\b\x02\x12\vusers.write\x1a\x04name\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/{name=sessions/*/mcp/*}:logout\x12\x89\x01\n" +
 	"\x0eFinishMcpLogin\x12*.fairlead.session.v1.FinishMcpLoginRequest\x1a+.fairlead.session.v1.FinishMcpLoginResponse\"\x1e\xc2\xd5\x18\x02(\x01\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/mcp/callback\x12\xc0\x01\n" +
@@ -1056,61 +1265,73 @@ func file_fairlead_session_v1_mcp_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_mcp_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_fairlead_session_v1_mcp_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_fairlead_session_v1_mcp_service_proto_goTypes = []any{
 	(*GetMcpStatusRequest)(nil),         // 0: fairlead.session.v1.GetMcpStatusRequest
 	(*GetMcpStatusResponse)(nil),        // 1: fairlead.session.v1.GetMcpStatusResponse
 	(*McpStatus)(nil),                   // 2: fairlead.session.v1.McpStatus
-	(*LoginMcpServerRequest)(nil),       // 3: fairlead.session.v1.LoginMcpServerRequest
-	(*LoginMcpServerResponse)(nil),      // 4: fairlead.session.v1.LoginMcpServerResponse
-	(*LogoutMcpServerRequest)(nil),      // 5: fairlead.session.v1.LogoutMcpServerRequest
-	(*LogoutMcpServerResponse)(nil),     // 6: fairlead.session.v1.LogoutMcpServerResponse
-	(*FinishMcpLoginRequest)(nil),       // 7: fairlead.session.v1.FinishMcpLoginRequest
-	(*FinishMcpLoginResponse)(nil),      // 8: fairlead.session.v1.FinishMcpLoginResponse
-	(*UserMcpServer)(nil),               // 9: fairlead.session.v1.UserMcpServer
-	(*SetUserMcpServerRequest)(nil),     // 10: fairlead.session.v1.SetUserMcpServerRequest
-	(*SetUserMcpServerResponse)(nil),    // 11: fairlead.session.v1.SetUserMcpServerResponse
-	(*GetUserMcpServerRequest)(nil),     // 12: fairlead.session.v1.GetUserMcpServerRequest
-	(*GetUserMcpServerResponse)(nil),    // 13: fairlead.session.v1.GetUserMcpServerResponse
-	(*ListUserMcpServersRequest)(nil),   // 14: fairlead.session.v1.ListUserMcpServersRequest
-	(*ListUserMcpServersResponse)(nil),  // 15: fairlead.session.v1.ListUserMcpServersResponse
-	(*DeleteUserMcpServerRequest)(nil),  // 16: fairlead.session.v1.DeleteUserMcpServerRequest
-	(*DeleteUserMcpServerResponse)(nil), // 17: fairlead.session.v1.DeleteUserMcpServerResponse
-	(*v1.McpServerStatus)(nil),          // 18: fairlead.common.v1.McpServerStatus
-	(*timestamppb.Timestamp)(nil),       // 19: google.protobuf.Timestamp
-	(*v1.McpServer)(nil),                // 20: fairlead.common.v1.McpServer
+	(*CompleteMcpArgumentRequest)(nil),  // 3: fairlead.session.v1.CompleteMcpArgumentRequest
+	(*CompleteMcpArgumentResponse)(nil), // 4: fairlead.session.v1.CompleteMcpArgumentResponse
+	(*WatchMcpResourceRequest)(nil),     // 5: fairlead.session.v1.WatchMcpResourceRequest
+	(*WatchMcpResourceResponse)(nil),    // 6: fairlead.session.v1.WatchMcpResourceResponse
+	(*LoginMcpServerRequest)(nil),       // 7: fairlead.session.v1.LoginMcpServerRequest
+	(*LoginMcpServerResponse)(nil),      // 8: fairlead.session.v1.LoginMcpServerResponse
+	(*LogoutMcpServerRequest)(nil),      // 9: fairlead.session.v1.LogoutMcpServerRequest
+	(*LogoutMcpServerResponse)(nil),     // 10: fairlead.session.v1.LogoutMcpServerResponse
+	(*FinishMcpLoginRequest)(nil),       // 11: fairlead.session.v1.FinishMcpLoginRequest
+	(*FinishMcpLoginResponse)(nil),      // 12: fairlead.session.v1.FinishMcpLoginResponse
+	(*UserMcpServer)(nil),               // 13: fairlead.session.v1.UserMcpServer
+	(*SetUserMcpServerRequest)(nil),     // 14: fairlead.session.v1.SetUserMcpServerRequest
+	(*SetUserMcpServerResponse)(nil),    // 15: fairlead.session.v1.SetUserMcpServerResponse
+	(*GetUserMcpServerRequest)(nil),     // 16: fairlead.session.v1.GetUserMcpServerRequest
+	(*GetUserMcpServerResponse)(nil),    // 17: fairlead.session.v1.GetUserMcpServerResponse
+	(*ListUserMcpServersRequest)(nil),   // 18: fairlead.session.v1.ListUserMcpServersRequest
+	(*ListUserMcpServersResponse)(nil),  // 19: fairlead.session.v1.ListUserMcpServersResponse
+	(*DeleteUserMcpServerRequest)(nil),  // 20: fairlead.session.v1.DeleteUserMcpServerRequest
+	(*DeleteUserMcpServerResponse)(nil), // 21: fairlead.session.v1.DeleteUserMcpServerResponse
+	(*v1.McpServerStatus)(nil),          // 22: fairlead.common.v1.McpServerStatus
+	(*v1.McpArgument)(nil),              // 23: fairlead.common.v1.McpArgument
+	(*v1.McpCompletion)(nil),            // 24: fairlead.common.v1.McpCompletion
+	(*timestamppb.Timestamp)(nil),       // 25: google.protobuf.Timestamp
+	(*v1.McpServer)(nil),                // 26: fairlead.common.v1.McpServer
 }
 var file_fairlead_session_v1_mcp_service_proto_depIdxs = []int32{
 	2,  // 0: fairlead.session.v1.GetMcpStatusResponse.status:type_name -> fairlead.session.v1.McpStatus
-	18, // 1: fairlead.session.v1.McpStatus.servers:type_name -> fairlead.common.v1.McpServerStatus
-	19, // 2: fairlead.session.v1.LoginMcpServerResponse.expire_time:type_name -> google.protobuf.Timestamp
-	20, // 3: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
-	19, // 4: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
-	20, // 5: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
-	9,  // 6: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	9,  // 7: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
-	9,  // 8: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
-	0,  // 9: fairlead.session.v1.McpService.GetMcpStatus:input_type -> fairlead.session.v1.GetMcpStatusRequest
-	3,  // 10: fairlead.session.v1.McpService.LoginMcpServer:input_type -> fairlead.session.v1.LoginMcpServerRequest
-	5,  // 11: fairlead.session.v1.McpService.LogoutMcpServer:input_type -> fairlead.session.v1.LogoutMcpServerRequest
-	7,  // 12: fairlead.session.v1.McpService.FinishMcpLogin:input_type -> fairlead.session.v1.FinishMcpLoginRequest
-	10, // 13: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
-	12, // 14: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
-	14, // 15: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
-	16, // 16: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
-	1,  // 17: fairlead.session.v1.McpService.GetMcpStatus:output_type -> fairlead.session.v1.GetMcpStatusResponse
-	4,  // 18: fairlead.session.v1.McpService.LoginMcpServer:output_type -> fairlead.session.v1.LoginMcpServerResponse
-	6,  // 19: fairlead.session.v1.McpService.LogoutMcpServer:output_type -> fairlead.session.v1.LogoutMcpServerResponse
-	8,  // 20: fairlead.session.v1.McpService.FinishMcpLogin:output_type -> fairlead.session.v1.FinishMcpLoginResponse
-	11, // 21: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
-	13, // 22: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
-	15, // 23: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
-	17, // 24: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
-	17, // [17:25] is the sub-list for method output_type
-	9,  // [9:17] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	22, // 1: fairlead.session.v1.McpStatus.servers:type_name -> fairlead.common.v1.McpServerStatus
+	23, // 2: fairlead.session.v1.CompleteMcpArgumentRequest.argument:type_name -> fairlead.common.v1.McpArgument
+	24, // 3: fairlead.session.v1.CompleteMcpArgumentResponse.completion:type_name -> fairlead.common.v1.McpCompletion
+	25, // 4: fairlead.session.v1.LoginMcpServerResponse.expire_time:type_name -> google.protobuf.Timestamp
+	26, // 5: fairlead.session.v1.UserMcpServer.server:type_name -> fairlead.common.v1.McpServer
+	25, // 6: fairlead.session.v1.UserMcpServer.update_time:type_name -> google.protobuf.Timestamp
+	26, // 7: fairlead.session.v1.SetUserMcpServerRequest.server:type_name -> fairlead.common.v1.McpServer
+	13, // 8: fairlead.session.v1.SetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	13, // 9: fairlead.session.v1.GetUserMcpServerResponse.mcp_server:type_name -> fairlead.session.v1.UserMcpServer
+	13, // 10: fairlead.session.v1.ListUserMcpServersResponse.mcp_servers:type_name -> fairlead.session.v1.UserMcpServer
+	0,  // 11: fairlead.session.v1.McpService.GetMcpStatus:input_type -> fairlead.session.v1.GetMcpStatusRequest
+	3,  // 12: fairlead.session.v1.McpService.CompleteMcpArgument:input_type -> fairlead.session.v1.CompleteMcpArgumentRequest
+	5,  // 13: fairlead.session.v1.McpService.WatchMcpResource:input_type -> fairlead.session.v1.WatchMcpResourceRequest
+	7,  // 14: fairlead.session.v1.McpService.LoginMcpServer:input_type -> fairlead.session.v1.LoginMcpServerRequest
+	9,  // 15: fairlead.session.v1.McpService.LogoutMcpServer:input_type -> fairlead.session.v1.LogoutMcpServerRequest
+	11, // 16: fairlead.session.v1.McpService.FinishMcpLogin:input_type -> fairlead.session.v1.FinishMcpLoginRequest
+	14, // 17: fairlead.session.v1.McpService.SetUserMcpServer:input_type -> fairlead.session.v1.SetUserMcpServerRequest
+	16, // 18: fairlead.session.v1.McpService.GetUserMcpServer:input_type -> fairlead.session.v1.GetUserMcpServerRequest
+	18, // 19: fairlead.session.v1.McpService.ListUserMcpServers:input_type -> fairlead.session.v1.ListUserMcpServersRequest
+	20, // 20: fairlead.session.v1.McpService.DeleteUserMcpServer:input_type -> fairlead.session.v1.DeleteUserMcpServerRequest
+	1,  // 21: fairlead.session.v1.McpService.GetMcpStatus:output_type -> fairlead.session.v1.GetMcpStatusResponse
+	4,  // 22: fairlead.session.v1.McpService.CompleteMcpArgument:output_type -> fairlead.session.v1.CompleteMcpArgumentResponse
+	6,  // 23: fairlead.session.v1.McpService.WatchMcpResource:output_type -> fairlead.session.v1.WatchMcpResourceResponse
+	8,  // 24: fairlead.session.v1.McpService.LoginMcpServer:output_type -> fairlead.session.v1.LoginMcpServerResponse
+	10, // 25: fairlead.session.v1.McpService.LogoutMcpServer:output_type -> fairlead.session.v1.LogoutMcpServerResponse
+	12, // 26: fairlead.session.v1.McpService.FinishMcpLogin:output_type -> fairlead.session.v1.FinishMcpLoginResponse
+	15, // 27: fairlead.session.v1.McpService.SetUserMcpServer:output_type -> fairlead.session.v1.SetUserMcpServerResponse
+	17, // 28: fairlead.session.v1.McpService.GetUserMcpServer:output_type -> fairlead.session.v1.GetUserMcpServerResponse
+	19, // 29: fairlead.session.v1.McpService.ListUserMcpServers:output_type -> fairlead.session.v1.ListUserMcpServersResponse
+	21, // 30: fairlead.session.v1.McpService.DeleteUserMcpServer:output_type -> fairlead.session.v1.DeleteUserMcpServerResponse
+	21, // [21:31] is the sub-list for method output_type
+	11, // [11:21] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_mcp_service_proto_init() }
@@ -1124,7 +1345,7 @@ func file_fairlead_session_v1_mcp_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_mcp_service_proto_rawDesc), len(file_fairlead_session_v1_mcp_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -74,6 +74,51 @@ func local_request_McpService_GetMcpStatus_0(ctx context.Context, marshaler runt
 	return msg, metadata, err
 }
 
+func request_McpService_CompleteMcpArgument_0(ctx context.Context, marshaler runtime.Marshaler, client McpServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteMcpArgumentRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.CompleteMcpArgument(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_McpService_CompleteMcpArgument_0(ctx context.Context, marshaler runtime.Marshaler, server McpServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq CompleteMcpArgumentRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	msg, err := server.CompleteMcpArgument(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 func request_McpService_LoginMcpServer_0(ctx context.Context, marshaler runtime.Marshaler, client McpServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq LoginMcpServerRequest
@@ -415,6 +460,26 @@ func RegisterMcpServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux,
 		}
 		forward_McpService_GetMcpStatus_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_GetMcpStatus_0{resp.(*GetMcpStatusResponse)}, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_McpService_CompleteMcpArgument_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/fairlead.session.v1.McpService/CompleteMcpArgument", runtime.WithHTTPPathPattern("/v1/{name=sessions/*/mcp/*}:complete"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_McpService_CompleteMcpArgument_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_McpService_CompleteMcpArgument_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_CompleteMcpArgument_0{resp.(*CompleteMcpArgumentResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_McpService_LoginMcpServer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -612,6 +677,23 @@ func RegisterMcpServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux,
 		}
 		forward_McpService_GetMcpStatus_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_GetMcpStatus_0{resp.(*GetMcpStatusResponse)}, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_McpService_CompleteMcpArgument_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/fairlead.session.v1.McpService/CompleteMcpArgument", runtime.WithHTTPPathPattern("/v1/{name=sessions/*/mcp/*}:complete"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_McpService_CompleteMcpArgument_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_McpService_CompleteMcpArgument_0(annotatedContext, mux, outboundMarshaler, w, req, response_McpService_CompleteMcpArgument_0{resp.(*CompleteMcpArgumentResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodPost, pattern_McpService_LoginMcpServer_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -743,6 +825,15 @@ func (m response_McpService_GetMcpStatus_0) XXX_ResponseBody() interface{} {
 	return response.Status
 }
 
+type response_McpService_CompleteMcpArgument_0 struct {
+	*CompleteMcpArgumentResponse
+}
+
+func (m response_McpService_CompleteMcpArgument_0) XXX_ResponseBody() interface{} {
+	response := m.CompleteMcpArgumentResponse
+	return response.Completion
+}
+
 type response_McpService_SetUserMcpServer_0 struct {
 	*SetUserMcpServerResponse
 }
@@ -763,6 +854,7 @@ func (m response_McpService_GetUserMcpServer_0) XXX_ResponseBody() interface{} {
 
 var (
 	pattern_McpService_GetMcpStatus_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 4, 3, 5, 3}, []string{"v1", "sessions", "mcp", "name"}, ""))
+	pattern_McpService_CompleteMcpArgument_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "sessions", "mcp", "name"}, "complete"))
 	pattern_McpService_LoginMcpServer_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "sessions", "mcp", "name"}, "login"))
 	pattern_McpService_LogoutMcpServer_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3}, []string{"v1", "sessions", "mcp", "name"}, "logout"))
 	pattern_McpService_FinishMcpLogin_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 2, 2}, []string{"v1", "mcp", "callback"}, ""))
@@ -774,6 +866,7 @@ var (
 
 var (
 	forward_McpService_GetMcpStatus_0        = runtime.ForwardResponseMessage
+	forward_McpService_CompleteMcpArgument_0 = runtime.ForwardResponseMessage
 	forward_McpService_LoginMcpServer_0      = runtime.ForwardResponseMessage
 	forward_McpService_LogoutMcpServer_0     = runtime.ForwardResponseMessage
 	forward_McpService_FinishMcpLogin_0      = runtime.ForwardResponseMessage

@@ -20,6 +20,8 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	McpService_GetMcpStatus_FullMethodName        = "/fairlead.session.v1.McpService/GetMcpStatus"
+	McpService_CompleteMcpArgument_FullMethodName = "/fairlead.session.v1.McpService/CompleteMcpArgument"
+	McpService_WatchMcpResource_FullMethodName    = "/fairlead.session.v1.McpService/WatchMcpResource"
 	McpService_LoginMcpServer_FullMethodName      = "/fairlead.session.v1.McpService/LoginMcpServer"
 	McpService_LogoutMcpServer_FullMethodName     = "/fairlead.session.v1.McpService/LogoutMcpServer"
 	McpService_FinishMcpLogin_FullMethodName      = "/fairlead.session.v1.McpService/FinishMcpLogin"
@@ -45,6 +47,17 @@ type McpServiceClient interface {
 	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
 	// which the first turn makes.
 	GetMcpStatus(ctx context.Context, in *GetMcpStatusRequest, opts ...grpc.CallOption) (*GetMcpStatusResponse, error)
+	// CompleteMcpArgument asks a server of the session for what an argument of a prompt, or a
+	// part of a template of addresses, may be. The agent needs the tool that reads it
+	// (`GetMcpPrompt`, `ReadMcpResource`): where its permissions deny that one, or it does not
+	// have it, this is PERMISSION_DENIED. No person is asked, because a completion shows no
+	// contents. It adds nothing to the session's log.
+	CompleteMcpArgument(ctx context.Context, in *CompleteMcpArgumentRequest, opts ...grpc.CallOption) (*CompleteMcpArgumentResponse, error)
+	// WatchMcpResource subscribes to a resource of a server of the session for as long as the
+	// stream lasts. The first piece comes when the server has accepted the subscription, and
+	// one more whenever the resource may have changed: read it again then. Permission is as
+	// for CompleteMcpArgument. It is for clients of gRPC, and for those of `/mcp`.
+	WatchMcpResource(ctx context.Context, in *WatchMcpResourceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMcpResourceResponse], error)
 	// LoginMcpServer begins a login of the caller to a server of the session, and returns the
 	// page on which the caller logs in with a browser. The login holds for the caller alone,
 	// in all sessions with a server at this address. Without a configuration for logins it is
@@ -92,6 +105,35 @@ func (c *mcpServiceClient) GetMcpStatus(ctx context.Context, in *GetMcpStatusReq
 	}
 	return out, nil
 }
+
+func (c *mcpServiceClient) CompleteMcpArgument(ctx context.Context, in *CompleteMcpArgumentRequest, opts ...grpc.CallOption) (*CompleteMcpArgumentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteMcpArgumentResponse)
+	err := c.cc.Invoke(ctx, McpService_CompleteMcpArgument_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *mcpServiceClient) WatchMcpResource(ctx context.Context, in *WatchMcpResourceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMcpResourceResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &McpService_ServiceDesc.Streams[0], McpService_WatchMcpResource_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchMcpResourceRequest, WatchMcpResourceResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type McpService_WatchMcpResourceClient = grpc.ServerStreamingClient[WatchMcpResourceResponse]
 
 func (c *mcpServiceClient) LoginMcpServer(ctx context.Context, in *LoginMcpServerRequest, opts ...grpc.CallOption) (*LoginMcpServerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -179,6 +221,17 @@ type McpServiceServer interface {
 	// waits a few seconds for them. A server in the sandbox needs the session's workspace,
 	// which the first turn makes.
 	GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error)
+	// CompleteMcpArgument asks a server of the session for what an argument of a prompt, or a
+	// part of a template of addresses, may be. The agent needs the tool that reads it
+	// (`GetMcpPrompt`, `ReadMcpResource`): where its permissions deny that one, or it does not
+	// have it, this is PERMISSION_DENIED. No person is asked, because a completion shows no
+	// contents. It adds nothing to the session's log.
+	CompleteMcpArgument(context.Context, *CompleteMcpArgumentRequest) (*CompleteMcpArgumentResponse, error)
+	// WatchMcpResource subscribes to a resource of a server of the session for as long as the
+	// stream lasts. The first piece comes when the server has accepted the subscription, and
+	// one more whenever the resource may have changed: read it again then. Permission is as
+	// for CompleteMcpArgument. It is for clients of gRPC, and for those of `/mcp`.
+	WatchMcpResource(*WatchMcpResourceRequest, grpc.ServerStreamingServer[WatchMcpResourceResponse]) error
 	// LoginMcpServer begins a login of the caller to a server of the session, and returns the
 	// page on which the caller logs in with a browser. The login holds for the caller alone,
 	// in all sessions with a server at this address. Without a configuration for logins it is
@@ -219,6 +272,12 @@ type UnimplementedMcpServiceServer struct{}
 
 func (UnimplementedMcpServiceServer) GetMcpStatus(context.Context, *GetMcpStatusRequest) (*GetMcpStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetMcpStatus not implemented")
+}
+func (UnimplementedMcpServiceServer) CompleteMcpArgument(context.Context, *CompleteMcpArgumentRequest) (*CompleteMcpArgumentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteMcpArgument not implemented")
+}
+func (UnimplementedMcpServiceServer) WatchMcpResource(*WatchMcpResourceRequest, grpc.ServerStreamingServer[WatchMcpResourceResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchMcpResource not implemented")
 }
 func (UnimplementedMcpServiceServer) LoginMcpServer(context.Context, *LoginMcpServerRequest) (*LoginMcpServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LoginMcpServer not implemented")
@@ -279,6 +338,35 @@ func _McpService_GetMcpStatus_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _McpService_CompleteMcpArgument_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteMcpArgumentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(McpServiceServer).CompleteMcpArgument(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: McpService_CompleteMcpArgument_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(McpServiceServer).CompleteMcpArgument(ctx, req.(*CompleteMcpArgumentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _McpService_WatchMcpResource_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchMcpResourceRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(McpServiceServer).WatchMcpResource(m, &grpc.GenericServerStream[WatchMcpResourceRequest, WatchMcpResourceResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type McpService_WatchMcpResourceServer = grpc.ServerStreamingServer[WatchMcpResourceResponse]
 
 func _McpService_LoginMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LoginMcpServerRequest)
@@ -418,6 +506,10 @@ var McpService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _McpService_GetMcpStatus_Handler,
 		},
 		{
+			MethodName: "CompleteMcpArgument",
+			Handler:    _McpService_CompleteMcpArgument_Handler,
+		},
+		{
 			MethodName: "LoginMcpServer",
 			Handler:    _McpService_LoginMcpServer_Handler,
 		},
@@ -446,6 +538,12 @@ var McpService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _McpService_DeleteUserMcpServer_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchMcpResource",
+			Handler:       _McpService_WatchMcpResource_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "fairlead/session/v1/mcp_service.proto",
 }

@@ -1442,6 +1442,301 @@ func (x *ListSessionToolsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// McpRequest is which MCP server of a session a request is for, and what decides on it.
+type McpRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The caller: the session, its epoch and its place. The call's id is the caller's
+	// choice, and of no call.
+	Call *v1.CallRef `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	// The MCP servers of the agent, the session and the acting user.
+	Servers []*v1.McpServer `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"`
+	// The tools that the agent may ask for, besides those of `servers`.
+	AllowedTools []string `protobuf:"bytes,3,rep,name=allowed_tools,json=allowedTools,proto3" json:"allowed_tools,omitempty"`
+	// The permission profile that decides.
+	Profile string `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The mode in which the profile decides.
+	Mode v1.PermissionMode `protobuf:"varint,5,opt,name=mode,proto3,enum=fairlead.common.v1.PermissionMode" json:"mode,omitempty"`
+	// Rules of the agent and the session, as in CallToolRequest.
+	Filters []*v1.PermissionRules `protobuf:"bytes,6,rep,name=filters,proto3" json:"filters,omitempty"`
+	// The server's name.
+	Server        string `protobuf:"bytes,7,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpRequest) Reset() {
+	*x = McpRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpRequest) ProtoMessage() {}
+
+func (x *McpRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpRequest.ProtoReflect.Descriptor instead.
+func (*McpRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *McpRequest) GetCall() *v1.CallRef {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *McpRequest) GetServers() []*v1.McpServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *McpRequest) GetAllowedTools() []string {
+	if x != nil {
+		return x.AllowedTools
+	}
+	return nil
+}
+
+func (x *McpRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *McpRequest) GetMode() v1.PermissionMode {
+	if x != nil {
+		return x.Mode
+	}
+	return v1.PermissionMode(0)
+}
+
+func (x *McpRequest) GetFilters() []*v1.PermissionRules {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+func (x *McpRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+// CompleteMcpArgumentRequest names an argument.
+type CompleteMcpArgumentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server.
+	At *McpRequest `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The argument.
+	Argument      *v1.McpArgument `protobuf:"bytes,2,opt,name=argument,proto3" json:"argument,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteMcpArgumentRequest) Reset() {
+	*x = CompleteMcpArgumentRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteMcpArgumentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteMcpArgumentRequest) ProtoMessage() {}
+
+func (x *CompleteMcpArgumentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteMcpArgumentRequest.ProtoReflect.Descriptor instead.
+func (*CompleteMcpArgumentRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CompleteMcpArgumentRequest) GetAt() *McpRequest {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *CompleteMcpArgumentRequest) GetArgument() *v1.McpArgument {
+	if x != nil {
+		return x.Argument
+	}
+	return nil
+}
+
+// CompleteMcpArgumentResponse has what the argument may be.
+type CompleteMcpArgumentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's proposals.
+	Completion    *v1.McpCompletion `protobuf:"bytes,1,opt,name=completion,proto3" json:"completion,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteMcpArgumentResponse) Reset() {
+	*x = CompleteMcpArgumentResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteMcpArgumentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteMcpArgumentResponse) ProtoMessage() {}
+
+func (x *CompleteMcpArgumentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteMcpArgumentResponse.ProtoReflect.Descriptor instead.
+func (*CompleteMcpArgumentResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CompleteMcpArgumentResponse) GetCompletion() *v1.McpCompletion {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+// WatchMcpResourceRequest names a resource.
+type WatchMcpResourceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server.
+	At *McpRequest `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The resource's address.
+	Uri           string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchMcpResourceRequest) Reset() {
+	*x = WatchMcpResourceRequest{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchMcpResourceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchMcpResourceRequest) ProtoMessage() {}
+
+func (x *WatchMcpResourceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchMcpResourceRequest.ProtoReflect.Descriptor instead.
+func (*WatchMcpResourceRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *WatchMcpResourceRequest) GetAt() *McpRequest {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *WatchMcpResourceRequest) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// WatchMcpResourceResponse says that the subscription holds, or that the resource may have
+// changed since the piece before.
+type WatchMcpResourceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchMcpResourceResponse) Reset() {
+	*x = WatchMcpResourceResponse{}
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchMcpResourceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchMcpResourceResponse) ProtoMessage() {}
+
+func (x *WatchMcpResourceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchMcpResourceResponse.ProtoReflect.Descriptor instead.
+func (*WatchMcpResourceResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{22}
+}
+
 // CheckAgentsRequest says what agents need.
 type CheckAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1453,7 +1748,7 @@ type CheckAgentsRequest struct {
 
 func (x *CheckAgentsRequest) Reset() {
 	*x = CheckAgentsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1465,7 +1760,7 @@ func (x *CheckAgentsRequest) String() string {
 func (*CheckAgentsRequest) ProtoMessage() {}
 
 func (x *CheckAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[18]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1478,7 +1773,7 @@ func (x *CheckAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAgentsRequest.ProtoReflect.Descriptor instead.
 func (*CheckAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{18}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckAgentsRequest) GetAgents() []*AgentNeeds {
@@ -1508,7 +1803,7 @@ type AgentNeeds struct {
 
 func (x *AgentNeeds) Reset() {
 	*x = AgentNeeds{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1815,7 @@ func (x *AgentNeeds) String() string {
 func (*AgentNeeds) ProtoMessage() {}
 
 func (x *AgentNeeds) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[19]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1828,7 @@ func (x *AgentNeeds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentNeeds.ProtoReflect.Descriptor instead.
 func (*AgentNeeds) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{19}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AgentNeeds) GetAgent() string {
@@ -1582,7 +1877,7 @@ type CheckAgentsResponse struct {
 
 func (x *CheckAgentsResponse) Reset() {
 	*x = CheckAgentsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1594,7 +1889,7 @@ func (x *CheckAgentsResponse) String() string {
 func (*CheckAgentsResponse) ProtoMessage() {}
 
 func (x *CheckAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[20]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1607,7 +1902,7 @@ func (x *CheckAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckAgentsResponse.ProtoReflect.Descriptor instead.
 func (*CheckAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{20}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckAgentsResponse) GetFaults() []*AgentFault {
@@ -1633,7 +1928,7 @@ type AgentFault struct {
 
 func (x *AgentFault) Reset() {
 	*x = AgentFault{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1940,7 @@ func (x *AgentFault) String() string {
 func (*AgentFault) ProtoMessage() {}
 
 func (x *AgentFault) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[21]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1953,7 @@ func (x *AgentFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentFault.ProtoReflect.Descriptor instead.
 func (*AgentFault) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{21}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AgentFault) GetAgent() string {
@@ -1691,7 +1986,7 @@ type DeleteUserGrantsRequest struct {
 
 func (x *DeleteUserGrantsRequest) Reset() {
 	*x = DeleteUserGrantsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1998,7 @@ func (x *DeleteUserGrantsRequest) String() string {
 func (*DeleteUserGrantsRequest) ProtoMessage() {}
 
 func (x *DeleteUserGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[22]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +2011,7 @@ func (x *DeleteUserGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserGrantsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{22}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{27}
 }
 
 // DeleteUserGrantsResponse says that the grants are deleted.
@@ -1728,7 +2023,7 @@ type DeleteUserGrantsResponse struct {
 
 func (x *DeleteUserGrantsResponse) Reset() {
 	*x = DeleteUserGrantsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +2035,7 @@ func (x *DeleteUserGrantsResponse) String() string {
 func (*DeleteUserGrantsResponse) ProtoMessage() {}
 
 func (x *DeleteUserGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[23]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +2048,7 @@ func (x *DeleteUserGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserGrantsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{23}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{28}
 }
 
 // DeleteSessionCallsRequest names the session that was deleted.
@@ -1772,7 +2067,7 @@ type DeleteSessionCallsRequest struct {
 
 func (x *DeleteSessionCallsRequest) Reset() {
 	*x = DeleteSessionCallsRequest{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +2079,7 @@ func (x *DeleteSessionCallsRequest) String() string {
 func (*DeleteSessionCallsRequest) ProtoMessage() {}
 
 func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[24]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +2092,7 @@ func (x *DeleteSessionCallsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{24}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteSessionCallsRequest) GetSession() string {
@@ -1823,7 +2118,7 @@ type DeleteSessionCallsResponse struct {
 
 func (x *DeleteSessionCallsResponse) Reset() {
 	*x = DeleteSessionCallsResponse{}
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +2130,7 @@ func (x *DeleteSessionCallsResponse) String() string {
 func (*DeleteSessionCallsResponse) ProtoMessage() {}
 
 func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[25]
+	mi := &file_fairlead_tools_v1_call_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +2143,7 @@ func (x *DeleteSessionCallsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSessionCallsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSessionCallsResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{25}
+	return file_fairlead_tools_v1_call_service_proto_rawDescGZIP(), []int{30}
 }
 
 var File_fairlead_tools_v1_call_service_proto protoreflect.FileDescriptor
@@ -1941,7 +2236,29 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x18ListSessionToolsResponse\x12-\n" +
 	"\x05tools\x18\x01 \x03(\v2\x17.fairlead.tools.v1.ToolR\x05tools\x12=\n" +
 	"\aservers\x18\x02 \x03(\v2#.fairlead.common.v1.McpServerStatusR\aservers\x12&\n" +
-	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"K\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xa0\x03\n" +
+	"\n" +
+	"McpRequest\x127\n" +
+	"\x04call\x18\x01 \x01(\v2\x1b.fairlead.common.v1.CallRefB\x06\xbaH\x03\xc8\x01\x01R\x04call\x12A\n" +
+	"\aservers\x18\x02 \x03(\v2\x1d.fairlead.common.v1.McpServerB\b\xbaH\x05\x92\x01\x02\x10@R\aservers\x12.\n" +
+	"\rallowed_tools\x18\x03 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\fallowedTools\x127\n" +
+	"\aprofile\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x182\x16^[a-z][a-z0-9-]{0,62}$R\aprofile\x12@\n" +
+	"\x04mode\x18\x05 \x01(\x0e2\".fairlead.common.v1.PermissionModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12G\n" +
+	"\afilters\x18\x06 \x03(\v2#.fairlead.common.v1.PermissionRulesB\b\xbaH\x05\x92\x01\x02\x10\x10R\afilters\x12\"\n" +
+	"\x06server\x18\a \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\x06server\"\x98\x01\n" +
+	"\x1aCompleteMcpArgumentRequest\x125\n" +
+	"\x02at\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.McpRequestB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12C\n" +
+	"\bargument\x18\x02 \x01(\v2\x1f.fairlead.common.v1.McpArgumentB\x06\xbaH\x03\xc8\x01\x01R\bargument\"`\n" +
+	"\x1bCompleteMcpArgumentResponse\x12A\n" +
+	"\n" +
+	"completion\x18\x01 \x01(\v2!.fairlead.common.v1.McpCompletionR\n" +
+	"completion\"n\n" +
+	"\x17WatchMcpResourceRequest\x125\n" +
+	"\x02at\x18\x01 \x01(\v2\x1d.fairlead.tools.v1.McpRequestB\x06\xbaH\x03\xc8\x01\x01R\x02at\x12\x1c\n" +
+	"\x03uri\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80@R\x03uri\"\x1a\n" +
+	"\x18WatchMcpResourceResponse\"K\n" +
 	"\x12CheckAgentsRequest\x125\n" +
 	"\x06agents\x18\x01 \x03(\v2\x1d.fairlead.tools.v1.AgentNeedsR\x06agents\"\xba\x01\n" +
 	"\n" +
@@ -1978,7 +2295,7 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\x13CALL_OUTCOME_DENIED\x10\x03\x12\x18\n" +
 	"\x14CALL_OUTCOME_REFUSED\x10\x04\x12\x1a\n" +
 	"\x16CALL_OUTCOME_CANCELLED\x10\x05\x12\x18\n" +
-	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xec\x06\n" +
+	"\x14CALL_OUTCOME_UNKNOWN\x10\x062\xe1\b\n" +
 	"\vCallService\x12]\n" +
 	"\bCallTool\x12\".fairlead.tools.v1.CallToolRequest\x1a#.fairlead.tools.v1.CallToolResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"0\x01\x12g\n" +
@@ -1990,7 +2307,11 @@ const file_fairlead_tools_v1_call_service_proto_rawDesc = "" +
 	"\fFenceSession\x12&.fairlead.tools.v1.FenceSessionRequest\x1a'.fairlead.tools.v1.FenceSessionResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12s\n" +
 	"\x10ListSessionTools\x12*.fairlead.tools.v1.ListSessionToolsRequest\x1a+.fairlead.tools.v1.ListSessionToolsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
-	"\x12d\n" +
+	"\x12|\n" +
+	"\x13CompleteMcpArgument\x12-.fairlead.tools.v1.CompleteMcpArgumentRequest\x1a..fairlead.tools.v1.CompleteMcpArgumentResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"\x12u\n" +
+	"\x10WatchMcpResource\x12*.fairlead.tools.v1.WatchMcpResourceRequest\x1a+.fairlead.tools.v1.WatchMcpResourceResponse\"\x06\xc2\xd5\x18\x02\b\n" +
+	"0\x01\x12d\n" +
 	"\vCheckAgents\x12%.fairlead.tools.v1.CheckAgentsRequest\x1a&.fairlead.tools.v1.CheckAgentsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
 	"\x12s\n" +
 	"\x10DeleteUserGrants\x12*.fairlead.tools.v1.DeleteUserGrantsRequest\x1a+.fairlead.tools.v1.DeleteUserGrantsResponse\"\x06\xc2\xd5\x18\x02\b\n" +
@@ -2011,105 +2332,124 @@ func file_fairlead_tools_v1_call_service_proto_rawDescGZIP() []byte {
 }
 
 var file_fairlead_tools_v1_call_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_fairlead_tools_v1_call_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_fairlead_tools_v1_call_service_proto_goTypes = []any{
-	(CallDecisionKind)(0),              // 0: fairlead.tools.v1.CallDecisionKind
-	(CallOutcome)(0),                   // 1: fairlead.tools.v1.CallOutcome
-	(*CallToolRequest)(nil),            // 2: fairlead.tools.v1.CallToolRequest
-	(*Approval)(nil),                   // 3: fairlead.tools.v1.Approval
-	(*CallToolResponse)(nil),           // 4: fairlead.tools.v1.CallToolResponse
-	(*CallDecision)(nil),               // 5: fairlead.tools.v1.CallDecision
-	(*CallProgress)(nil),               // 6: fairlead.tools.v1.CallProgress
-	(*CallOutput)(nil),                 // 7: fairlead.tools.v1.CallOutput
-	(*CallResult)(nil),                 // 8: fairlead.tools.v1.CallResult
-	(*OperationStatus)(nil),            // 9: fairlead.tools.v1.OperationStatus
-	(*CallAsk)(nil),                    // 10: fairlead.tools.v1.CallAsk
-	(*CallDelegated)(nil),              // 11: fairlead.tools.v1.CallDelegated
-	(*ReportResultRequest)(nil),        // 12: fairlead.tools.v1.ReportResultRequest
-	(*ReportResultResponse)(nil),       // 13: fairlead.tools.v1.ReportResultResponse
-	(*CancelCallRequest)(nil),          // 14: fairlead.tools.v1.CancelCallRequest
-	(*CancelCallResponse)(nil),         // 15: fairlead.tools.v1.CancelCallResponse
-	(*FenceSessionRequest)(nil),        // 16: fairlead.tools.v1.FenceSessionRequest
-	(*FenceSessionResponse)(nil),       // 17: fairlead.tools.v1.FenceSessionResponse
-	(*ListSessionToolsRequest)(nil),    // 18: fairlead.tools.v1.ListSessionToolsRequest
-	(*ListSessionToolsResponse)(nil),   // 19: fairlead.tools.v1.ListSessionToolsResponse
-	(*CheckAgentsRequest)(nil),         // 20: fairlead.tools.v1.CheckAgentsRequest
-	(*AgentNeeds)(nil),                 // 21: fairlead.tools.v1.AgentNeeds
-	(*CheckAgentsResponse)(nil),        // 22: fairlead.tools.v1.CheckAgentsResponse
-	(*AgentFault)(nil),                 // 23: fairlead.tools.v1.AgentFault
-	(*DeleteUserGrantsRequest)(nil),    // 24: fairlead.tools.v1.DeleteUserGrantsRequest
-	(*DeleteUserGrantsResponse)(nil),   // 25: fairlead.tools.v1.DeleteUserGrantsResponse
-	(*DeleteSessionCallsRequest)(nil),  // 26: fairlead.tools.v1.DeleteSessionCallsRequest
-	(*DeleteSessionCallsResponse)(nil), // 27: fairlead.tools.v1.DeleteSessionCallsResponse
-	(*v1.CallRef)(nil),                 // 28: fairlead.common.v1.CallRef
-	(*v1.QuestionAnswer)(nil),          // 29: fairlead.common.v1.QuestionAnswer
-	(*v1.McpServer)(nil),               // 30: fairlead.common.v1.McpServer
-	(v1.PermissionMode)(0),             // 31: fairlead.common.v1.PermissionMode
-	(*v1.PermissionRules)(nil),         // 32: fairlead.common.v1.PermissionRules
-	(v1.ApprovalScope)(0),              // 33: fairlead.common.v1.ApprovalScope
-	(*v1.Question)(nil),                // 34: fairlead.common.v1.Question
-	(*v1.Content)(nil),                 // 35: fairlead.common.v1.Content
-	(*v11.NetworkUse)(nil),             // 36: fairlead.sandbox.v1.NetworkUse
-	(*v1.McpError)(nil),                // 37: fairlead.common.v1.McpError
-	(OperationState)(0),                // 38: fairlead.tools.v1.OperationState
-	(*Tool)(nil),                       // 39: fairlead.tools.v1.Tool
-	(*v1.McpServerStatus)(nil),         // 40: fairlead.common.v1.McpServerStatus
+	(CallDecisionKind)(0),               // 0: fairlead.tools.v1.CallDecisionKind
+	(CallOutcome)(0),                    // 1: fairlead.tools.v1.CallOutcome
+	(*CallToolRequest)(nil),             // 2: fairlead.tools.v1.CallToolRequest
+	(*Approval)(nil),                    // 3: fairlead.tools.v1.Approval
+	(*CallToolResponse)(nil),            // 4: fairlead.tools.v1.CallToolResponse
+	(*CallDecision)(nil),                // 5: fairlead.tools.v1.CallDecision
+	(*CallProgress)(nil),                // 6: fairlead.tools.v1.CallProgress
+	(*CallOutput)(nil),                  // 7: fairlead.tools.v1.CallOutput
+	(*CallResult)(nil),                  // 8: fairlead.tools.v1.CallResult
+	(*OperationStatus)(nil),             // 9: fairlead.tools.v1.OperationStatus
+	(*CallAsk)(nil),                     // 10: fairlead.tools.v1.CallAsk
+	(*CallDelegated)(nil),               // 11: fairlead.tools.v1.CallDelegated
+	(*ReportResultRequest)(nil),         // 12: fairlead.tools.v1.ReportResultRequest
+	(*ReportResultResponse)(nil),        // 13: fairlead.tools.v1.ReportResultResponse
+	(*CancelCallRequest)(nil),           // 14: fairlead.tools.v1.CancelCallRequest
+	(*CancelCallResponse)(nil),          // 15: fairlead.tools.v1.CancelCallResponse
+	(*FenceSessionRequest)(nil),         // 16: fairlead.tools.v1.FenceSessionRequest
+	(*FenceSessionResponse)(nil),        // 17: fairlead.tools.v1.FenceSessionResponse
+	(*ListSessionToolsRequest)(nil),     // 18: fairlead.tools.v1.ListSessionToolsRequest
+	(*ListSessionToolsResponse)(nil),    // 19: fairlead.tools.v1.ListSessionToolsResponse
+	(*McpRequest)(nil),                  // 20: fairlead.tools.v1.McpRequest
+	(*CompleteMcpArgumentRequest)(nil),  // 21: fairlead.tools.v1.CompleteMcpArgumentRequest
+	(*CompleteMcpArgumentResponse)(nil), // 22: fairlead.tools.v1.CompleteMcpArgumentResponse
+	(*WatchMcpResourceRequest)(nil),     // 23: fairlead.tools.v1.WatchMcpResourceRequest
+	(*WatchMcpResourceResponse)(nil),    // 24: fairlead.tools.v1.WatchMcpResourceResponse
+	(*CheckAgentsRequest)(nil),          // 25: fairlead.tools.v1.CheckAgentsRequest
+	(*AgentNeeds)(nil),                  // 26: fairlead.tools.v1.AgentNeeds
+	(*CheckAgentsResponse)(nil),         // 27: fairlead.tools.v1.CheckAgentsResponse
+	(*AgentFault)(nil),                  // 28: fairlead.tools.v1.AgentFault
+	(*DeleteUserGrantsRequest)(nil),     // 29: fairlead.tools.v1.DeleteUserGrantsRequest
+	(*DeleteUserGrantsResponse)(nil),    // 30: fairlead.tools.v1.DeleteUserGrantsResponse
+	(*DeleteSessionCallsRequest)(nil),   // 31: fairlead.tools.v1.DeleteSessionCallsRequest
+	(*DeleteSessionCallsResponse)(nil),  // 32: fairlead.tools.v1.DeleteSessionCallsResponse
+	(*v1.CallRef)(nil),                  // 33: fairlead.common.v1.CallRef
+	(*v1.QuestionAnswer)(nil),           // 34: fairlead.common.v1.QuestionAnswer
+	(*v1.McpServer)(nil),                // 35: fairlead.common.v1.McpServer
+	(v1.PermissionMode)(0),              // 36: fairlead.common.v1.PermissionMode
+	(*v1.PermissionRules)(nil),          // 37: fairlead.common.v1.PermissionRules
+	(v1.ApprovalScope)(0),               // 38: fairlead.common.v1.ApprovalScope
+	(*v1.Question)(nil),                 // 39: fairlead.common.v1.Question
+	(*v1.Content)(nil),                  // 40: fairlead.common.v1.Content
+	(*v11.NetworkUse)(nil),              // 41: fairlead.sandbox.v1.NetworkUse
+	(*v1.McpError)(nil),                 // 42: fairlead.common.v1.McpError
+	(OperationState)(0),                 // 43: fairlead.tools.v1.OperationState
+	(*Tool)(nil),                        // 44: fairlead.tools.v1.Tool
+	(*v1.McpServerStatus)(nil),          // 45: fairlead.common.v1.McpServerStatus
+	(*v1.McpArgument)(nil),              // 46: fairlead.common.v1.McpArgument
+	(*v1.McpCompletion)(nil),            // 47: fairlead.common.v1.McpCompletion
 }
 var file_fairlead_tools_v1_call_service_proto_depIdxs = []int32{
-	28, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
+	33, // 0: fairlead.tools.v1.CallToolRequest.call:type_name -> fairlead.common.v1.CallRef
 	3,  // 1: fairlead.tools.v1.CallToolRequest.approval:type_name -> fairlead.tools.v1.Approval
-	29, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
-	30, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
-	31, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
-	32, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
-	33, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
+	34, // 2: fairlead.tools.v1.CallToolRequest.answer:type_name -> fairlead.common.v1.QuestionAnswer
+	35, // 3: fairlead.tools.v1.CallToolRequest.servers:type_name -> fairlead.common.v1.McpServer
+	36, // 4: fairlead.tools.v1.CallToolRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	37, // 5: fairlead.tools.v1.CallToolRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	38, // 6: fairlead.tools.v1.Approval.scope:type_name -> fairlead.common.v1.ApprovalScope
 	5,  // 7: fairlead.tools.v1.CallToolResponse.decision:type_name -> fairlead.tools.v1.CallDecision
 	6,  // 8: fairlead.tools.v1.CallToolResponse.progress:type_name -> fairlead.tools.v1.CallProgress
 	7,  // 9: fairlead.tools.v1.CallToolResponse.output:type_name -> fairlead.tools.v1.CallOutput
 	8,  // 10: fairlead.tools.v1.CallToolResponse.result:type_name -> fairlead.tools.v1.CallResult
 	10, // 11: fairlead.tools.v1.CallToolResponse.ask:type_name -> fairlead.tools.v1.CallAsk
 	11, // 12: fairlead.tools.v1.CallToolResponse.delegated:type_name -> fairlead.tools.v1.CallDelegated
-	34, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
+	39, // 13: fairlead.tools.v1.CallToolResponse.question:type_name -> fairlead.common.v1.Question
 	0,  // 14: fairlead.tools.v1.CallDecision.decision:type_name -> fairlead.tools.v1.CallDecisionKind
 	1,  // 15: fairlead.tools.v1.CallResult.outcome:type_name -> fairlead.tools.v1.CallOutcome
-	35, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
+	40, // 16: fairlead.tools.v1.CallResult.content:type_name -> fairlead.common.v1.Content
 	9,  // 17: fairlead.tools.v1.CallResult.observed:type_name -> fairlead.tools.v1.OperationStatus
-	36, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
-	37, // 19: fairlead.tools.v1.CallResult.mcp_error:type_name -> fairlead.common.v1.McpError
-	38, // 20: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
-	28, // 21: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
+	41, // 18: fairlead.tools.v1.CallResult.network:type_name -> fairlead.sandbox.v1.NetworkUse
+	42, // 19: fairlead.tools.v1.CallResult.mcp_error:type_name -> fairlead.common.v1.McpError
+	43, // 20: fairlead.tools.v1.OperationStatus.state:type_name -> fairlead.tools.v1.OperationState
+	33, // 21: fairlead.tools.v1.ReportResultRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 22: fairlead.tools.v1.ReportResultRequest.result:type_name -> fairlead.tools.v1.CallResult
-	28, // 23: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
+	33, // 23: fairlead.tools.v1.CancelCallRequest.call:type_name -> fairlead.common.v1.CallRef
 	8,  // 24: fairlead.tools.v1.CancelCallResponse.result:type_name -> fairlead.tools.v1.CallResult
-	28, // 25: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
-	28, // 26: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
-	30, // 27: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
-	39, // 28: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
-	40, // 29: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
-	21, // 30: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
-	32, // 31: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
-	23, // 32: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
-	2,  // 33: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
-	12, // 34: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
-	14, // 35: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
-	16, // 36: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
-	18, // 37: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
-	20, // 38: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
-	24, // 39: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
-	26, // 40: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
-	4,  // 41: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
-	13, // 42: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
-	15, // 43: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
-	17, // 44: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
-	19, // 45: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
-	22, // 46: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
-	25, // 47: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
-	27, // 48: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
-	41, // [41:49] is the sub-list for method output_type
-	33, // [33:41] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	33, // 25: fairlead.tools.v1.FenceSessionRequest.call:type_name -> fairlead.common.v1.CallRef
+	33, // 26: fairlead.tools.v1.ListSessionToolsRequest.call:type_name -> fairlead.common.v1.CallRef
+	35, // 27: fairlead.tools.v1.ListSessionToolsRequest.servers:type_name -> fairlead.common.v1.McpServer
+	44, // 28: fairlead.tools.v1.ListSessionToolsResponse.tools:type_name -> fairlead.tools.v1.Tool
+	45, // 29: fairlead.tools.v1.ListSessionToolsResponse.servers:type_name -> fairlead.common.v1.McpServerStatus
+	33, // 30: fairlead.tools.v1.McpRequest.call:type_name -> fairlead.common.v1.CallRef
+	35, // 31: fairlead.tools.v1.McpRequest.servers:type_name -> fairlead.common.v1.McpServer
+	36, // 32: fairlead.tools.v1.McpRequest.mode:type_name -> fairlead.common.v1.PermissionMode
+	37, // 33: fairlead.tools.v1.McpRequest.filters:type_name -> fairlead.common.v1.PermissionRules
+	20, // 34: fairlead.tools.v1.CompleteMcpArgumentRequest.at:type_name -> fairlead.tools.v1.McpRequest
+	46, // 35: fairlead.tools.v1.CompleteMcpArgumentRequest.argument:type_name -> fairlead.common.v1.McpArgument
+	47, // 36: fairlead.tools.v1.CompleteMcpArgumentResponse.completion:type_name -> fairlead.common.v1.McpCompletion
+	20, // 37: fairlead.tools.v1.WatchMcpResourceRequest.at:type_name -> fairlead.tools.v1.McpRequest
+	26, // 38: fairlead.tools.v1.CheckAgentsRequest.agents:type_name -> fairlead.tools.v1.AgentNeeds
+	37, // 39: fairlead.tools.v1.AgentNeeds.permissions:type_name -> fairlead.common.v1.PermissionRules
+	28, // 40: fairlead.tools.v1.CheckAgentsResponse.faults:type_name -> fairlead.tools.v1.AgentFault
+	2,  // 41: fairlead.tools.v1.CallService.CallTool:input_type -> fairlead.tools.v1.CallToolRequest
+	12, // 42: fairlead.tools.v1.CallService.ReportResult:input_type -> fairlead.tools.v1.ReportResultRequest
+	14, // 43: fairlead.tools.v1.CallService.CancelCall:input_type -> fairlead.tools.v1.CancelCallRequest
+	16, // 44: fairlead.tools.v1.CallService.FenceSession:input_type -> fairlead.tools.v1.FenceSessionRequest
+	18, // 45: fairlead.tools.v1.CallService.ListSessionTools:input_type -> fairlead.tools.v1.ListSessionToolsRequest
+	21, // 46: fairlead.tools.v1.CallService.CompleteMcpArgument:input_type -> fairlead.tools.v1.CompleteMcpArgumentRequest
+	23, // 47: fairlead.tools.v1.CallService.WatchMcpResource:input_type -> fairlead.tools.v1.WatchMcpResourceRequest
+	25, // 48: fairlead.tools.v1.CallService.CheckAgents:input_type -> fairlead.tools.v1.CheckAgentsRequest
+	29, // 49: fairlead.tools.v1.CallService.DeleteUserGrants:input_type -> fairlead.tools.v1.DeleteUserGrantsRequest
+	31, // 50: fairlead.tools.v1.CallService.DeleteSessionCalls:input_type -> fairlead.tools.v1.DeleteSessionCallsRequest
+	4,  // 51: fairlead.tools.v1.CallService.CallTool:output_type -> fairlead.tools.v1.CallToolResponse
+	13, // 52: fairlead.tools.v1.CallService.ReportResult:output_type -> fairlead.tools.v1.ReportResultResponse
+	15, // 53: fairlead.tools.v1.CallService.CancelCall:output_type -> fairlead.tools.v1.CancelCallResponse
+	17, // 54: fairlead.tools.v1.CallService.FenceSession:output_type -> fairlead.tools.v1.FenceSessionResponse
+	19, // 55: fairlead.tools.v1.CallService.ListSessionTools:output_type -> fairlead.tools.v1.ListSessionToolsResponse
+	22, // 56: fairlead.tools.v1.CallService.CompleteMcpArgument:output_type -> fairlead.tools.v1.CompleteMcpArgumentResponse
+	24, // 57: fairlead.tools.v1.CallService.WatchMcpResource:output_type -> fairlead.tools.v1.WatchMcpResourceResponse
+	27, // 58: fairlead.tools.v1.CallService.CheckAgents:output_type -> fairlead.tools.v1.CheckAgentsResponse
+	30, // 59: fairlead.tools.v1.CallService.DeleteUserGrants:output_type -> fairlead.tools.v1.DeleteUserGrantsResponse
+	32, // 60: fairlead.tools.v1.CallService.DeleteSessionCalls:output_type -> fairlead.tools.v1.DeleteSessionCallsResponse
+	51, // [51:61] is the sub-list for method output_type
+	41, // [41:51] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_tools_v1_call_service_proto_init() }
@@ -2134,7 +2474,7 @@ func file_fairlead_tools_v1_call_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_tools_v1_call_service_proto_rawDesc), len(file_fairlead_tools_v1_call_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   26,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

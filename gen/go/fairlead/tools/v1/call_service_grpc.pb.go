@@ -19,14 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CallService_CallTool_FullMethodName           = "/fairlead.tools.v1.CallService/CallTool"
-	CallService_ReportResult_FullMethodName       = "/fairlead.tools.v1.CallService/ReportResult"
-	CallService_CancelCall_FullMethodName         = "/fairlead.tools.v1.CallService/CancelCall"
-	CallService_FenceSession_FullMethodName       = "/fairlead.tools.v1.CallService/FenceSession"
-	CallService_ListSessionTools_FullMethodName   = "/fairlead.tools.v1.CallService/ListSessionTools"
-	CallService_CheckAgents_FullMethodName        = "/fairlead.tools.v1.CallService/CheckAgents"
-	CallService_DeleteUserGrants_FullMethodName   = "/fairlead.tools.v1.CallService/DeleteUserGrants"
-	CallService_DeleteSessionCalls_FullMethodName = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
+	CallService_CallTool_FullMethodName            = "/fairlead.tools.v1.CallService/CallTool"
+	CallService_ReportResult_FullMethodName        = "/fairlead.tools.v1.CallService/ReportResult"
+	CallService_CancelCall_FullMethodName          = "/fairlead.tools.v1.CallService/CancelCall"
+	CallService_FenceSession_FullMethodName        = "/fairlead.tools.v1.CallService/FenceSession"
+	CallService_ListSessionTools_FullMethodName    = "/fairlead.tools.v1.CallService/ListSessionTools"
+	CallService_CompleteMcpArgument_FullMethodName = "/fairlead.tools.v1.CallService/CompleteMcpArgument"
+	CallService_WatchMcpResource_FullMethodName    = "/fairlead.tools.v1.CallService/WatchMcpResource"
+	CallService_CheckAgents_FullMethodName         = "/fairlead.tools.v1.CallService/CheckAgents"
+	CallService_DeleteUserGrants_FullMethodName    = "/fairlead.tools.v1.CallService/DeleteUserGrants"
+	CallService_DeleteSessionCalls_FullMethodName  = "/fairlead.tools.v1.CallService/DeleteSessionCalls"
 )
 
 // CallServiceClient is the client API for CallService service.
@@ -65,6 +67,17 @@ type CallServiceClient interface {
 	// have no connection yet, and waits a few seconds for them; a server that is not
 	// ready by then is reported in its status, and its tools are missing.
 	ListSessionTools(ctx context.Context, in *ListSessionToolsRequest, opts ...grpc.CallOption) (*ListSessionToolsResponse, error)
+	// CompleteMcpArgument asks an MCP server for what an argument may be. It is refused
+	// where the tool that reads the prompt or the resource would be denied; no person is
+	// asked, because a completion shows no contents. A server that does not exist, or cannot
+	// be used, is FAILED_PRECONDITION with reason MCP_SERVER_UNAVAILABLE.
+	CompleteMcpArgument(ctx context.Context, in *CompleteMcpArgumentRequest, opts ...grpc.CallOption) (*CompleteMcpArgumentResponse, error)
+	// WatchMcpResource subscribes to a resource of an MCP server for as long as the stream
+	// lasts. The first piece comes when the server has accepted the subscription, and one
+	// more whenever it reports a change; several changes may be one piece. A connection
+	// that breaks is made again, which counts as a change. Permission is as for
+	// CompleteMcpArgument.
+	WatchMcpResource(ctx context.Context, in *WatchMcpResourceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMcpResourceResponse], error)
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error)
@@ -142,6 +155,35 @@ func (c *callServiceClient) ListSessionTools(ctx context.Context, in *ListSessio
 	return out, nil
 }
 
+func (c *callServiceClient) CompleteMcpArgument(ctx context.Context, in *CompleteMcpArgumentRequest, opts ...grpc.CallOption) (*CompleteMcpArgumentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteMcpArgumentResponse)
+	err := c.cc.Invoke(ctx, CallService_CompleteMcpArgument_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *callServiceClient) WatchMcpResource(ctx context.Context, in *WatchMcpResourceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchMcpResourceResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &CallService_ServiceDesc.Streams[1], CallService_WatchMcpResource_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchMcpResourceRequest, WatchMcpResourceResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type CallService_WatchMcpResourceClient = grpc.ServerStreamingClient[WatchMcpResourceResponse]
+
 func (c *callServiceClient) CheckAgents(ctx context.Context, in *CheckAgentsRequest, opts ...grpc.CallOption) (*CheckAgentsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckAgentsResponse)
@@ -208,6 +250,17 @@ type CallServiceServer interface {
 	// have no connection yet, and waits a few seconds for them; a server that is not
 	// ready by then is reported in its status, and its tools are missing.
 	ListSessionTools(context.Context, *ListSessionToolsRequest) (*ListSessionToolsResponse, error)
+	// CompleteMcpArgument asks an MCP server for what an argument may be. It is refused
+	// where the tool that reads the prompt or the resource would be denied; no person is
+	// asked, because a completion shows no contents. A server that does not exist, or cannot
+	// be used, is FAILED_PRECONDITION with reason MCP_SERVER_UNAVAILABLE.
+	CompleteMcpArgument(context.Context, *CompleteMcpArgumentRequest) (*CompleteMcpArgumentResponse, error)
+	// WatchMcpResource subscribes to a resource of an MCP server for as long as the stream
+	// lasts. The first piece comes when the server has accepted the subscription, and one
+	// more whenever it reports a change; several changes may be one piece. A connection
+	// that breaks is made again, which counts as a change. Permission is as for
+	// CompleteMcpArgument.
+	WatchMcpResource(*WatchMcpResourceRequest, grpc.ServerStreamingServer[WatchMcpResourceResponse]) error
 	// CheckAgents returns the tools and permission profiles of agents that do not exist, and
 	// the names of their MCP servers that are the operator's.
 	CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error)
@@ -240,6 +293,12 @@ func (UnimplementedCallServiceServer) FenceSession(context.Context, *FenceSessio
 }
 func (UnimplementedCallServiceServer) ListSessionTools(context.Context, *ListSessionToolsRequest) (*ListSessionToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessionTools not implemented")
+}
+func (UnimplementedCallServiceServer) CompleteMcpArgument(context.Context, *CompleteMcpArgumentRequest) (*CompleteMcpArgumentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteMcpArgument not implemented")
+}
+func (UnimplementedCallServiceServer) WatchMcpResource(*WatchMcpResourceRequest, grpc.ServerStreamingServer[WatchMcpResourceResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchMcpResource not implemented")
 }
 func (UnimplementedCallServiceServer) CheckAgents(context.Context, *CheckAgentsRequest) (*CheckAgentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckAgents not implemented")
@@ -354,6 +413,35 @@ func _CallService_ListSessionTools_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CallService_CompleteMcpArgument_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteMcpArgumentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CallServiceServer).CompleteMcpArgument(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CallService_CompleteMcpArgument_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CallServiceServer).CompleteMcpArgument(ctx, req.(*CompleteMcpArgumentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CallService_WatchMcpResource_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchMcpResourceRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(CallServiceServer).WatchMcpResource(m, &grpc.GenericServerStream[WatchMcpResourceRequest, WatchMcpResourceResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type CallService_WatchMcpResourceServer = grpc.ServerStreamingServer[WatchMcpResourceResponse]
+
 func _CallService_CheckAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckAgentsRequest)
 	if err := dec(in); err != nil {
@@ -432,6 +520,10 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _CallService_ListSessionTools_Handler,
 		},
 		{
+			MethodName: "CompleteMcpArgument",
+			Handler:    _CallService_CompleteMcpArgument_Handler,
+		},
+		{
 			MethodName: "CheckAgents",
 			Handler:    _CallService_CheckAgents_Handler,
 		},
@@ -448,6 +540,11 @@ var CallService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "CallTool",
 			Handler:       _CallService_CallTool_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchMcpResource",
+			Handler:       _CallService_WatchMcpResource_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -80,6 +80,13 @@ const (
 	ErrorReason_ERROR_REASON_PROFILE_CHANGED ErrorReason = 45
 	// There is no such grant.
 	ErrorReason_ERROR_REASON_GRANT_NOT_FOUND ErrorReason = 46
+	// The MCP server does not exist for the agent, or cannot be used now; the message says
+	// why.
+	ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE ErrorReason = 50
+	// The MCP server refused the request; the message has its words.
+	ErrorReason_ERROR_REASON_MCP_SERVER_REFUSED ErrorReason = 51
+	// The permission profile, a rule or the mode denies what the request is about.
+	ErrorReason_ERROR_REASON_MCP_DENIED ErrorReason = 52
 )
 
 // Enum value maps for ErrorReason.
@@ -112,35 +119,41 @@ var (
 		44: "ERROR_REASON_PROFILE_READ_ONLY",
 		45: "ERROR_REASON_PROFILE_CHANGED",
 		46: "ERROR_REASON_GRANT_NOT_FOUND",
+		50: "ERROR_REASON_MCP_SERVER_UNAVAILABLE",
+		51: "ERROR_REASON_MCP_SERVER_REFUSED",
+		52: "ERROR_REASON_MCP_DENIED",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":          0,
-		"ERROR_REASON_TOOL_NOT_FOUND":       1,
-		"ERROR_REASON_PROFILE_NOT_FOUND":    2,
-		"ERROR_REASON_CALL_ID_REUSED":       3,
-		"ERROR_REASON_CALL_CANCELLED":       4,
-		"ERROR_REASON_CALL_NOT_FOUND":       5,
-		"ERROR_REASON_CALL_NOT_DELEGATED":   6,
-		"ERROR_REASON_DIGEST_MISMATCH":      7,
-		"ERROR_REASON_STALE_EPOCH":          8,
-		"ERROR_REASON_BAD_PAGE_TOKEN":       9,
-		"ERROR_REASON_STORE_UNAVAILABLE":    10,
-		"ERROR_REASON_SANDBOX_UNAVAILABLE":  11,
-		"ERROR_REASON_OPERATION_NOT_FOUND":  12,
-		"ERROR_REASON_REQUEST_ID_REUSED":    13,
-		"ERROR_REASON_REPLICA_UNAVAILABLE":  14,
-		"ERROR_REASON_QUESTION_MISMATCH":    20,
-		"ERROR_REASON_ANSWER_INVALID":       21,
-		"ERROR_REASON_LOGIN_NOT_CONFIGURED": 30,
-		"ERROR_REASON_LOGIN_NOT_POSSIBLE":   31,
-		"ERROR_REASON_LOGIN_REFUSED":        32,
-		"ERROR_REASON_BYPASS_NOT_ALLOWED":   40,
-		"ERROR_REASON_INVALID_RULE":         41,
-		"ERROR_REASON_INVALID_GRANT":        42,
-		"ERROR_REASON_PROFILE_EXISTS":       43,
-		"ERROR_REASON_PROFILE_READ_ONLY":    44,
-		"ERROR_REASON_PROFILE_CHANGED":      45,
-		"ERROR_REASON_GRANT_NOT_FOUND":      46,
+		"ERROR_REASON_UNSPECIFIED":            0,
+		"ERROR_REASON_TOOL_NOT_FOUND":         1,
+		"ERROR_REASON_PROFILE_NOT_FOUND":      2,
+		"ERROR_REASON_CALL_ID_REUSED":         3,
+		"ERROR_REASON_CALL_CANCELLED":         4,
+		"ERROR_REASON_CALL_NOT_FOUND":         5,
+		"ERROR_REASON_CALL_NOT_DELEGATED":     6,
+		"ERROR_REASON_DIGEST_MISMATCH":        7,
+		"ERROR_REASON_STALE_EPOCH":            8,
+		"ERROR_REASON_BAD_PAGE_TOKEN":         9,
+		"ERROR_REASON_STORE_UNAVAILABLE":      10,
+		"ERROR_REASON_SANDBOX_UNAVAILABLE":    11,
+		"ERROR_REASON_OPERATION_NOT_FOUND":    12,
+		"ERROR_REASON_REQUEST_ID_REUSED":      13,
+		"ERROR_REASON_REPLICA_UNAVAILABLE":    14,
+		"ERROR_REASON_QUESTION_MISMATCH":      20,
+		"ERROR_REASON_ANSWER_INVALID":         21,
+		"ERROR_REASON_LOGIN_NOT_CONFIGURED":   30,
+		"ERROR_REASON_LOGIN_NOT_POSSIBLE":     31,
+		"ERROR_REASON_LOGIN_REFUSED":          32,
+		"ERROR_REASON_BYPASS_NOT_ALLOWED":     40,
+		"ERROR_REASON_INVALID_RULE":           41,
+		"ERROR_REASON_INVALID_GRANT":          42,
+		"ERROR_REASON_PROFILE_EXISTS":         43,
+		"ERROR_REASON_PROFILE_READ_ONLY":      44,
+		"ERROR_REASON_PROFILE_CHANGED":        45,
+		"ERROR_REASON_GRANT_NOT_FOUND":        46,
+		"ERROR_REASON_MCP_SERVER_UNAVAILABLE": 50,
+		"ERROR_REASON_MCP_SERVER_REFUSED":     51,
+		"ERROR_REASON_MCP_DENIED":             52,
 	}
 )
 
@@ -175,7 +188,7 @@ var File_fairlead_tools_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\xb1\a\n" +
+	"$fairlead/tools/v1/error_reason.proto\x12\x11fairlead.tools.v1*\x9c\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\x01\x12\"\n" +
@@ -204,7 +217,10 @@ const file_fairlead_tools_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_PROFILE_EXISTS\x10+\x12\"\n" +
 	"\x1eERROR_REASON_PROFILE_READ_ONLY\x10,\x12 \n" +
 	"\x1cERROR_REASON_PROFILE_CHANGED\x10-\x12 \n" +
-	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10.B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
+	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10.\x12'\n" +
+	"#ERROR_REASON_MCP_SERVER_UNAVAILABLE\x102\x12#\n" +
+	"\x1fERROR_REASON_MCP_SERVER_REFUSED\x103\x12\x1b\n" +
+	"\x17ERROR_REASON_MCP_DENIED\x104B?Z=github.com/fairlead/fairlead/gen/go/fairlead/tools/v1;toolsv1b\x06proto3"
 
 var (
 	file_fairlead_tools_v1_error_reason_proto_rawDescOnce sync.Once

@@ -163,3 +163,34 @@ class McpError(_message.Message):
     message: str
     data_json: str
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., data_json: _Optional[str] = ...) -> None: ...
+
+class McpArgument(_message.Message):
+    __slots__ = ("prompt", "uri_template", "name", "value", "others")
+    class OthersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
+    URI_TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    prompt: str
+    uri_template: str
+    name: str
+    value: str
+    others: _containers.ScalarMap[str, str]
+    def __init__(self, prompt: _Optional[str] = ..., uri_template: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[str] = ..., others: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class McpCompletion(_message.Message):
+    __slots__ = ("values", "total", "has_more")
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    HAS_MORE_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedScalarFieldContainer[str]
+    total: int
+    has_more: bool
+    def __init__(self, values: _Optional[_Iterable[str]] = ..., total: _Optional[int] = ..., has_more: _Optional[bool] = ...) -> None: ...

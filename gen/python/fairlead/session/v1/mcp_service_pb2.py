@@ -29,7 +29,7 @@ from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%fairlead/session/v1/mcp_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"R\n\x13GetMcpStatusRequest\x12;\n\x04name\x18\x01 \x01(\tB-\xbaH*r(2&^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp$\"F\n\x14GetMcpStatusResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.fairlead.session.v1.McpStatus\"O\n\tMcpStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x34\n\x07servers\x18\x02 \x03(\x0b\x32#.fairlead.common.v1.McpServerStatus\"s\n\x15LoginMcpServerRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"d\n\x16LoginMcpServerResponse\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"t\n\x16LogoutMcpServerRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"\x19\n\x17LogoutMcpServerResponse\"~\n\x15\x46inishMcpLoginRequest\x12\x1a\n\x05state\x18\x01 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80\x08\x12\x19\n\x04\x63ode\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80@\x12\x15\n\x03iss\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x05\x65rror\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08\"9\n\x16\x46inishMcpLoginResponse\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"}\n\rUserMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06server\x18\x02 \x01(\x0b\x32\x1d.fairlead.common.v1.McpServer\x12/\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcf\x01\n\x17SetUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12\x35\n\x06server\x18\x02 \x01(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x18SetUserMcpServerResponse\x12\x36\n\nmcp_server\x18\x01 \x01(\x0b\x32\".fairlead.session.v1.UserMcpServer\"m\n\x17GetUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"R\n\x18GetUserMcpServerResponse\x12\x36\n\nmcp_server\x18\x01 \x01(\x0b\x32\".fairlead.session.v1.UserMcpServer\"\x81\x01\n\x19ListUserMcpServersRequest\x12*\n\x06parent\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"n\n\x1aListUserMcpServersResponse\x12\x37\n\x0bmcp_servers\x18\x01 \x03(\x0b\x32\".fairlead.session.v1.UserMcpServer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x9b\x01\n\x1a\x44\x65leteUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1d\n\x1b\x44\x65leteUserMcpServerResponse2\xa8\x0b\n\nMcpService\x12\xa9\x01\n\x0cGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#\x12\x19/v1/{name=sessions/*/mcp}b\x06status\x12\xb0\x01\n\x0eLoginMcpServer\x12*.fairlead.session.v1.LoginMcpServerRequest\x1a+.fairlead.session.v1.LoginMcpServerResponse\"E\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\x1a\x04name\x82\xd3\xe4\x93\x02&\"!/v1/{name=sessions/*/mcp/*}:login:\x01*\x12\xb4\x01\n\x0fLogoutMcpServer\x12+.fairlead.session.v1.LogoutMcpServerRequest\x1a,.fairlead.session.v1.LogoutMcpServerResponse\"F\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\x1a\x04name\x82\xd3\xe4\x93\x02\'\"\"/v1/{name=sessions/*/mcp/*}:logout:\x01*\x12\x89\x01\n\x0e\x46inishMcpLogin\x12*.fairlead.session.v1.FinishMcpLoginRequest\x1a+.fairlead.session.v1.FinishMcpLoginResponse\"\x1e\xc2\xd5\x18\x02(\x01\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/mcp/callback\x12\xc0\x01\n\x10SetUserMcpServer\x12,.fairlead.session.v1.SetUserMcpServerRequest\x1a-.fairlead.session.v1.SetUserMcpServerResponse\"O\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02\x30\x1a\x1f/v1/{name=users/*/mcpServers/*}:\x01*b\nmcp_server\x12\xbc\x01\n\x10GetUserMcpServer\x12,.fairlead.session.v1.GetUserMcpServerRequest\x1a-.fairlead.session.v1.GetUserMcpServerResponse\"K\xc2\xd5\x18\x14\x08\x01\x12\nusers.read\"\x04name\x82\xd3\xe4\x93\x02-\x12\x1f/v1/{name=users/*/mcpServers/*}b\nmcp_server\x12\xb8\x01\n\x12ListUserMcpServers\x12..fairlead.session.v1.ListUserMcpServersRequest\x1a/.fairlead.session.v1.ListUserMcpServersResponse\"A\xc2\xd5\x18\x16\x08\x01\x12\nusers.read\"\x06parent\x82\xd3\xe4\x93\x02!\x12\x1f/v1/{parent=users/*}/mcpServers\x12\xba\x01\n\x13\x44\x65leteUserMcpServer\x12/.fairlead.session.v1.DeleteUserMcpServerRequest\x1a\x30.fairlead.session.v1.DeleteUserMcpServerResponse\"@\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02!*\x1f/v1/{name=users/*/mcpServers/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%fairlead/session/v1/mcp_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1c\x66\x61irlead/common/v1/mcp.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"R\n\x13GetMcpStatusRequest\x12;\n\x04name\x18\x01 \x01(\tB-\xbaH*r(2&^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp$\"F\n\x14GetMcpStatusResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.fairlead.session.v1.McpStatus\"O\n\tMcpStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x34\n\x07servers\x18\x02 \x03(\x0b\x32#.fairlead.common.v1.McpServerStatus\"\xb3\x01\n\x1a\x43ompleteMcpArgumentRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12\x39\n\x08\x61rgument\x18\x02 \x01(\x0b\x32\x1f.fairlead.common.v1.McpArgumentB\x06\xbaH\x03\xc8\x01\x01\"T\n\x1b\x43ompleteMcpArgumentResponse\x12\x35\n\ncompletion\x18\x01 \x01(\x0b\x32!.fairlead.common.v1.McpCompletion\"\x8e\x01\n\x17WatchMcpResourceRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12\x17\n\x03uri\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80@\"\x1a\n\x18WatchMcpResourceResponse\"s\n\x15LoginMcpServerRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"d\n\x16LoginMcpServerResponse\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"t\n\x16LogoutMcpServerRequest\x12Z\n\x04name\x18\x01 \x01(\tBL\xbaHIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"\x19\n\x17LogoutMcpServerResponse\"~\n\x15\x46inishMcpLoginRequest\x12\x1a\n\x05state\x18\x01 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80\x08\x12\x19\n\x04\x63ode\x18\x02 \x01(\tB\x0b\x80\x01\x01\xbaH\x05r\x03(\x80@\x12\x15\n\x03iss\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x05\x65rror\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08\"9\n\x16\x46inishMcpLoginResponse\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\"}\n\rUserMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x06server\x18\x02 \x01(\x0b\x32\x1d.fairlead.common.v1.McpServer\x12/\n\x0bupdate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcf\x01\n\x17SetUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12\x35\n\x06server\x18\x02 \x01(\x0b\x32\x1d.fairlead.common.v1.McpServerB\x06\xbaH\x03\xc8\x01\x01\x12)\n\nrequest_id\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"R\n\x18SetUserMcpServerResponse\x12\x36\n\nmcp_server\x18\x01 \x01(\x0b\x32\".fairlead.session.v1.UserMcpServer\"m\n\x17GetUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\"R\n\x18GetUserMcpServerResponse\x12\x36\n\nmcp_server\x18\x01 \x01(\x0b\x32\".fairlead.session.v1.UserMcpServer\"\x81\x01\n\x19ListUserMcpServersRequest\x12*\n\x06parent\x18\x01 \x01(\tB\x1a\xbaH\x17r\x15\x32\x13^users/[^/]{1,256}$\x12\x1a\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x08\"n\n\x1aListUserMcpServersResponse\x12\x37\n\x0bmcp_servers\x18\x01 \x03(\x0b\x32\".fairlead.session.v1.UserMcpServer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x9b\x01\n\x1a\x44\x65leteUserMcpServerRequest\x12R\n\x04name\x18\x01 \x01(\tBD\xbaHAr?2=^users/[^/]{1,256}/mcpServers/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$\x12)\n\nrequest_id\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{0,128}$\"\x1d\n\x1b\x44\x65leteUserMcpServerResponse2\x8e\x0e\n\nMcpService\x12\xa9\x01\n\x0cGetMcpStatus\x12(.fairlead.session.v1.GetMcpStatusRequest\x1a).fairlead.session.v1.GetMcpStatusResponse\"D\xc2\xd5\x18\x17\x08\x01\x12\rsessions.read\x1a\x04name\x82\xd3\xe4\x93\x02#\x12\x19/v1/{name=sessions/*/mcp}b\x06status\x12\xd1\x01\n\x13\x43ompleteMcpArgument\x12/.fairlead.session.v1.CompleteMcpArgumentRequest\x1a\x30.fairlead.session.v1.CompleteMcpArgumentResponse\"W\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name\x82\xd3\xe4\x93\x02\x35\"$/v1/{name=sessions/*/mcp/*}:complete:\x01*b\ncompletion\x12\x8f\x01\n\x10WatchMcpResource\x12,.fairlead.session.v1.WatchMcpResourceRequest\x1a-.fairlead.session.v1.WatchMcpResourceResponse\"\x1c\xc2\xd5\x18\x18\x08\x02\x12\x0esessions.write\x1a\x04name0\x01\x12\xb0\x01\n\x0eLoginMcpServer\x12*.fairlead.session.v1.LoginMcpServerRequest\x1a+.fairlead.session.v1.LoginMcpServerResponse\"E\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\x1a\x04name\x82\xd3\xe4\x93\x02&\"!/v1/{name=sessions/*/mcp/*}:login:\x01*\x12\xb4\x01\n\x0fLogoutMcpServer\x12+.fairlead.session.v1.LogoutMcpServerRequest\x1a,.fairlead.session.v1.LogoutMcpServerResponse\"F\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\x1a\x04name\x82\xd3\xe4\x93\x02\'\"\"/v1/{name=sessions/*/mcp/*}:logout:\x01*\x12\x89\x01\n\x0e\x46inishMcpLogin\x12*.fairlead.session.v1.FinishMcpLoginRequest\x1a+.fairlead.session.v1.FinishMcpLoginResponse\"\x1e\xc2\xd5\x18\x02(\x01\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/mcp/callback\x12\xc0\x01\n\x10SetUserMcpServer\x12,.fairlead.session.v1.SetUserMcpServerRequest\x1a-.fairlead.session.v1.SetUserMcpServerResponse\"O\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02\x30\x1a\x1f/v1/{name=users/*/mcpServers/*}:\x01*b\nmcp_server\x12\xbc\x01\n\x10GetUserMcpServer\x12,.fairlead.session.v1.GetUserMcpServerRequest\x1a-.fairlead.session.v1.GetUserMcpServerResponse\"K\xc2\xd5\x18\x14\x08\x01\x12\nusers.read\"\x04name\x82\xd3\xe4\x93\x02-\x12\x1f/v1/{name=users/*/mcpServers/*}b\nmcp_server\x12\xb8\x01\n\x12ListUserMcpServers\x12..fairlead.session.v1.ListUserMcpServersRequest\x1a/.fairlead.session.v1.ListUserMcpServersResponse\"A\xc2\xd5\x18\x16\x08\x01\x12\nusers.read\"\x06parent\x82\xd3\xe4\x93\x02!\x12\x1f/v1/{parent=users/*}/mcpServers\x12\xba\x01\n\x13\x44\x65leteUserMcpServer\x12/.fairlead.session.v1.DeleteUserMcpServerRequest\x1a\x30.fairlead.session.v1.DeleteUserMcpServerResponse\"@\xc2\xd5\x18\x15\x08\x02\x12\x0busers.write\"\x04name\x82\xd3\xe4\x93\x02!*\x1f/v1/{name=users/*/mcpServers/*}BCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,6 +39,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
   _globals['_GETMCPSTATUSREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_GETMCPSTATUSREQUEST'].fields_by_name['name']._serialized_options = b'\272H*r(2&^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp$'
+  _globals['_COMPLETEMCPARGUMENTREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_COMPLETEMCPARGUMENTREQUEST'].fields_by_name['name']._serialized_options = b'\272HIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$'
+  _globals['_COMPLETEMCPARGUMENTREQUEST'].fields_by_name['argument']._loaded_options = None
+  _globals['_COMPLETEMCPARGUMENTREQUEST'].fields_by_name['argument']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_WATCHMCPRESOURCEREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_WATCHMCPRESOURCEREQUEST'].fields_by_name['name']._serialized_options = b'\272HIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$'
+  _globals['_WATCHMCPRESOURCEREQUEST'].fields_by_name['uri']._loaded_options = None
+  _globals['_WATCHMCPRESOURCEREQUEST'].fields_by_name['uri']._serialized_options = b'\272H\007r\005\020\001(\200@'
   _globals['_LOGINMCPSERVERREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_LOGINMCPSERVERREQUEST'].fields_by_name['name']._serialized_options = b'\272HIrG2E^sessions/[a-z0-9][a-z0-9-]{0,62}/mcp/[A-Za-z0-9][A-Za-z0-9_-]{0,31}$'
   _globals['_LOGOUTMCPSERVERREQUEST'].fields_by_name['name']._loaded_options = None
@@ -71,6 +79,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEUSERMCPSERVERREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\022r\0202\016^[!-~]{0,128}$'
   _globals['_MCPSERVICE'].methods_by_name['GetMcpStatus']._loaded_options = None
   _globals['_MCPSERVICE'].methods_by_name['GetMcpStatus']._serialized_options = b'\302\325\030\027\010\001\022\rsessions.read\032\004name\202\323\344\223\002#\022\031/v1/{name=sessions/*/mcp}b\006status'
+  _globals['_MCPSERVICE'].methods_by_name['CompleteMcpArgument']._loaded_options = None
+  _globals['_MCPSERVICE'].methods_by_name['CompleteMcpArgument']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name\202\323\344\223\0025\"$/v1/{name=sessions/*/mcp/*}:complete:\001*b\ncompletion'
+  _globals['_MCPSERVICE'].methods_by_name['WatchMcpResource']._loaded_options = None
+  _globals['_MCPSERVICE'].methods_by_name['WatchMcpResource']._serialized_options = b'\302\325\030\030\010\002\022\016sessions.write\032\004name'
   _globals['_MCPSERVICE'].methods_by_name['LoginMcpServer']._loaded_options = None
   _globals['_MCPSERVICE'].methods_by_name['LoginMcpServer']._serialized_options = b'\302\325\030\025\010\002\022\013users.write\032\004name\202\323\344\223\002&\"!/v1/{name=sessions/*/mcp/*}:login:\001*'
   _globals['_MCPSERVICE'].methods_by_name['LogoutMcpServer']._loaded_options = None
@@ -91,36 +103,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETMCPSTATUSRESPONSE']._serialized_end=371
   _globals['_MCPSTATUS']._serialized_start=373
   _globals['_MCPSTATUS']._serialized_end=452
-  _globals['_LOGINMCPSERVERREQUEST']._serialized_start=454
-  _globals['_LOGINMCPSERVERREQUEST']._serialized_end=569
-  _globals['_LOGINMCPSERVERRESPONSE']._serialized_start=571
-  _globals['_LOGINMCPSERVERRESPONSE']._serialized_end=671
-  _globals['_LOGOUTMCPSERVERREQUEST']._serialized_start=673
-  _globals['_LOGOUTMCPSERVERREQUEST']._serialized_end=789
-  _globals['_LOGOUTMCPSERVERRESPONSE']._serialized_start=791
-  _globals['_LOGOUTMCPSERVERRESPONSE']._serialized_end=816
-  _globals['_FINISHMCPLOGINREQUEST']._serialized_start=818
-  _globals['_FINISHMCPLOGINREQUEST']._serialized_end=944
-  _globals['_FINISHMCPLOGINRESPONSE']._serialized_start=946
-  _globals['_FINISHMCPLOGINRESPONSE']._serialized_end=1003
-  _globals['_USERMCPSERVER']._serialized_start=1005
-  _globals['_USERMCPSERVER']._serialized_end=1130
-  _globals['_SETUSERMCPSERVERREQUEST']._serialized_start=1133
-  _globals['_SETUSERMCPSERVERREQUEST']._serialized_end=1340
-  _globals['_SETUSERMCPSERVERRESPONSE']._serialized_start=1342
-  _globals['_SETUSERMCPSERVERRESPONSE']._serialized_end=1424
-  _globals['_GETUSERMCPSERVERREQUEST']._serialized_start=1426
-  _globals['_GETUSERMCPSERVERREQUEST']._serialized_end=1535
-  _globals['_GETUSERMCPSERVERRESPONSE']._serialized_start=1537
-  _globals['_GETUSERMCPSERVERRESPONSE']._serialized_end=1619
-  _globals['_LISTUSERMCPSERVERSREQUEST']._serialized_start=1622
-  _globals['_LISTUSERMCPSERVERSREQUEST']._serialized_end=1751
-  _globals['_LISTUSERMCPSERVERSRESPONSE']._serialized_start=1753
-  _globals['_LISTUSERMCPSERVERSRESPONSE']._serialized_end=1863
-  _globals['_DELETEUSERMCPSERVERREQUEST']._serialized_start=1866
-  _globals['_DELETEUSERMCPSERVERREQUEST']._serialized_end=2021
-  _globals['_DELETEUSERMCPSERVERRESPONSE']._serialized_start=2023
-  _globals['_DELETEUSERMCPSERVERRESPONSE']._serialized_end=2052
-  _globals['_MCPSERVICE']._serialized_start=2055
-  _globals['_MCPSERVICE']._serialized_end=3503
+  _globals['_COMPLETEMCPARGUMENTREQUEST']._serialized_start=455
+  _globals['_COMPLETEMCPARGUMENTREQUEST']._serialized_end=634
+  _globals['_COMPLETEMCPARGUMENTRESPONSE']._serialized_start=636
+  _globals['_COMPLETEMCPARGUMENTRESPONSE']._serialized_end=720
+  _globals['_WATCHMCPRESOURCEREQUEST']._serialized_start=723
+  _globals['_WATCHMCPRESOURCEREQUEST']._serialized_end=865
+  _globals['_WATCHMCPRESOURCERESPONSE']._serialized_start=867
+  _globals['_WATCHMCPRESOURCERESPONSE']._serialized_end=893
+  _globals['_LOGINMCPSERVERREQUEST']._serialized_start=895
+  _globals['_LOGINMCPSERVERREQUEST']._serialized_end=1010
+  _globals['_LOGINMCPSERVERRESPONSE']._serialized_start=1012
+  _globals['_LOGINMCPSERVERRESPONSE']._serialized_end=1112
+  _globals['_LOGOUTMCPSERVERREQUEST']._serialized_start=1114
+  _globals['_LOGOUTMCPSERVERREQUEST']._serialized_end=1230
+  _globals['_LOGOUTMCPSERVERRESPONSE']._serialized_start=1232
+  _globals['_LOGOUTMCPSERVERRESPONSE']._serialized_end=1257
+  _globals['_FINISHMCPLOGINREQUEST']._serialized_start=1259
+  _globals['_FINISHMCPLOGINREQUEST']._serialized_end=1385
+  _globals['_FINISHMCPLOGINRESPONSE']._serialized_start=1387
+  _globals['_FINISHMCPLOGINRESPONSE']._serialized_end=1444
+  _globals['_USERMCPSERVER']._serialized_start=1446
+  _globals['_USERMCPSERVER']._serialized_end=1571
+  _globals['_SETUSERMCPSERVERREQUEST']._serialized_start=1574
+  _globals['_SETUSERMCPSERVERREQUEST']._serialized_end=1781
+  _globals['_SETUSERMCPSERVERRESPONSE']._serialized_start=1783
+  _globals['_SETUSERMCPSERVERRESPONSE']._serialized_end=1865
+  _globals['_GETUSERMCPSERVERREQUEST']._serialized_start=1867
+  _globals['_GETUSERMCPSERVERREQUEST']._serialized_end=1976
+  _globals['_GETUSERMCPSERVERRESPONSE']._serialized_start=1978
+  _globals['_GETUSERMCPSERVERRESPONSE']._serialized_end=2060
+  _globals['_LISTUSERMCPSERVERSREQUEST']._serialized_start=2063
+  _globals['_LISTUSERMCPSERVERSREQUEST']._serialized_end=2192
+  _globals['_LISTUSERMCPSERVERSRESPONSE']._serialized_start=2194
+  _globals['_LISTUSERMCPSERVERSRESPONSE']._serialized_end=2304
+  _globals['_DELETEUSERMCPSERVERREQUEST']._serialized_start=2307
+  _globals['_DELETEUSERMCPSERVERREQUEST']._serialized_end=2462
+  _globals['_DELETEUSERMCPSERVERRESPONSE']._serialized_start=2464
+  _globals['_DELETEUSERMCPSERVERRESPONSE']._serialized_end=2493
+  _globals['_MCPSERVICE']._serialized_start=2496
+  _globals['_MCPSERVICE']._serialized_end=4302
 # @@protoc_insertion_point(module_scope)

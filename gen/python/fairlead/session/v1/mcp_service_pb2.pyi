@@ -33,6 +33,32 @@ class McpStatus(_message.Message):
     servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServerStatus]
     def __init__(self, name: _Optional[str] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServerStatus, _Mapping]]] = ...) -> None: ...
 
+class CompleteMcpArgumentRequest(_message.Message):
+    __slots__ = ("name", "argument")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    argument: _mcp_pb2.McpArgument
+    def __init__(self, name: _Optional[str] = ..., argument: _Optional[_Union[_mcp_pb2.McpArgument, _Mapping]] = ...) -> None: ...
+
+class CompleteMcpArgumentResponse(_message.Message):
+    __slots__ = ("completion",)
+    COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    completion: _mcp_pb2.McpCompletion
+    def __init__(self, completion: _Optional[_Union[_mcp_pb2.McpCompletion, _Mapping]] = ...) -> None: ...
+
+class WatchMcpResourceRequest(_message.Message):
+    __slots__ = ("name", "uri")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    uri: str
+    def __init__(self, name: _Optional[str] = ..., uri: _Optional[str] = ...) -> None: ...
+
+class WatchMcpResourceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class LoginMcpServerRequest(_message.Message):
     __slots__ = ("name",)
     NAME_FIELD_NUMBER: _ClassVar[int]

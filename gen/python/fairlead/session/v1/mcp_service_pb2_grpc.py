@@ -45,6 +45,16 @@ class McpServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
                 _registered_method=True)
+        self.CompleteMcpArgument = channel.unary_unary(
+                '/fairlead.session.v1.McpService/CompleteMcpArgument',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentResponse.FromString,
+                _registered_method=True)
+        self.WatchMcpResource = channel.unary_stream(
+                '/fairlead.session.v1.McpService/WatchMcpResource',
+                request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceResponse.FromString,
+                _registered_method=True)
         self.LoginMcpServer = channel.unary_unary(
                 '/fairlead.session.v1.McpService/LoginMcpServer',
                 request_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerRequest.SerializeToString,
@@ -96,6 +106,27 @@ class McpServiceServicer:
         acting user, and what is wrong. It connects to servers that have no connection, and
         waits a few seconds for them. A server in the sandbox needs the session's workspace,
         which the first turn makes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompleteMcpArgument(self, request, context):
+        """CompleteMcpArgument asks a server of the session for what an argument of a prompt, or a
+        part of a template of addresses, may be. The agent needs the tool that reads it
+        (`GetMcpPrompt`, `ReadMcpResource`): where its permissions deny that one, or it does not
+        have it, this is PERMISSION_DENIED. No person is asked, because a completion shows no
+        contents. It adds nothing to the session's log.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchMcpResource(self, request, context):
+        """WatchMcpResource subscribes to a resource of a server of the session for as long as the
+        stream lasts. The first piece comes when the server has accepted the subscription, and
+        one more whenever the resource may have changed: read it again then. Permission is as
+        for CompleteMcpArgument. It is for clients of gRPC, and for those of `/mcp`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -172,6 +203,16 @@ def add_McpServiceServicer_to_server(servicer, server):
                     request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.SerializeToString,
             ),
+            'CompleteMcpArgument': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteMcpArgument,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentResponse.SerializeToString,
+            ),
+            'WatchMcpResource': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchMcpResource,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceResponse.SerializeToString,
+            ),
             'LoginMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.LoginMcpServer,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_mcp__service__pb2.LoginMcpServerRequest.FromString,
@@ -241,6 +282,60 @@ class McpService:
             '/fairlead.session.v1.McpService/GetMcpStatus',
             fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_mcp__service__pb2.GetMcpStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteMcpArgument(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/CompleteMcpArgument',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.CompleteMcpArgumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchMcpResource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.session.v1.McpService/WatchMcpResource',
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_mcp__service__pb2.WatchMcpResourceResponse.FromString,
             options,
             channel_credentials,
             insecure,

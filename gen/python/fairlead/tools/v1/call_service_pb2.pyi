@@ -237,6 +237,50 @@ class ListSessionToolsResponse(_message.Message):
     next_page_token: str
     def __init__(self, tools: _Optional[_Iterable[_Union[_tool_pb2.Tool, _Mapping]]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServerStatus, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
+class McpRequest(_message.Message):
+    __slots__ = ("call", "servers", "allowed_tools", "profile", "mode", "filters", "server")
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_TOOLS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    call: _call_pb2.CallRef
+    servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
+    allowed_tools: _containers.RepeatedScalarFieldContainer[str]
+    profile: str
+    mode: _permission_pb2.PermissionMode
+    filters: _containers.RepeatedCompositeFieldContainer[_permission_pb2.PermissionRules]
+    server: str
+    def __init__(self, call: _Optional[_Union[_call_pb2.CallRef, _Mapping]] = ..., servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., allowed_tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., mode: _Optional[_Union[_permission_pb2.PermissionMode, str]] = ..., filters: _Optional[_Iterable[_Union[_permission_pb2.PermissionRules, _Mapping]]] = ..., server: _Optional[str] = ...) -> None: ...
+
+class CompleteMcpArgumentRequest(_message.Message):
+    __slots__ = ("at", "argument")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    at: McpRequest
+    argument: _mcp_pb2.McpArgument
+    def __init__(self, at: _Optional[_Union[McpRequest, _Mapping]] = ..., argument: _Optional[_Union[_mcp_pb2.McpArgument, _Mapping]] = ...) -> None: ...
+
+class CompleteMcpArgumentResponse(_message.Message):
+    __slots__ = ("completion",)
+    COMPLETION_FIELD_NUMBER: _ClassVar[int]
+    completion: _mcp_pb2.McpCompletion
+    def __init__(self, completion: _Optional[_Union[_mcp_pb2.McpCompletion, _Mapping]] = ...) -> None: ...
+
+class WatchMcpResourceRequest(_message.Message):
+    __slots__ = ("at", "uri")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
+    at: McpRequest
+    uri: str
+    def __init__(self, at: _Optional[_Union[McpRequest, _Mapping]] = ..., uri: _Optional[str] = ...) -> None: ...
+
+class WatchMcpResourceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class CheckAgentsRequest(_message.Message):
     __slots__ = ("agents",)
     AGENTS_FIELD_NUMBER: _ClassVar[int]

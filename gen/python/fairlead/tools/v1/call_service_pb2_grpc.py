@@ -64,6 +64,16 @@ class CallServiceStub:
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.SerializeToString,
                 response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.FromString,
                 _registered_method=True)
+        self.CompleteMcpArgument = channel.unary_unary(
+                '/fairlead.tools.v1.CallService/CompleteMcpArgument',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentResponse.FromString,
+                _registered_method=True)
+        self.WatchMcpResource = channel.unary_stream(
+                '/fairlead.tools.v1.CallService/WatchMcpResource',
+                request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceRequest.SerializeToString,
+                response_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceResponse.FromString,
+                _registered_method=True)
         self.CheckAgents = channel.unary_unary(
                 '/fairlead.tools.v1.CallService/CheckAgents',
                 request_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CheckAgentsRequest.SerializeToString,
@@ -140,6 +150,27 @@ class CallServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CompleteMcpArgument(self, request, context):
+        """CompleteMcpArgument asks an MCP server for what an argument may be. It is refused
+        where the tool that reads the prompt or the resource would be denied; no person is
+        asked, because a completion shows no contents. A server that does not exist, or cannot
+        be used, is FAILED_PRECONDITION with reason MCP_SERVER_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchMcpResource(self, request, context):
+        """WatchMcpResource subscribes to a resource of an MCP server for as long as the stream
+        lasts. The first piece comes when the server has accepted the subscription, and one
+        more whenever it reports a change; several changes may be one piece. A connection
+        that breaks is made again, which counts as a change. Permission is as for
+        CompleteMcpArgument.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CheckAgents(self, request, context):
         """CheckAgents returns the tools and permission profiles of agents that do not exist, and
         the names of their MCP servers that are the operator's.
@@ -190,6 +221,16 @@ def add_CallServiceServicer_to_server(servicer, server):
                     servicer.ListSessionTools,
                     request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.FromString,
                     response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.SerializeToString,
+            ),
+            'CompleteMcpArgument': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteMcpArgument,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentResponse.SerializeToString,
+            ),
+            'WatchMcpResource': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchMcpResource,
+                    request_deserializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceRequest.FromString,
+                    response_serializer=fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceResponse.SerializeToString,
             ),
             'CheckAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.CheckAgents,
@@ -347,6 +388,60 @@ class CallService:
             '/fairlead.tools.v1.CallService/ListSessionTools',
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsRequest.SerializeToString,
             fairlead_dot_tools_dot_v1_dot_call__service__pb2.ListSessionToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteMcpArgument(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/CompleteMcpArgument',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.CompleteMcpArgumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchMcpResource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairlead.tools.v1.CallService/WatchMcpResource',
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceRequest.SerializeToString,
+            fairlead_dot_tools_dot_v1_dot_call__service__pb2.WatchMcpResourceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/common/v1/mcp.proto.
  */
 export const file_fairlead_common_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWlybGVhZC9jb21tb24vdjEvbWNwLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEiyQMKCU1jcFNlcnZlchK1AQoEbmFtZRgBIAEoCUKmAbpIogG6AXsKDm5hbWUuc2VwYXJhdG9yEjx0d28gdW5kZXJzY29yZXMgaW4gYSByb3cgc2VwYXJhdGUgdGhlIHBhcnRzIG9mIGEgdG9vbCdzIG5hbWUaKyF0aGlzLmNvbnRhaW5zKCdfXycpICYmICF0aGlzLmVuZHNXaXRoKCdfJylyIjIgXltBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSLQoFc3RkaW8YAiABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW9IABIrCgRodHRwGAMgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLk1jcEh0dHBIABIQCghyZXF1aXJlZBgEIAEoCBIYCgV0b29scxgFIAMoCUIJukgGkgEDEIAIEiEKDmRpc2FibGVkX3Rvb2xzGAYgAygJQgm6SAaSAQMQgAgSNAoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECKgASDwoHdHJ1c3RlZBgIIAEoCEISCgl0cmFuc3BvcnQSBbpIAggBIqsBCghNY3BTdGRpbxIbCgdjb21tYW5kGAEgASgJQgq6SAdyBRABKIAgEhcKBGFyZ3MYAiADKAlCCbpIBpIBAxCAAhI9CgNlbnYYAyADKAsyJS5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW8uRW52RW50cnlCCbpIBpoBAxCAARoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItsBCgdNY3BIdHRwEiEKA3VybBgBIAEoCUIUukgRcg8ogCAyCl5odHRwcz86Ly8SQwoHaGVhZGVycxgCIAMoCzIoLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BIdHRwLkhlYWRlcnNFbnRyeUIIukgFmgECEEASCwoDc3NlGAMgASgIEisKBW9hdXRoGAQgASgLMhwuZmFpcmxlYWQuY29tbW9uLnYxLk1jcE9BdXRoGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKCE1jcE9BdXRoEhsKCWNsaWVudF9pZBgBIAEoCUIIukgFcgMogBASIgoNY2xpZW50X3NlY3JldBgCIAEoCUILgAEBukgFcgMogCASGAoGc2NvcGVzGAMgAygJQgi6SAWSAQIQQCKKAwoPTWNwU2VydmVyU3RhdHVzEgwKBG5hbWUYASABKAkSMQoFc3RhdGUYAiABKA4yIi5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIYChBwcm90b2NvbF92ZXJzaW9uGAQgASgJEg4KBnNlcnZlchgFIAEoCRINCgV0b29scxgGIAMoCRIwCgxjb25uZWN0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcXVpcmVkGAggASgIEjMKCXJlc291cmNlcxgJIAMoCzIgLmZhaXJsZWFkLmNvbW1vbi52MS5SZXNvdXJjZUxpbmsSQwoScmVzb3VyY2VfdGVtcGxhdGVzGAogAygLMicuZmFpcmxlYWQuY29tbW9uLnYxLk1jcFJlc291cmNlVGVtcGxhdGUSLgoHcHJvbXB0cxgLIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHQicQoTTWNwUmVzb3VyY2VUZW1wbGF0ZRIUCgx1cmlfdGVtcGxhdGUYASABKAkSDAoEbmFtZRgCIAEoCRINCgV0aXRsZRgDIAEoCRITCgtkZXNjcmlwdGlvbhgEIAEoCRISCgptZWRpYV90eXBlGAUgASgJIncKCU1jcFByb21wdBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEjgKCWFyZ3VtZW50cxgEIAMoCzIlLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHRBcmd1bWVudCJIChFNY3BQcm9tcHRBcmd1bWVudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhAKCHJlcXVpcmVkGAMgASgIIjwKCE1jcEVycm9yEgwKBGNvZGUYASABKAMSDwoHbWVzc2FnZRgCIAEoCRIRCglkYXRhX2pzb24YAyABKAkqugEKDk1jcFNlcnZlclN0YXRlEiAKHE1DUF9TRVJWRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIfChtNQ1BfU0VSVkVSX1NUQVRFX0NPTk5FQ1RJTkcQARIeChpNQ1BfU0VSVkVSX1NUQVRFX0NPTk5FQ1RFRBACEhsKF01DUF9TRVJWRVJfU1RBVEVfRkFJTEVEEAMSKAokTUNQX1NFUlZFUl9TVEFURV9ORUVEU19BVVRIT1JJWkFUSU9OEARCQVo/Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvY29tbW9uL3YxO2NvbW1vbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChxmYWlybGVhZC9jb21tb24vdjEvbWNwLnByb3RvEhJmYWlybGVhZC5jb21tb24udjEiyQMKCU1jcFNlcnZlchK1AQoEbmFtZRgBIAEoCUKmAbpIogG6AXsKDm5hbWUuc2VwYXJhdG9yEjx0d28gdW5kZXJzY29yZXMgaW4gYSByb3cgc2VwYXJhdGUgdGhlIHBhcnRzIG9mIGEgdG9vbCdzIG5hbWUaKyF0aGlzLmNvbnRhaW5zKCdfXycpICYmICF0aGlzLmVuZHNXaXRoKCdfJylyIjIgXltBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSLQoFc3RkaW8YAiABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW9IABIrCgRodHRwGAMgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLk1jcEh0dHBIABIQCghyZXF1aXJlZBgEIAEoCBIYCgV0b29scxgFIAMoCUIJukgGkgEDEIAIEiEKDmRpc2FibGVkX3Rvb2xzGAYgAygJQgm6SAaSAQMQgAgSNAoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECKgASDwoHdHJ1c3RlZBgIIAEoCEISCgl0cmFuc3BvcnQSBbpIAggBIqsBCghNY3BTdGRpbxIbCgdjb21tYW5kGAEgASgJQgq6SAdyBRABKIAgEhcKBGFyZ3MYAiADKAlCCbpIBpIBAxCAAhI9CgNlbnYYAyADKAsyJS5mYWlybGVhZC5jb21tb24udjEuTWNwU3RkaW8uRW52RW50cnlCCbpIBpoBAxCAARoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItsBCgdNY3BIdHRwEiEKA3VybBgBIAEoCUIUukgRcg8ogCAyCl5odHRwcz86Ly8SQwoHaGVhZGVycxgCIAMoCzIoLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BIdHRwLkhlYWRlcnNFbnRyeUIIukgFmgECEEASCwoDc3NlGAMgASgIEisKBW9hdXRoGAQgASgLMhwuZmFpcmxlYWQuY29tbW9uLnYxLk1jcE9BdXRoGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBImUKCE1jcE9BdXRoEhsKCWNsaWVudF9pZBgBIAEoCUIIukgFcgMogBASIgoNY2xpZW50X3NlY3JldBgCIAEoCUILgAEBukgFcgMogCASGAoGc2NvcGVzGAMgAygJQgi6SAWSAQIQQCKKAwoPTWNwU2VydmVyU3RhdHVzEgwKBG5hbWUYASABKAkSMQoFc3RhdGUYAiABKA4yIi5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIYChBwcm90b2NvbF92ZXJzaW9uGAQgASgJEg4KBnNlcnZlchgFIAEoCRINCgV0b29scxgGIAMoCRIwCgxjb25uZWN0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcXVpcmVkGAggASgIEjMKCXJlc291cmNlcxgJIAMoCzIgLmZhaXJsZWFkLmNvbW1vbi52MS5SZXNvdXJjZUxpbmsSQwoScmVzb3VyY2VfdGVtcGxhdGVzGAogAygLMicuZmFpcmxlYWQuY29tbW9uLnYxLk1jcFJlc291cmNlVGVtcGxhdGUSLgoHcHJvbXB0cxgLIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHQicQoTTWNwUmVzb3VyY2VUZW1wbGF0ZRIUCgx1cmlfdGVtcGxhdGUYASABKAkSDAoEbmFtZRgCIAEoCRINCgV0aXRsZRgDIAEoCRITCgtkZXNjcmlwdGlvbhgEIAEoCRISCgptZWRpYV90eXBlGAUgASgJIncKCU1jcFByb21wdBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEjgKCWFyZ3VtZW50cxgEIAMoCzIlLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BQcm9tcHRBcmd1bWVudCJIChFNY3BQcm9tcHRBcmd1bWVudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhAKCHJlcXVpcmVkGAMgASgIIjwKCE1jcEVycm9yEgwKBGNvZGUYASABKAMSDwoHbWVzc2FnZRgCIAEoCRIRCglkYXRhX2pzb24YAyABKAkilQIKC01jcEFyZ3VtZW50EhwKBnByb21wdBgBIAEoCUIKukgHcgUQASiACEgAEiIKDHVyaV90ZW1wbGF0ZRgCIAEoCUIKukgHcgUQASiAQEgAEhgKBG5hbWUYAyABKAlCCrpIB3IFEAEogAgSGAoFdmFsdWUYBCABKAlCCbpIBnIEKICAARJUCgZvdGhlcnMYBSADKAsyKy5mYWlybGVhZC5jb21tb24udjEuTWNwQXJndW1lbnQuT3RoZXJzRW50cnlCF7pIFJoBERBAIgVyAyiACCoGcgQogIABGi0KC090aGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCwoCb2YSBbpIAggBIkAKDU1jcENvbXBsZXRpb24SDgoGdmFsdWVzGAEgAygJEg0KBXRvdGFsGAIgASgFEhAKCGhhc19tb3JlGAMgASgIKroBCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASHwobTUNQX1NFUlZFUl9TVEFURV9DT05ORUNUSU5HEAESHgoaTUNQX1NFUlZFUl9TVEFURV9DT05ORUNURUQQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEigKJE1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfQVVUSE9SSVpBVElPThAEQkFaP2dpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL2NvbW1vbi92MTtjb21tb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_content, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * McpServer says how to reach a server of the Model Context Protocol. Its tools have
@@ -468,6 +468,100 @@ export type McpError = Message<"fairlead.common.v1.McpError"> & {
  */
 export const McpErrorSchema: GenMessage<McpError> = /*@__PURE__*/
   messageDesc(file_fairlead_common_v1_mcp, 8);
+
+/**
+ * McpArgument is an argument of a prompt, or a part of a template of addresses, that a
+ * person is filling in.
+ *
+ * @generated from message fairlead.common.v1.McpArgument
+ */
+export type McpArgument = Message<"fairlead.common.v1.McpArgument"> & {
+  /**
+   * What it belongs to.
+   *
+   * @generated from oneof fairlead.common.v1.McpArgument.of
+   */
+  of: {
+    /**
+     * A prompt, by the server's own name of it.
+     *
+     * @generated from field: string prompt = 1;
+     */
+    value: string;
+    case: "prompt";
+  } | {
+    /**
+     * A template of addresses.
+     *
+     * @generated from field: string uri_template = 2;
+     */
+    value: string;
+    case: "uriTemplate";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * What it has so far; may be empty.
+   *
+   * @generated from field: string value = 4;
+   */
+  value: string;
+
+  /**
+   * The other arguments that are filled in already, by name.
+   *
+   * @generated from field: map<string, string> others = 5;
+   */
+  others: { [key: string]: string };
+};
+
+/**
+ * Describes the message fairlead.common.v1.McpArgument.
+ * Use `create(McpArgumentSchema)` to create a new message.
+ */
+export const McpArgumentSchema: GenMessage<McpArgument> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_mcp, 9);
+
+/**
+ * McpCompletion is what a server proposes for an argument.
+ *
+ * @generated from message fairlead.common.v1.McpCompletion
+ */
+export type McpCompletion = Message<"fairlead.common.v1.McpCompletion"> & {
+  /**
+   * The values, the best first: at most 100.
+   *
+   * @generated from field: repeated string values = 1;
+   */
+  values: string[];
+
+  /**
+   * How many there are altogether; 0: the server does not say.
+   *
+   * @generated from field: int32 total = 2;
+   */
+  total: number;
+
+  /**
+   * Whether there are more.
+   *
+   * @generated from field: bool has_more = 3;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message fairlead.common.v1.McpCompletion.
+ * Use `create(McpCompletionSchema)` to create a new message.
+ */
+export const McpCompletionSchema: GenMessage<McpCompletion> = /*@__PURE__*/
+  messageDesc(file_fairlead_common_v1_mcp, 10);
 
 /**
  * McpServerState is the state of a server.

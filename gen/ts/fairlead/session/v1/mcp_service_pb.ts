@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.js";
 import { file_fairlead_common_v1_access } from "../../common/v1/access_pb.js";
-import type { McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
+import type { McpArgument, McpCompletion, McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
 import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
 import { file_google_api_annotations } from "../../../google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/mcp_service.proto.
  */
 export const file_fairlead_session_v1_mcp_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlIKE0dldE1jcFN0YXR1c1JlcXVlc3QSOwoEbmFtZRgBIAEoCUItukgqcigyJl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AkIkYKFEdldE1jcFN0YXR1c1Jlc3BvbnNlEi4KBnN0YXR1cxgBIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuTWNwU3RhdHVzIk8KCU1jcFN0YXR1cxIMCgRuYW1lGAEgASgJEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzInMKFUxvZ2luTWNwU2VydmVyUmVxdWVzdBJaCgRuYW1lGAEgASgJQky6SElyRzJFXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9L21jcC9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kImQKFkxvZ2luTWNwU2VydmVyUmVzcG9uc2USGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInQKFkxvZ291dE1jcFNlcnZlclJlcXVlc3QSWgoEbmFtZRgBIAEoCUJMukhJckcyRV5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCIZChdMb2dvdXRNY3BTZXJ2ZXJSZXNwb25zZSJ+ChVGaW5pc2hNY3BMb2dpblJlcXVlc3QSGgoFc3RhdGUYASABKAlCC4ABAbpIBXIDKIAIEhkKBGNvZGUYAiABKAlCC4ABAbpIBXIDKIBAEhUKA2lzcxgDIAEoCUIIukgFcgMogCASFwoFZXJyb3IYBCABKAlCCLpIBXIDKIAIIjkKFkZpbmlzaE1jcExvZ2luUmVzcG9uc2USDgoGc2VydmVyGAEgASgJEg8KB21lc3NhZ2UYAiABKAkifQoNVXNlck1jcFNlcnZlchIMCgRuYW1lGAEgASgJEi0KBnNlcnZlchgCIAEoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXISLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIs8BChdTZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JBI1CgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyQga6SAPIAQESKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIlIKGFNldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIm0KF0dldFVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kIlIKGEdldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIoEBChlMaXN0VXNlck1jcFNlcnZlcnNSZXF1ZXN0EioKBnBhcmVudBgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIIm4KGkxpc3RVc2VyTWNwU2VydmVyc1Jlc3BvbnNlEjcKC21jcF9zZXJ2ZXJzGAEgAygLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKbAQoaRGVsZXRlVXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSKQoKcmVxdWVzdF9pZBgCIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIh0KG0RlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXNwb25zZTKoCwoKTWNwU2VydmljZRKpAQoMR2V0TWNwU3RhdHVzEiguZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXNwb25zZSJEwtUYFwgBEg1zZXNzaW9ucy5yZWFkGgRuYW1lgtPkkwIjYgZzdGF0dXMSGS92MS97bmFtZT1zZXNzaW9ucy8qL21jcH0SsAEKDkxvZ2luTWNwU2VydmVyEiouZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dpbk1jcFNlcnZlclJlcXVlc3QaKy5mYWlybGVhZC5zZXNzaW9uLnYxLkxvZ2luTWNwU2VydmVyUmVzcG9uc2UiRcLVGBUIAhILdXNlcnMud3JpdGUaBG5hbWWC0+STAiY6ASoiIS92MS97bmFtZT1zZXNzaW9ucy8qL21jcC8qfTpsb2dpbhK0AQoPTG9nb3V0TWNwU2VydmVyEisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dvdXRNY3BTZXJ2ZXJSZXF1ZXN0GiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dvdXRNY3BTZXJ2ZXJSZXNwb25zZSJGwtUYFQgCEgt1c2Vycy53cml0ZRoEbmFtZYLT5JMCJzoBKiIiL3YxL3tuYW1lPXNlc3Npb25zLyovbWNwLyp9OmxvZ291dBKJAQoORmluaXNoTWNwTG9naW4SKi5mYWlybGVhZC5zZXNzaW9uLnYxLkZpbmlzaE1jcExvZ2luUmVxdWVzdBorLmZhaXJsZWFkLnNlc3Npb24udjEuRmluaXNoTWNwTG9naW5SZXNwb25zZSIewtUYAigBgtPkkwISEhAvdjEvbWNwL2NhbGxiYWNrEsABChBTZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5TZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIk/C1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIwOgEqYgptY3Bfc2VydmVyGh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9ErwBChBHZXRVc2VyTWNwU2VydmVyEiwuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRVc2VyTWNwU2VydmVyUmVxdWVzdBotLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VXNlck1jcFNlcnZlclJlc3BvbnNlIkvC1RgUCAESCnVzZXJzLnJlYWQiBG5hbWWC0+STAi1iCm1jcF9zZXJ2ZXISHy92MS97bmFtZT11c2Vycy8qL21jcFNlcnZlcnMvKn0SuAEKEkxpc3RVc2VyTWNwU2VydmVycxIuLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVxdWVzdBovLmZhaXJsZWFkLnNlc3Npb24udjEuTGlzdFVzZXJNY3BTZXJ2ZXJzUmVzcG9uc2UiQcLVGBYIARIKdXNlcnMucmVhZCIGcGFyZW50gtPkkwIhEh8vdjEve3BhcmVudD11c2Vycy8qfS9tY3BTZXJ2ZXJzEroBChNEZWxldGVVc2VyTWNwU2VydmVyEi8uZmFpcmxlYWQuc2Vzc2lvbi52MS5EZWxldGVVc2VyTWNwU2VydmVyUmVxdWVzdBowLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlck1jcFNlcnZlclJlc3BvbnNlIkDC1RgVCAISC3VzZXJzLndyaXRlIgRuYW1lgtPkkwIhKh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9QkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL21jcF9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIlIKE0dldE1jcFN0YXR1c1JlcXVlc3QSOwoEbmFtZRgBIAEoCUItukgqcigyJl5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AkIkYKFEdldE1jcFN0YXR1c1Jlc3BvbnNlEi4KBnN0YXR1cxgBIAEoCzIeLmZhaXJsZWFkLnNlc3Npb24udjEuTWNwU3RhdHVzIk8KCU1jcFN0YXR1cxIMCgRuYW1lGAEgASgJEjQKB3NlcnZlcnMYAiADKAsyIy5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyU3RhdHVzIrMBChpDb21wbGV0ZU1jcEFyZ3VtZW50UmVxdWVzdBJaCgRuYW1lGAEgASgJQky6SElyRzJFXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9L21jcC9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kEjkKCGFyZ3VtZW50GAIgASgLMh8uZmFpcmxlYWQuY29tbW9uLnYxLk1jcEFyZ3VtZW50Qga6SAPIAQEiVAobQ29tcGxldGVNY3BBcmd1bWVudFJlc3BvbnNlEjUKCmNvbXBsZXRpb24YASABKAsyIS5mYWlybGVhZC5jb21tb24udjEuTWNwQ29tcGxldGlvbiKOAQoXV2F0Y2hNY3BSZXNvdXJjZVJlcXVlc3QSWgoEbmFtZRgBIAEoCUJMukhJckcyRV5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JBIXCgN1cmkYAiABKAlCCrpIB3IFEAEogEAiGgoYV2F0Y2hNY3BSZXNvdXJjZVJlc3BvbnNlInMKFUxvZ2luTWNwU2VydmVyUmVxdWVzdBJaCgRuYW1lGAEgASgJQky6SElyRzJFXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9L21jcC9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kImQKFkxvZ2luTWNwU2VydmVyUmVzcG9uc2USGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInQKFkxvZ291dE1jcFNlcnZlclJlcXVlc3QSWgoEbmFtZRgBIAEoCUJMukhJckcyRV5zZXNzaW9ucy9bYS16MC05XVthLXowLTktXXswLDYyfS9tY3AvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JCIZChdMb2dvdXRNY3BTZXJ2ZXJSZXNwb25zZSJ+ChVGaW5pc2hNY3BMb2dpblJlcXVlc3QSGgoFc3RhdGUYASABKAlCC4ABAbpIBXIDKIAIEhkKBGNvZGUYAiABKAlCC4ABAbpIBXIDKIBAEhUKA2lzcxgDIAEoCUIIukgFcgMogCASFwoFZXJyb3IYBCABKAlCCLpIBXIDKIAIIjkKFkZpbmlzaE1jcExvZ2luUmVzcG9uc2USDgoGc2VydmVyGAEgASgJEg8KB21lc3NhZ2UYAiABKAkifQoNVXNlck1jcFNlcnZlchIMCgRuYW1lGAEgASgJEi0KBnNlcnZlchgCIAEoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXISLwoLdXBkYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIs8BChdTZXRVc2VyTWNwU2VydmVyUmVxdWVzdBJSCgRuYW1lGAEgASgJQkS6SEFyPzI9XnVzZXJzL1teL117MSwyNTZ9L21jcFNlcnZlcnMvW0EtWmEtejAtOV1bQS1aYS16MC05Xy1dezAsMzF9JBI1CgZzZXJ2ZXIYAiABKAsyHS5mYWlybGVhZC5jb21tb24udjEuTWNwU2VydmVyQga6SAPIAQESKQoKcmVxdWVzdF9pZBgDIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIlIKGFNldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIm0KF0dldFVzZXJNY3BTZXJ2ZXJSZXF1ZXN0ElIKBG5hbWUYASABKAlCRLpIQXI/Mj1edXNlcnMvW14vXXsxLDI1Nn0vbWNwU2VydmVycy9bQS1aYS16MC05XVtBLVphLXowLTlfLV17MCwzMX0kIlIKGEdldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZRI2CgptY3Bfc2VydmVyGAEgASgLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyIoEBChlMaXN0VXNlck1jcFNlcnZlcnNSZXF1ZXN0EioKBnBhcmVudBgBIAEoCUIaukgXchUyE151c2Vycy9bXi9dezEsMjU2fSQSGgoJcGFnZV9zaXplGAIgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIIm4KGkxpc3RVc2VyTWNwU2VydmVyc1Jlc3BvbnNlEjcKC21jcF9zZXJ2ZXJzGAEgAygLMiIuZmFpcmxlYWQuc2Vzc2lvbi52MS5Vc2VyTWNwU2VydmVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKbAQoaRGVsZXRlVXNlck1jcFNlcnZlclJlcXVlc3QSUgoEbmFtZRgBIAEoCUJEukhBcj8yPV51c2Vycy9bXi9dezEsMjU2fS9tY3BTZXJ2ZXJzL1tBLVphLXowLTldW0EtWmEtejAtOV8tXXswLDMxfSQSKQoKcmVxdWVzdF9pZBgCIAEoCUIVukgSchAyDl5bIS1+XXswLDEyOH0kIh0KG0RlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXNwb25zZTKODgoKTWNwU2VydmljZRKpAQoMR2V0TWNwU3RhdHVzEiguZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXF1ZXN0GikuZmFpcmxlYWQuc2Vzc2lvbi52MS5HZXRNY3BTdGF0dXNSZXNwb25zZSJEwtUYFwgBEg1zZXNzaW9ucy5yZWFkGgRuYW1lgtPkkwIjYgZzdGF0dXMSGS92MS97bmFtZT1zZXNzaW9ucy8qL21jcH0S0QEKE0NvbXBsZXRlTWNwQXJndW1lbnQSLy5mYWlybGVhZC5zZXNzaW9uLnYxLkNvbXBsZXRlTWNwQXJndW1lbnRSZXF1ZXN0GjAuZmFpcmxlYWQuc2Vzc2lvbi52MS5Db21wbGV0ZU1jcEFyZ3VtZW50UmVzcG9uc2UiV8LVGBgIAhIOc2Vzc2lvbnMud3JpdGUaBG5hbWWC0+STAjU6ASpiCmNvbXBsZXRpb24iJC92MS97bmFtZT1zZXNzaW9ucy8qL21jcC8qfTpjb21wbGV0ZRKPAQoQV2F0Y2hNY3BSZXNvdXJjZRIsLmZhaXJsZWFkLnNlc3Npb24udjEuV2F0Y2hNY3BSZXNvdXJjZVJlcXVlc3QaLS5mYWlybGVhZC5zZXNzaW9uLnYxLldhdGNoTWNwUmVzb3VyY2VSZXNwb25zZSIcwtUYGAgCEg5zZXNzaW9ucy53cml0ZRoEbmFtZTABErABCg5Mb2dpbk1jcFNlcnZlchIqLmZhaXJsZWFkLnNlc3Npb24udjEuTG9naW5NY3BTZXJ2ZXJSZXF1ZXN0GisuZmFpcmxlYWQuc2Vzc2lvbi52MS5Mb2dpbk1jcFNlcnZlclJlc3BvbnNlIkXC1RgVCAISC3VzZXJzLndyaXRlGgRuYW1lgtPkkwImOgEqIiEvdjEve25hbWU9c2Vzc2lvbnMvKi9tY3AvKn06bG9naW4StAEKD0xvZ291dE1jcFNlcnZlchIrLmZhaXJsZWFkLnNlc3Npb24udjEuTG9nb3V0TWNwU2VydmVyUmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuTG9nb3V0TWNwU2VydmVyUmVzcG9uc2UiRsLVGBUIAhILdXNlcnMud3JpdGUaBG5hbWWC0+STAic6ASoiIi92MS97bmFtZT1zZXNzaW9ucy8qL21jcC8qfTpsb2dvdXQSiQEKDkZpbmlzaE1jcExvZ2luEiouZmFpcmxlYWQuc2Vzc2lvbi52MS5GaW5pc2hNY3BMb2dpblJlcXVlc3QaKy5mYWlybGVhZC5zZXNzaW9uLnYxLkZpbmlzaE1jcExvZ2luUmVzcG9uc2UiHsLVGAIoAYLT5JMCEhIQL3YxL21jcC9jYWxsYmFjaxLAAQoQU2V0VXNlck1jcFNlcnZlchIsLmZhaXJsZWFkLnNlc3Npb24udjEuU2V0VXNlck1jcFNlcnZlclJlcXVlc3QaLS5mYWlybGVhZC5zZXNzaW9uLnYxLlNldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZSJPwtUYFQgCEgt1c2Vycy53cml0ZSIEbmFtZYLT5JMCMDoBKmIKbWNwX3NlcnZlchofL3YxL3tuYW1lPXVzZXJzLyovbWNwU2VydmVycy8qfRK8AQoQR2V0VXNlck1jcFNlcnZlchIsLmZhaXJsZWFkLnNlc3Npb24udjEuR2V0VXNlck1jcFNlcnZlclJlcXVlc3QaLS5mYWlybGVhZC5zZXNzaW9uLnYxLkdldFVzZXJNY3BTZXJ2ZXJSZXNwb25zZSJLwtUYFAgBEgp1c2Vycy5yZWFkIgRuYW1lgtPkkwItYgptY3Bfc2VydmVyEh8vdjEve25hbWU9dXNlcnMvKi9tY3BTZXJ2ZXJzLyp9ErgBChJMaXN0VXNlck1jcFNlcnZlcnMSLi5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2VyTWNwU2VydmVyc1JlcXVlc3QaLy5mYWlybGVhZC5zZXNzaW9uLnYxLkxpc3RVc2VyTWNwU2VydmVyc1Jlc3BvbnNlIkHC1RgWCAESCnVzZXJzLnJlYWQiBnBhcmVudILT5JMCIRIfL3YxL3twYXJlbnQ9dXNlcnMvKn0vbWNwU2VydmVycxK6AQoTRGVsZXRlVXNlck1jcFNlcnZlchIvLmZhaXJsZWFkLnNlc3Npb24udjEuRGVsZXRlVXNlck1jcFNlcnZlclJlcXVlc3QaMC5mYWlybGVhZC5zZXNzaW9uLnYxLkRlbGV0ZVVzZXJNY3BTZXJ2ZXJSZXNwb25zZSJAwtUYFQgCEgt1c2Vycy53cml0ZSIEbmFtZYLT5JMCISofL3YxL3tuYW1lPXVzZXJzLyovbWNwU2VydmVycy8qfUJDWkFnaXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC9zZXNzaW9uL3YxO3Nlc3Npb252MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_mcp, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * GetMcpStatusRequest names a session's MCP servers.
@@ -91,6 +91,99 @@ export const McpStatusSchema: GenMessage<McpStatus> = /*@__PURE__*/
   messageDesc(file_fairlead_session_v1_mcp_service, 2);
 
 /**
+ * CompleteMcpArgumentRequest names an argument.
+ *
+ * @generated from message fairlead.session.v1.CompleteMcpArgumentRequest
+ */
+export type CompleteMcpArgumentRequest = Message<"fairlead.session.v1.CompleteMcpArgumentRequest"> & {
+  /**
+   * The server, as `sessions/{session}/mcp/{server}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The argument.
+   *
+   * @generated from field: fairlead.common.v1.McpArgument argument = 2;
+   */
+  argument?: McpArgument | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CompleteMcpArgumentRequest.
+ * Use `create(CompleteMcpArgumentRequestSchema)` to create a new message.
+ */
+export const CompleteMcpArgumentRequestSchema: GenMessage<CompleteMcpArgumentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 3);
+
+/**
+ * CompleteMcpArgumentResponse has what the argument may be.
+ *
+ * @generated from message fairlead.session.v1.CompleteMcpArgumentResponse
+ */
+export type CompleteMcpArgumentResponse = Message<"fairlead.session.v1.CompleteMcpArgumentResponse"> & {
+  /**
+   * The server's proposals.
+   *
+   * @generated from field: fairlead.common.v1.McpCompletion completion = 1;
+   */
+  completion?: McpCompletion | undefined;
+};
+
+/**
+ * Describes the message fairlead.session.v1.CompleteMcpArgumentResponse.
+ * Use `create(CompleteMcpArgumentResponseSchema)` to create a new message.
+ */
+export const CompleteMcpArgumentResponseSchema: GenMessage<CompleteMcpArgumentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 4);
+
+/**
+ * WatchMcpResourceRequest names a resource.
+ *
+ * @generated from message fairlead.session.v1.WatchMcpResourceRequest
+ */
+export type WatchMcpResourceRequest = Message<"fairlead.session.v1.WatchMcpResourceRequest"> & {
+  /**
+   * The server, as `sessions/{session}/mcp/{server}`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The resource's address.
+   *
+   * @generated from field: string uri = 2;
+   */
+  uri: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.WatchMcpResourceRequest.
+ * Use `create(WatchMcpResourceRequestSchema)` to create a new message.
+ */
+export const WatchMcpResourceRequestSchema: GenMessage<WatchMcpResourceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 5);
+
+/**
+ * WatchMcpResourceResponse says that the subscription holds, or that the resource may have
+ * changed since the piece before.
+ *
+ * @generated from message fairlead.session.v1.WatchMcpResourceResponse
+ */
+export type WatchMcpResourceResponse = Message<"fairlead.session.v1.WatchMcpResourceResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.session.v1.WatchMcpResourceResponse.
+ * Use `create(WatchMcpResourceResponseSchema)` to create a new message.
+ */
+export const WatchMcpResourceResponseSchema: GenMessage<WatchMcpResourceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_mcp_service, 6);
+
+/**
  * LoginMcpServerRequest names the server.
  *
  * @generated from message fairlead.session.v1.LoginMcpServerRequest
@@ -109,7 +202,7 @@ export type LoginMcpServerRequest = Message<"fairlead.session.v1.LoginMcpServerR
  * Use `create(LoginMcpServerRequestSchema)` to create a new message.
  */
 export const LoginMcpServerRequestSchema: GenMessage<LoginMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 3);
+  messageDesc(file_fairlead_session_v1_mcp_service, 7);
 
 /**
  * LoginMcpServerResponse says where the caller logs in.
@@ -137,7 +230,7 @@ export type LoginMcpServerResponse = Message<"fairlead.session.v1.LoginMcpServer
  * Use `create(LoginMcpServerResponseSchema)` to create a new message.
  */
 export const LoginMcpServerResponseSchema: GenMessage<LoginMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 4);
+  messageDesc(file_fairlead_session_v1_mcp_service, 8);
 
 /**
  * LogoutMcpServerRequest names the server.
@@ -158,7 +251,7 @@ export type LogoutMcpServerRequest = Message<"fairlead.session.v1.LogoutMcpServe
  * Use `create(LogoutMcpServerRequestSchema)` to create a new message.
  */
 export const LogoutMcpServerRequestSchema: GenMessage<LogoutMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 5);
+  messageDesc(file_fairlead_session_v1_mcp_service, 9);
 
 /**
  * LogoutMcpServerResponse says that the tokens are deleted.
@@ -173,7 +266,7 @@ export type LogoutMcpServerResponse = Message<"fairlead.session.v1.LogoutMcpServ
  * Use `create(LogoutMcpServerResponseSchema)` to create a new message.
  */
 export const LogoutMcpServerResponseSchema: GenMessage<LogoutMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 6);
+  messageDesc(file_fairlead_session_v1_mcp_service, 10);
 
 /**
  * FinishMcpLoginRequest is what an authorization server sends. It may send more, which is
@@ -216,7 +309,7 @@ export type FinishMcpLoginRequest = Message<"fairlead.session.v1.FinishMcpLoginR
  * Use `create(FinishMcpLoginRequestSchema)` to create a new message.
  */
 export const FinishMcpLoginRequestSchema: GenMessage<FinishMcpLoginRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 7);
+  messageDesc(file_fairlead_session_v1_mcp_service, 11);
 
 /**
  * FinishMcpLoginResponse says that the user is logged in.
@@ -244,7 +337,7 @@ export type FinishMcpLoginResponse = Message<"fairlead.session.v1.FinishMcpLogin
  * Use `create(FinishMcpLoginResponseSchema)` to create a new message.
  */
 export const FinishMcpLoginResponseSchema: GenMessage<FinishMcpLoginResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 8);
+  messageDesc(file_fairlead_session_v1_mcp_service, 12);
 
 /**
  * UserMcpServer is an MCP server of a user.
@@ -280,7 +373,7 @@ export type UserMcpServer = Message<"fairlead.session.v1.UserMcpServer"> & {
  * Use `create(UserMcpServerSchema)` to create a new message.
  */
 export const UserMcpServerSchema: GenMessage<UserMcpServer> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 9);
+  messageDesc(file_fairlead_session_v1_mcp_service, 13);
 
 /**
  * SetUserMcpServerRequest sets a server.
@@ -316,7 +409,7 @@ export type SetUserMcpServerRequest = Message<"fairlead.session.v1.SetUserMcpSer
  * Use `create(SetUserMcpServerRequestSchema)` to create a new message.
  */
 export const SetUserMcpServerRequestSchema: GenMessage<SetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 10);
+  messageDesc(file_fairlead_session_v1_mcp_service, 14);
 
 /**
  * SetUserMcpServerResponse contains the server.
@@ -337,7 +430,7 @@ export type SetUserMcpServerResponse = Message<"fairlead.session.v1.SetUserMcpSe
  * Use `create(SetUserMcpServerResponseSchema)` to create a new message.
  */
 export const SetUserMcpServerResponseSchema: GenMessage<SetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 11);
+  messageDesc(file_fairlead_session_v1_mcp_service, 15);
 
 /**
  * GetUserMcpServerRequest names a server.
@@ -359,7 +452,7 @@ export type GetUserMcpServerRequest = Message<"fairlead.session.v1.GetUserMcpSer
  * Use `create(GetUserMcpServerRequestSchema)` to create a new message.
  */
 export const GetUserMcpServerRequestSchema: GenMessage<GetUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 12);
+  messageDesc(file_fairlead_session_v1_mcp_service, 16);
 
 /**
  * GetUserMcpServerResponse contains the server.
@@ -380,7 +473,7 @@ export type GetUserMcpServerResponse = Message<"fairlead.session.v1.GetUserMcpSe
  * Use `create(GetUserMcpServerResponseSchema)` to create a new message.
  */
 export const GetUserMcpServerResponseSchema: GenMessage<GetUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 13);
+  messageDesc(file_fairlead_session_v1_mcp_service, 17);
 
 /**
  * ListUserMcpServersRequest asks for a page of servers.
@@ -416,7 +509,7 @@ export type ListUserMcpServersRequest = Message<"fairlead.session.v1.ListUserMcp
  * Use `create(ListUserMcpServersRequestSchema)` to create a new message.
  */
 export const ListUserMcpServersRequestSchema: GenMessage<ListUserMcpServersRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 14);
+  messageDesc(file_fairlead_session_v1_mcp_service, 18);
 
 /**
  * ListUserMcpServersResponse is a page of servers.
@@ -444,7 +537,7 @@ export type ListUserMcpServersResponse = Message<"fairlead.session.v1.ListUserMc
  * Use `create(ListUserMcpServersResponseSchema)` to create a new message.
  */
 export const ListUserMcpServersResponseSchema: GenMessage<ListUserMcpServersResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 15);
+  messageDesc(file_fairlead_session_v1_mcp_service, 19);
 
 /**
  * DeleteUserMcpServerRequest names the server to delete.
@@ -473,7 +566,7 @@ export type DeleteUserMcpServerRequest = Message<"fairlead.session.v1.DeleteUser
  * Use `create(DeleteUserMcpServerRequestSchema)` to create a new message.
  */
 export const DeleteUserMcpServerRequestSchema: GenMessage<DeleteUserMcpServerRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 16);
+  messageDesc(file_fairlead_session_v1_mcp_service, 20);
 
 /**
  * DeleteUserMcpServerResponse says that the server is deleted.
@@ -488,7 +581,7 @@ export type DeleteUserMcpServerResponse = Message<"fairlead.session.v1.DeleteUse
  * Use `create(DeleteUserMcpServerResponseSchema)` to create a new message.
  */
 export const DeleteUserMcpServerResponseSchema: GenMessage<DeleteUserMcpServerResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_mcp_service, 17);
+  messageDesc(file_fairlead_session_v1_mcp_service, 21);
 
 /**
  * McpService shows what works of the MCP servers of a session, and manages those that users
@@ -513,6 +606,33 @@ export const McpService: GenService<{
     methodKind: "unary";
     input: typeof GetMcpStatusRequestSchema;
     output: typeof GetMcpStatusResponseSchema;
+  },
+  /**
+   * CompleteMcpArgument asks a server of the session for what an argument of a prompt, or a
+   * part of a template of addresses, may be. The agent needs the tool that reads it
+   * (`GetMcpPrompt`, `ReadMcpResource`): where its permissions deny that one, or it does not
+   * have it, this is PERMISSION_DENIED. No person is asked, because a completion shows no
+   * contents. It adds nothing to the session's log.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.CompleteMcpArgument
+   */
+  completeMcpArgument: {
+    methodKind: "unary";
+    input: typeof CompleteMcpArgumentRequestSchema;
+    output: typeof CompleteMcpArgumentResponseSchema;
+  },
+  /**
+   * WatchMcpResource subscribes to a resource of a server of the session for as long as the
+   * stream lasts. The first piece comes when the server has accepted the subscription, and
+   * one more whenever the resource may have changed: read it again then. Permission is as
+   * for CompleteMcpArgument. It is for clients of gRPC, and for those of `/mcp`.
+   *
+   * @generated from rpc fairlead.session.v1.McpService.WatchMcpResource
+   */
+  watchMcpResource: {
+    methodKind: "server_streaming";
+    input: typeof WatchMcpResourceRequestSchema;
+    output: typeof WatchMcpResourceResponseSchema;
   },
   /**
    * LoginMcpServer begins a login of the caller to a server of the session, and returns the

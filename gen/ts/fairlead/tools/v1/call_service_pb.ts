@@ -10,7 +10,7 @@ import type { CallRef } from "../../common/v1/call_pb.js";
 import { file_fairlead_common_v1_call } from "../../common/v1/call_pb.js";
 import type { Content } from "../../common/v1/content_pb.js";
 import { file_fairlead_common_v1_content } from "../../common/v1/content_pb.js";
-import type { McpError, McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
+import type { McpArgument, McpCompletion, McpError, McpServer, McpServerStatus } from "../../common/v1/mcp_pb.js";
 import { file_fairlead_common_v1_mcp } from "../../common/v1/mcp_pb.js";
 import type { ApprovalScope, PermissionMode, PermissionRules } from "../../common/v1/permission_pb.js";
 import { file_fairlead_common_v1_permission } from "../../common/v1/permission_pb.js";
@@ -28,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/tools/v1/call_service.proto.
  */
 export const file_fairlead_tools_v1_call_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIogECg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEjIKBmFuc3dlchgIIAEoCzIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFuc3dlchI4CgdzZXJ2ZXJzGAkgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASOgoEbW9kZRgKIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uTW9kZUIIukgFggECEAESPgoHZmlsdGVycxgLIAMoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXNCCLpIBZIBAhAQSgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiLgAQoIQXBwcm92YWwSFwoGZGlnZXN0GAEgASgJQge6SARyAhABEhAKCGFwcHJvdmVkGAIgASgIEhoKB2NvbW1lbnQYAyABKAlCCbpIBnIEKICAARIMCgR1c2VyGAQgASgJEioKFnVwZGF0ZWRfYXJndW1lbnRzX2pzb24YBSABKAlCCrpIB3IFKICAgAQSOgoFc2NvcGUYBiABKA4yIS5mYWlybGVhZC5jb21tb24udjEuQXBwcm92YWxTY29wZUIIukgFggECEAESFwoEcnVsZRgHIAEoCUIJukgGcgQogIABIvoCChBDYWxsVG9vbFJlc3BvbnNlEjMKCGRlY2lzaW9uGAEgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uSAASMwoIcHJvZ3Jlc3MYAiABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsUHJvZ3Jlc3NIABIvCgZvdXRwdXQYAyABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsT3V0cHV0SAASLwoGcmVzdWx0GAQgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEgAEikKA2FzaxgFIAEoCzIaLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxBc2tIABI1CglkZWxlZ2F0ZWQYBiABKAsyIC5mYWlybGVhZC50b29scy52MS5DYWxsRGVsZWdhdGVkSAASMAoIcXVlc3Rpb24YByABKAsyHC5mYWlybGVhZC5jb21tb24udjEuUXVlc3Rpb25IAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMItgCCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2USEQoJaW50ZXJydXB0GAcgASgIEhcKD3N0cnVjdHVyZWRfanNvbhgIIAEoCRIvCgltY3BfZXJyb3IYCSABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwRXJyb3IiaAoPT3BlcmF0aW9uU3RhdHVzEhEKCW9wZXJhdGlvbhgBIAEoCRIwCgVzdGF0ZRgCIAEoDjIhLmZhaXJsZWFkLnRvb2xzLnYxLk9wZXJhdGlvblN0YXRlEhAKCHByb2dyZXNzGAMgASgJIkAKB0NhbGxBc2sSDgoGZGlnZXN0GAEgASgJEgwKBHJ1bGUYAiABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAMgAygJIjUKDUNhbGxEZWxlZ2F0ZWQSDAoEdG9vbBgBIAEoCRIWCg5hcmd1bWVudHNfanNvbhgCIAEoCSJ/ChNSZXBvcnRSZXN1bHRSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjUKBnJlc3VsdBgCIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHRCBrpIA8gBASIWChRSZXBvcnRSZXN1bHRSZXNwb25zZSJGChFDYW5jZWxDYWxsUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASJDChJDYW5jZWxDYWxsUmVzcG9uc2USLQoGcmVzdWx0GAEgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdCJIChNGZW5jZVNlc3Npb25SZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhYKFEZlbmNlU2Vzc2lvblJlc3BvbnNlIvoBChdMaXN0U2Vzc2lvblRvb2xzUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARI4CgdzZXJ2ZXJzGAIgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASIAoNYWxsb3dlZF90b29scxgDIAMoCUIJukgGkgEDEIAIEhoKCXBhZ2Vfc2l6ZRgFIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAYgASgJQgi6SAVyAxiACBIQCghjb250ZW50cxgHIAEoCEoECAQQBSKRAQoYTGlzdFNlc3Npb25Ub29sc1Jlc3BvbnNlEiYKBXRvb2xzGAEgAygLMhcuZmFpcmxlYWQudG9vbHMudjEuVG9vbBI0CgdzZXJ2ZXJzGAIgAygLMiMuZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlclN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkiQwoSQ2hlY2tBZ2VudHNSZXF1ZXN0Ei0KBmFnZW50cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50TmVlZHMiigEKCkFnZW50TmVlZHMSDQoFYWdlbnQYASABKAkSDwoHcHJvZmlsZRgCIAEoCRINCgV0b29scxgDIAMoCRI4CgtwZXJtaXNzaW9ucxgEIAEoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXMSEwoLbWNwX3NlcnZlcnMYBSADKAkiRAoTQ2hlY2tBZ2VudHNSZXNwb25zZRItCgZmYXVsdHMYASADKAsyHS5mYWlybGVhZC50b29scy52MS5BZ2VudEZhdWx0IjsKCkFnZW50RmF1bHQSDQoFYWdlbnQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVmaWVsZBgDIAEoCSIZChdEZWxldGVVc2VyR3JhbnRzUmVxdWVzdCIaChhEZWxldGVVc2VyR3JhbnRzUmVzcG9uc2UidAoZRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBI6CgdzZXNzaW9uGAEgASgJQim6SCZyJDIiXnNlc3Npb25zL1thLXowLTldW2EtejAtOS1dezAsNjJ9JBIbCgpuZXh0X2Vwb2NoGAIgASgDQge6SAQiAigAIhwKGkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlKo0BChBDYWxsRGVjaXNpb25LaW5kEiIKHkNBTExfREVDSVNJT05fS0lORF9VTlNQRUNJRklFRBAAEhwKGENBTExfREVDSVNJT05fS0lORF9BTExPVxABEhoKFkNBTExfREVDSVNJT05fS0lORF9BU0sQAhIbChdDQUxMX0RFQ0lTSU9OX0tJTkRfREVOWRADKsEBCgtDYWxsT3V0Y29tZRIcChhDQUxMX09VVENPTUVfVU5TUEVDSUZJRUQQABITCg9DQUxMX09VVENPTUVfT0sQARIWChJDQUxMX09VVENPTUVfRVJST1IQAhIXChNDQUxMX09VVENPTUVfREVOSUVEEAMSGAoUQ0FMTF9PVVRDT01FX1JFRlVTRUQQBBIaChZDQUxMX09VVENPTUVfQ0FOQ0VMTEVEEAUSGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QBjLsBgoLQ2FsbFNlcnZpY2USXQoIQ2FsbFRvb2wSIi5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlcXVlc3QaIy5mYWlybGVhZC50b29scy52MS5DYWxsVG9vbFJlc3BvbnNlIgbC1RgCCAowARJnCgxSZXBvcnRSZXN1bHQSJi5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuUmVwb3J0UmVzdWx0UmVzcG9uc2UiBsLVGAIIChJhCgpDYW5jZWxDYWxsEiQuZmFpcmxlYWQudG9vbHMudjEuQ2FuY2VsQ2FsbFJlcXVlc3QaJS5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVzcG9uc2UiBsLVGAIIChJnCgxGZW5jZVNlc3Npb24SJi5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXF1ZXN0GicuZmFpcmxlYWQudG9vbHMudjEuRmVuY2VTZXNzaW9uUmVzcG9uc2UiBsLVGAIIChJzChBMaXN0U2Vzc2lvblRvb2xzEiouZmFpcmxlYWQudG9vbHMudjEuTGlzdFNlc3Npb25Ub29sc1JlcXVlc3QaKy5mYWlybGVhZC50b29scy52MS5MaXN0U2Vzc2lvblRvb2xzUmVzcG9uc2UiBsLVGAIIChJkCgtDaGVja0FnZW50cxIlLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVxdWVzdBomLmZhaXJsZWFkLnRvb2xzLnYxLkNoZWNrQWdlbnRzUmVzcG9uc2UiBsLVGAIIChJzChBEZWxldGVVc2VyR3JhbnRzEiouZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlVXNlckdyYW50c1JlcXVlc3QaKy5mYWlybGVhZC50b29scy52MS5EZWxldGVVc2VyR3JhbnRzUmVzcG9uc2UiBsLVGAIIChJ5ChJEZWxldGVTZXNzaW9uQ2FsbHMSLC5mYWlybGVhZC50b29scy52MS5EZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0Gi0uZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UiBsLVGAIICkI/Wj1naXRodWIuY29tL2ZhaXJsZWFkL2ZhaXJsZWFkL2dlbi9nby9mYWlybGVhZC90b29scy92MTt0b29sc3YxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_common_v1_question, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation, file_fairlead_tools_v1_tool]);
+  fileDesc("CiRmYWlybGVhZC90b29scy92MS9jYWxsX3NlcnZpY2UucHJvdG8SEWZhaXJsZWFkLnRvb2xzLnYxIogECg9DYWxsVG9vbFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESFwoEdG9vbBgCIAEoCUIJukgGcgQogIBAEiIKDmFyZ3VtZW50c19qc29uGAMgASgJQgq6SAdyBSiAgIAEEi4KB3Byb2ZpbGUYBCABKAlCHbpIGnIYMhZeW2Etel1bYS16MC05LV17MCw2Mn0kEiAKDWFsbG93ZWRfdG9vbHMYBSADKAlCCbpIBpIBAxCACBItCghhcHByb3ZhbBgGIAEoCzIbLmZhaXJsZWFkLnRvb2xzLnYxLkFwcHJvdmFsEjIKBmFuc3dlchgIIAEoCzIiLmZhaXJsZWFkLmNvbW1vbi52MS5RdWVzdGlvbkFuc3dlchI4CgdzZXJ2ZXJzGAkgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASOgoEbW9kZRgKIAEoDjIiLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uTW9kZUIIukgFggECEAESPgoHZmlsdGVycxgLIAMoCzIjLmZhaXJsZWFkLmNvbW1vbi52MS5QZXJtaXNzaW9uUnVsZXNCCLpIBZIBAhAQSgQIBxAIUhR3b3Jrc3BhY2VfZ2VuZXJhdGlvbiLgAQoIQXBwcm92YWwSFwoGZGlnZXN0GAEgASgJQge6SARyAhABEhAKCGFwcHJvdmVkGAIgASgIEhoKB2NvbW1lbnQYAyABKAlCCbpIBnIEKICAARIMCgR1c2VyGAQgASgJEioKFnVwZGF0ZWRfYXJndW1lbnRzX2pzb24YBSABKAlCCrpIB3IFKICAgAQSOgoFc2NvcGUYBiABKA4yIS5mYWlybGVhZC5jb21tb24udjEuQXBwcm92YWxTY29wZUIIukgFggECEAESFwoEcnVsZRgHIAEoCUIJukgGcgQogIABIvoCChBDYWxsVG9vbFJlc3BvbnNlEjMKCGRlY2lzaW9uGAEgASgLMh8uZmFpcmxlYWQudG9vbHMudjEuQ2FsbERlY2lzaW9uSAASMwoIcHJvZ3Jlc3MYAiABKAsyHy5mYWlybGVhZC50b29scy52MS5DYWxsUHJvZ3Jlc3NIABIvCgZvdXRwdXQYAyABKAsyHS5mYWlybGVhZC50b29scy52MS5DYWxsT3V0cHV0SAASLwoGcmVzdWx0GAQgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdEgAEikKA2FzaxgFIAEoCzIaLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxBc2tIABI1CglkZWxlZ2F0ZWQYBiABKAsyIC5mYWlybGVhZC50b29scy52MS5DYWxsRGVsZWdhdGVkSAASMAoIcXVlc3Rpb24YByABKAsyHC5mYWlybGVhZC5jb21tb24udjEuUXVlc3Rpb25IAEIGCgRraW5kIlMKDENhbGxEZWNpc2lvbhI1CghkZWNpc2lvbhgBIAEoDjIjLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxEZWNpc2lvbktpbmQSDAoEcnVsZRgCIAEoCSIfCgxDYWxsUHJvZ3Jlc3MSDwoHbWVzc2FnZRgBIAEoCSIqCgpDYWxsT3V0cHV0Eg4KBnN0cmVhbRgBIAEoCRIMCgRkYXRhGAIgASgMItgCCgpDYWxsUmVzdWx0Ei8KB291dGNvbWUYASABKA4yHi5mYWlybGVhZC50b29scy52MS5DYWxsT3V0Y29tZRIsCgdjb250ZW50GAIgAygLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNvbnRlbnQSEwoLZHVyYXRpb25fbXMYAyABKAMSEQoJb3BlcmF0aW9uGAQgASgJEjQKCG9ic2VydmVkGAUgASgLMiIuZmFpcmxlYWQudG9vbHMudjEuT3BlcmF0aW9uU3RhdHVzEjAKB25ldHdvcmsYBiADKAsyHy5mYWlybGVhZC5zYW5kYm94LnYxLk5ldHdvcmtVc2USEQoJaW50ZXJydXB0GAcgASgIEhcKD3N0cnVjdHVyZWRfanNvbhgIIAEoCRIvCgltY3BfZXJyb3IYCSABKAsyHC5mYWlybGVhZC5jb21tb24udjEuTWNwRXJyb3IiaAoPT3BlcmF0aW9uU3RhdHVzEhEKCW9wZXJhdGlvbhgBIAEoCRIwCgVzdGF0ZRgCIAEoDjIhLmZhaXJsZWFkLnRvb2xzLnYxLk9wZXJhdGlvblN0YXRlEhAKCHByb2dyZXNzGAMgASgJIkAKB0NhbGxBc2sSDgoGZGlnZXN0GAEgASgJEgwKBHJ1bGUYAiABKAkSFwoPc3VnZ2VzdGVkX3J1bGVzGAMgAygJIjUKDUNhbGxEZWxlZ2F0ZWQSDAoEdG9vbBgBIAEoCRIWCg5hcmd1bWVudHNfanNvbhgCIAEoCSJ/ChNSZXBvcnRSZXN1bHRSZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBEjUKBnJlc3VsdBgCIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxSZXN1bHRCBrpIA8gBASIWChRSZXBvcnRSZXN1bHRSZXNwb25zZSJGChFDYW5jZWxDYWxsUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBASJDChJDYW5jZWxDYWxsUmVzcG9uc2USLQoGcmVzdWx0GAEgASgLMh0uZmFpcmxlYWQudG9vbHMudjEuQ2FsbFJlc3VsdCJIChNGZW5jZVNlc3Npb25SZXF1ZXN0EjEKBGNhbGwYASABKAsyGy5mYWlybGVhZC5jb21tb24udjEuQ2FsbFJlZkIGukgDyAEBIhYKFEZlbmNlU2Vzc2lvblJlc3BvbnNlIvoBChdMaXN0U2Vzc2lvblRvb2xzUmVxdWVzdBIxCgRjYWxsGAEgASgLMhsuZmFpcmxlYWQuY29tbW9uLnYxLkNhbGxSZWZCBrpIA8gBARI4CgdzZXJ2ZXJzGAIgAygLMh0uZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlckIIukgFkgECEEASIAoNYWxsb3dlZF90b29scxgDIAMoCUIJukgGkgEDEIAIEhoKCXBhZ2Vfc2l6ZRgFIAEoBUIHukgEGgIoABIcCgpwYWdlX3Rva2VuGAYgASgJQgi6SAVyAxiACBIQCghjb250ZW50cxgHIAEoCEoECAQQBSKRAQoYTGlzdFNlc3Npb25Ub29sc1Jlc3BvbnNlEiYKBXRvb2xzGAEgAygLMhcuZmFpcmxlYWQudG9vbHMudjEuVG9vbBI0CgdzZXJ2ZXJzGAIgAygLMiMuZmFpcmxlYWQuY29tbW9uLnYxLk1jcFNlcnZlclN0YXR1cxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki4wIKCk1jcFJlcXVlc3QSMQoEY2FsbBgBIAEoCzIbLmZhaXJsZWFkLmNvbW1vbi52MS5DYWxsUmVmQga6SAPIAQESOAoHc2VydmVycxgCIAMoCzIdLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BTZXJ2ZXJCCLpIBZIBAhBAEiAKDWFsbG93ZWRfdG9vbHMYAyADKAlCCbpIBpIBAxCACBIuCgdwcm9maWxlGAQgASgJQh26SBpyGDIWXlthLXpdW2EtejAtOS1dezAsNjJ9JBI6CgRtb2RlGAUgASgOMiIuZmFpcmxlYWQuY29tbW9uLnYxLlBlcm1pc3Npb25Nb2RlQgi6SAWCAQIQARI+CgdmaWx0ZXJzGAYgAygLMiMuZmFpcmxlYWQuY29tbW9uLnYxLlBlcm1pc3Npb25SdWxlc0IIukgFkgECEBASGgoGc2VydmVyGAcgASgJQgq6SAdyBRABKIACIooBChpDb21wbGV0ZU1jcEFyZ3VtZW50UmVxdWVzdBIxCgJhdBgBIAEoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLk1jcFJlcXVlc3RCBrpIA8gBARI5Cghhcmd1bWVudBgCIAEoCzIfLmZhaXJsZWFkLmNvbW1vbi52MS5NY3BBcmd1bWVudEIGukgDyAEBIlQKG0NvbXBsZXRlTWNwQXJndW1lbnRSZXNwb25zZRI1Cgpjb21wbGV0aW9uGAEgASgLMiEuZmFpcmxlYWQuY29tbW9uLnYxLk1jcENvbXBsZXRpb24iZQoXV2F0Y2hNY3BSZXNvdXJjZVJlcXVlc3QSMQoCYXQYASABKAsyHS5mYWlybGVhZC50b29scy52MS5NY3BSZXF1ZXN0Qga6SAPIAQESFwoDdXJpGAIgASgJQgq6SAdyBRABKIBAIhoKGFdhdGNoTWNwUmVzb3VyY2VSZXNwb25zZSJDChJDaGVja0FnZW50c1JlcXVlc3QSLQoGYWdlbnRzGAEgAygLMh0uZmFpcmxlYWQudG9vbHMudjEuQWdlbnROZWVkcyKKAQoKQWdlbnROZWVkcxINCgVhZ2VudBgBIAEoCRIPCgdwcm9maWxlGAIgASgJEg0KBXRvb2xzGAMgAygJEjgKC3Blcm1pc3Npb25zGAQgASgLMiMuZmFpcmxlYWQuY29tbW9uLnYxLlBlcm1pc3Npb25SdWxlcxITCgttY3Bfc2VydmVycxgFIAMoCSJEChNDaGVja0FnZW50c1Jlc3BvbnNlEi0KBmZhdWx0cxgBIAMoCzIdLmZhaXJsZWFkLnRvb2xzLnYxLkFnZW50RmF1bHQiOwoKQWdlbnRGYXVsdBINCgVhZ2VudBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJIhkKF0RlbGV0ZVVzZXJHcmFudHNSZXF1ZXN0IhoKGERlbGV0ZVVzZXJHcmFudHNSZXNwb25zZSJ0ChlEZWxldGVTZXNzaW9uQ2FsbHNSZXF1ZXN0EjoKB3Nlc3Npb24YASABKAlCKbpIJnIkMiJec2Vzc2lvbnMvW2EtejAtOV1bYS16MC05LV17MCw2Mn0kEhsKCm5leHRfZXBvY2gYAiABKANCB7pIBCICKAAiHAoaRGVsZXRlU2Vzc2lvbkNhbGxzUmVzcG9uc2UqjQEKEENhbGxEZWNpc2lvbktpbmQSIgoeQ0FMTF9ERUNJU0lPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYQ0FMTF9ERUNJU0lPTl9LSU5EX0FMTE9XEAESGgoWQ0FMTF9ERUNJU0lPTl9LSU5EX0FTSxACEhsKF0NBTExfREVDSVNJT05fS0lORF9ERU5ZEAMqwQEKC0NhbGxPdXRjb21lEhwKGENBTExfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhMKD0NBTExfT1VUQ09NRV9PSxABEhYKEkNBTExfT1VUQ09NRV9FUlJPUhACEhcKE0NBTExfT1VUQ09NRV9ERU5JRUQQAxIYChRDQUxMX09VVENPTUVfUkVGVVNFRBAEEhoKFkNBTExfT1VUQ09NRV9DQU5DRUxMRUQQBRIYChRDQUxMX09VVENPTUVfVU5LTk9XThAGMuEICgtDYWxsU2VydmljZRJdCghDYWxsVG9vbBIiLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVxdWVzdBojLmZhaXJsZWFkLnRvb2xzLnYxLkNhbGxUb29sUmVzcG9uc2UiBsLVGAIICjABEmcKDFJlcG9ydFJlc3VsdBImLmZhaXJsZWFkLnRvb2xzLnYxLlJlcG9ydFJlc3VsdFJlcXVlc3QaJy5mYWlybGVhZC50b29scy52MS5SZXBvcnRSZXN1bHRSZXNwb25zZSIGwtUYAggKEmEKCkNhbmNlbENhbGwSJC5mYWlybGVhZC50b29scy52MS5DYW5jZWxDYWxsUmVxdWVzdBolLmZhaXJsZWFkLnRvb2xzLnYxLkNhbmNlbENhbGxSZXNwb25zZSIGwtUYAggKEmcKDEZlbmNlU2Vzc2lvbhImLmZhaXJsZWFkLnRvb2xzLnYxLkZlbmNlU2Vzc2lvblJlcXVlc3QaJy5mYWlybGVhZC50b29scy52MS5GZW5jZVNlc3Npb25SZXNwb25zZSIGwtUYAggKEnMKEExpc3RTZXNzaW9uVG9vbHMSKi5mYWlybGVhZC50b29scy52MS5MaXN0U2Vzc2lvblRvb2xzUmVxdWVzdBorLmZhaXJsZWFkLnRvb2xzLnYxLkxpc3RTZXNzaW9uVG9vbHNSZXNwb25zZSIGwtUYAggKEnwKE0NvbXBsZXRlTWNwQXJndW1lbnQSLS5mYWlybGVhZC50b29scy52MS5Db21wbGV0ZU1jcEFyZ3VtZW50UmVxdWVzdBouLmZhaXJsZWFkLnRvb2xzLnYxLkNvbXBsZXRlTWNwQXJndW1lbnRSZXNwb25zZSIGwtUYAggKEnUKEFdhdGNoTWNwUmVzb3VyY2USKi5mYWlybGVhZC50b29scy52MS5XYXRjaE1jcFJlc291cmNlUmVxdWVzdBorLmZhaXJsZWFkLnRvb2xzLnYxLldhdGNoTWNwUmVzb3VyY2VSZXNwb25zZSIGwtUYAggKMAESZAoLQ2hlY2tBZ2VudHMSJS5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1JlcXVlc3QaJi5mYWlybGVhZC50b29scy52MS5DaGVja0FnZW50c1Jlc3BvbnNlIgbC1RgCCAoScwoQRGVsZXRlVXNlckdyYW50cxIqLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVVzZXJHcmFudHNSZXF1ZXN0GisuZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlVXNlckdyYW50c1Jlc3BvbnNlIgbC1RgCCAoSeQoSRGVsZXRlU2Vzc2lvbkNhbGxzEiwuZmFpcmxlYWQudG9vbHMudjEuRGVsZXRlU2Vzc2lvbkNhbGxzUmVxdWVzdBotLmZhaXJsZWFkLnRvb2xzLnYxLkRlbGV0ZVNlc3Npb25DYWxsc1Jlc3BvbnNlIgbC1RgCCApCP1o9Z2l0aHViLmNvbS9mYWlybGVhZC9mYWlybGVhZC9nZW4vZ28vZmFpcmxlYWQvdG9vbHMvdjE7dG9vbHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_fairlead_common_v1_access, file_fairlead_common_v1_call, file_fairlead_common_v1_content, file_fairlead_common_v1_mcp, file_fairlead_common_v1_permission, file_fairlead_common_v1_question, file_fairlead_sandbox_v1_exec, file_fairlead_tools_v1_operation, file_fairlead_tools_v1_tool]);
 
 /**
  * CallToolRequest asks for a call.
@@ -733,6 +733,163 @@ export const ListSessionToolsResponseSchema: GenMessage<ListSessionToolsResponse
   messageDesc(file_fairlead_tools_v1_call_service, 17);
 
 /**
+ * McpRequest is which MCP server of a session a request is for, and what decides on it.
+ *
+ * @generated from message fairlead.tools.v1.McpRequest
+ */
+export type McpRequest = Message<"fairlead.tools.v1.McpRequest"> & {
+  /**
+   * The caller: the session, its epoch and its place. The call's id is the caller's
+   * choice, and of no call.
+   *
+   * @generated from field: fairlead.common.v1.CallRef call = 1;
+   */
+  call?: CallRef | undefined;
+
+  /**
+   * The MCP servers of the agent, the session and the acting user.
+   *
+   * @generated from field: repeated fairlead.common.v1.McpServer servers = 2;
+   */
+  servers: McpServer[];
+
+  /**
+   * The tools that the agent may ask for, besides those of `servers`.
+   *
+   * @generated from field: repeated string allowed_tools = 3;
+   */
+  allowedTools: string[];
+
+  /**
+   * The permission profile that decides.
+   *
+   * @generated from field: string profile = 4;
+   */
+  profile: string;
+
+  /**
+   * The mode in which the profile decides.
+   *
+   * @generated from field: fairlead.common.v1.PermissionMode mode = 5;
+   */
+  mode: PermissionMode;
+
+  /**
+   * Rules of the agent and the session, as in CallToolRequest.
+   *
+   * @generated from field: repeated fairlead.common.v1.PermissionRules filters = 6;
+   */
+  filters: PermissionRules[];
+
+  /**
+   * The server's name.
+   *
+   * @generated from field: string server = 7;
+   */
+  server: string;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.McpRequest.
+ * Use `create(McpRequestSchema)` to create a new message.
+ */
+export const McpRequestSchema: GenMessage<McpRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 18);
+
+/**
+ * CompleteMcpArgumentRequest names an argument.
+ *
+ * @generated from message fairlead.tools.v1.CompleteMcpArgumentRequest
+ */
+export type CompleteMcpArgumentRequest = Message<"fairlead.tools.v1.CompleteMcpArgumentRequest"> & {
+  /**
+   * The server.
+   *
+   * @generated from field: fairlead.tools.v1.McpRequest at = 1;
+   */
+  at?: McpRequest | undefined;
+
+  /**
+   * The argument.
+   *
+   * @generated from field: fairlead.common.v1.McpArgument argument = 2;
+   */
+  argument?: McpArgument | undefined;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.CompleteMcpArgumentRequest.
+ * Use `create(CompleteMcpArgumentRequestSchema)` to create a new message.
+ */
+export const CompleteMcpArgumentRequestSchema: GenMessage<CompleteMcpArgumentRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 19);
+
+/**
+ * CompleteMcpArgumentResponse has what the argument may be.
+ *
+ * @generated from message fairlead.tools.v1.CompleteMcpArgumentResponse
+ */
+export type CompleteMcpArgumentResponse = Message<"fairlead.tools.v1.CompleteMcpArgumentResponse"> & {
+  /**
+   * The server's proposals.
+   *
+   * @generated from field: fairlead.common.v1.McpCompletion completion = 1;
+   */
+  completion?: McpCompletion | undefined;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.CompleteMcpArgumentResponse.
+ * Use `create(CompleteMcpArgumentResponseSchema)` to create a new message.
+ */
+export const CompleteMcpArgumentResponseSchema: GenMessage<CompleteMcpArgumentResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 20);
+
+/**
+ * WatchMcpResourceRequest names a resource.
+ *
+ * @generated from message fairlead.tools.v1.WatchMcpResourceRequest
+ */
+export type WatchMcpResourceRequest = Message<"fairlead.tools.v1.WatchMcpResourceRequest"> & {
+  /**
+   * The server.
+   *
+   * @generated from field: fairlead.tools.v1.McpRequest at = 1;
+   */
+  at?: McpRequest | undefined;
+
+  /**
+   * The resource's address.
+   *
+   * @generated from field: string uri = 2;
+   */
+  uri: string;
+};
+
+/**
+ * Describes the message fairlead.tools.v1.WatchMcpResourceRequest.
+ * Use `create(WatchMcpResourceRequestSchema)` to create a new message.
+ */
+export const WatchMcpResourceRequestSchema: GenMessage<WatchMcpResourceRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 21);
+
+/**
+ * WatchMcpResourceResponse says that the subscription holds, or that the resource may have
+ * changed since the piece before.
+ *
+ * @generated from message fairlead.tools.v1.WatchMcpResourceResponse
+ */
+export type WatchMcpResourceResponse = Message<"fairlead.tools.v1.WatchMcpResourceResponse"> & {
+};
+
+/**
+ * Describes the message fairlead.tools.v1.WatchMcpResourceResponse.
+ * Use `create(WatchMcpResourceResponseSchema)` to create a new message.
+ */
+export const WatchMcpResourceResponseSchema: GenMessage<WatchMcpResourceResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_tools_v1_call_service, 22);
+
+/**
  * CheckAgentsRequest says what agents need.
  *
  * @generated from message fairlead.tools.v1.CheckAgentsRequest
@@ -751,7 +908,7 @@ export type CheckAgentsRequest = Message<"fairlead.tools.v1.CheckAgentsRequest">
  * Use `create(CheckAgentsRequestSchema)` to create a new message.
  */
 export const CheckAgentsRequestSchema: GenMessage<CheckAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 18);
+  messageDesc(file_fairlead_tools_v1_call_service, 23);
 
 /**
  * AgentNeeds is what one agent needs.
@@ -801,7 +958,7 @@ export type AgentNeeds = Message<"fairlead.tools.v1.AgentNeeds"> & {
  * Use `create(AgentNeedsSchema)` to create a new message.
  */
 export const AgentNeedsSchema: GenMessage<AgentNeeds> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 19);
+  messageDesc(file_fairlead_tools_v1_call_service, 24);
 
 /**
  * CheckAgentsResponse says what is missing.
@@ -822,7 +979,7 @@ export type CheckAgentsResponse = Message<"fairlead.tools.v1.CheckAgentsResponse
  * Use `create(CheckAgentsResponseSchema)` to create a new message.
  */
 export const CheckAgentsResponseSchema: GenMessage<CheckAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 20);
+  messageDesc(file_fairlead_tools_v1_call_service, 25);
 
 /**
  * AgentFault is a name that an agent uses and that does not exist.
@@ -858,7 +1015,7 @@ export type AgentFault = Message<"fairlead.tools.v1.AgentFault"> & {
  * Use `create(AgentFaultSchema)` to create a new message.
  */
 export const AgentFaultSchema: GenMessage<AgentFault> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 21);
+  messageDesc(file_fairlead_tools_v1_call_service, 26);
 
 /**
  * DeleteUserGrantsRequest is empty: the user is the principal's.
@@ -873,7 +1030,7 @@ export type DeleteUserGrantsRequest = Message<"fairlead.tools.v1.DeleteUserGrant
  * Use `create(DeleteUserGrantsRequestSchema)` to create a new message.
  */
 export const DeleteUserGrantsRequestSchema: GenMessage<DeleteUserGrantsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 22);
+  messageDesc(file_fairlead_tools_v1_call_service, 27);
 
 /**
  * DeleteUserGrantsResponse says that the grants are deleted.
@@ -888,7 +1045,7 @@ export type DeleteUserGrantsResponse = Message<"fairlead.tools.v1.DeleteUserGran
  * Use `create(DeleteUserGrantsResponseSchema)` to create a new message.
  */
 export const DeleteUserGrantsResponseSchema: GenMessage<DeleteUserGrantsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 23);
+  messageDesc(file_fairlead_tools_v1_call_service, 28);
 
 /**
  * DeleteSessionCallsRequest names the session that was deleted.
@@ -919,7 +1076,7 @@ export type DeleteSessionCallsRequest = Message<"fairlead.tools.v1.DeleteSession
  * Use `create(DeleteSessionCallsRequestSchema)` to create a new message.
  */
 export const DeleteSessionCallsRequestSchema: GenMessage<DeleteSessionCallsRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 24);
+  messageDesc(file_fairlead_tools_v1_call_service, 29);
 
 /**
  * DeleteSessionCallsResponse says that the calls are forgotten.
@@ -934,7 +1091,7 @@ export type DeleteSessionCallsResponse = Message<"fairlead.tools.v1.DeleteSessio
  * Use `create(DeleteSessionCallsResponseSchema)` to create a new message.
  */
 export const DeleteSessionCallsResponseSchema: GenMessage<DeleteSessionCallsResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_tools_v1_call_service, 25);
+  messageDesc(file_fairlead_tools_v1_call_service, 30);
 
 /**
  * CallDecisionKind is whether a call may run.
@@ -1114,6 +1271,33 @@ export const CallService: GenService<{
     methodKind: "unary";
     input: typeof ListSessionToolsRequestSchema;
     output: typeof ListSessionToolsResponseSchema;
+  },
+  /**
+   * CompleteMcpArgument asks an MCP server for what an argument may be. It is refused
+   * where the tool that reads the prompt or the resource would be denied; no person is
+   * asked, because a completion shows no contents. A server that does not exist, or cannot
+   * be used, is FAILED_PRECONDITION with reason MCP_SERVER_UNAVAILABLE.
+   *
+   * @generated from rpc fairlead.tools.v1.CallService.CompleteMcpArgument
+   */
+  completeMcpArgument: {
+    methodKind: "unary";
+    input: typeof CompleteMcpArgumentRequestSchema;
+    output: typeof CompleteMcpArgumentResponseSchema;
+  },
+  /**
+   * WatchMcpResource subscribes to a resource of an MCP server for as long as the stream
+   * lasts. The first piece comes when the server has accepted the subscription, and one
+   * more whenever it reports a change; several changes may be one piece. A connection
+   * that breaks is made again, which counts as a change. Permission is as for
+   * CompleteMcpArgument.
+   *
+   * @generated from rpc fairlead.tools.v1.CallService.WatchMcpResource
+   */
+  watchMcpResource: {
+    methodKind: "server_streaming";
+    input: typeof WatchMcpResourceRequestSchema;
+    output: typeof WatchMcpResourceResponseSchema;
   },
   /**
    * CheckAgents returns the tools and permission profiles of agents that do not exist, and
