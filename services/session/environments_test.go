@@ -94,6 +94,8 @@ func TestAnEnvironmentMayBeRefused(t *testing.T) {
 		"spec.limits":    {Limits: &sessionv1.AgentLimits{MemoryBytes: -1}},
 		"spec.mounts":    {Mounts: []string{"/etc"}},
 		"spec.variables": {Variables: map[string]string{"PATH": "x"}},
+
+		"spec.metadata_json": {MetadataJson: "{"},
 	} {
 		_, err := f.environments().UpdateEnvironment(ctx, &sessionv1.UpdateEnvironmentRequest{Name: name, Spec: spec, ExpectedVersion: 1})
 		refusedAs(t, field, err, codes.InvalidArgument, sessionv1.ErrorReason_ERROR_REASON_INVALID_SPEC)

@@ -68,6 +68,9 @@ type Extensions struct {
 	ClaudeCode ClaudeCode `key:"claude-code" json:"claude_code,omitzero"`
 
 	Permissions Permissions `key:"permissions" json:"permissions,omitzero" help:"rules that narrow what the profile allows"`
+	// MetadataJSON is kept for those who made the agent by the API.
+	MetadataJSON string `key:"-" json:"metadata_json,omitempty"`
+
 	// Further are the rules of the agents that a subagent names, its own and those above; an agent has none.
 	Further []Permissions `key:"-" json:"further_permissions,omitempty"`
 }
@@ -239,6 +242,6 @@ func (a Agent) Proto(defaultModel string, isDefault bool) *sessionv1.Agent {
 		Verdict: cmp.Or(a.Spec.Verdict, VerdictNone), OutputSchemaJson: schema,
 		Network: a.Spec.networkProto(), Limits: a.Spec.limitsProto(), Mounts: a.Spec.Mounts, Repositories: a.Spec.repositoriesProto(),
 		Environment: a.Spec.Environment, Skills: a.Spec.Skills, Models: a.Spec.Models, Parameters: a.Spec.Parameters,
-		Permissions: a.Spec.Permissions.Proto(),
+		Permissions: a.Spec.Permissions.Proto(), MetadataJson: a.Spec.MetadataJSON,
 	}
 }

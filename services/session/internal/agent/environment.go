@@ -24,6 +24,8 @@ type Environment struct {
 	Mounts      []string          `json:"mounts,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"`
 	Setup       []string          `json:"setup,omitempty"` // commands that run once in a session's workspace
+	// MetadataJSON is kept for those who made the environment.
+	MetadataJSON string `json:"metadata_json,omitempty"`
 }
 
 // In returns the spec of a session in an environment.
@@ -49,7 +51,7 @@ func (e Environment) Faults() []Fault {
 		field string
 		err   error
 	}{
-		{"network", sandbox.checkNetwork()}, {"limits", e.Limits.check()}, {"mounts", checkMounts(e.Mounts)},
+		{"network", sandbox.checkNetwork()}, {"limits", e.Limits.check()}, {"mounts", checkMounts(e.Mounts)}, {"metadata_json", checkMetadata(e.MetadataJSON)},
 	} {
 		if check.err != nil {
 			faults = append(faults, Fault{check.field, check.err.Error()})
@@ -66,13 +68,13 @@ func (e Environment) Faults() []Fault {
 // EnvironmentFrom returns the environment that a client sent.
 func EnvironmentFrom(p *sessionv1.EnvironmentSpec) Environment {
 	s := FromProto(&sessionv1.AgentSpec{Network: p.GetNetwork(), Limits: p.GetLimits(), Mounts: p.GetMounts()})
-	return Environment{Description: p.GetDescription(), Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: p.GetVariables(), Setup: p.GetSetup()}
+	return Environment{Description: p.GetDescription(), Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: p.GetVariables(), Setup: p.GetSetup(), MetadataJSON: p.GetMetadataJson()}
 }
 
 // ToProto returns the environment as EnvironmentFrom takes it.
 func (e Environment) ToProto() *sessionv1.EnvironmentSpec {
 	s := Spec{Network: e.Network, Limits: e.Limits, Mounts: e.Mounts}.ToProto()
-	return &sessionv1.EnvironmentSpec{Description: e.Description, Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: e.Variables, Setup: e.Setup}
+	return &sessionv1.EnvironmentSpec{Description: e.Description, Network: s.Network, Limits: s.Limits, Mounts: s.Mounts, Variables: e.Variables, Setup: e.Setup, MetadataJson: e.MetadataJSON}
 }
 
 // Variables returns the environment of commands: the variables of the session's environment, and over them

@@ -1,5 +1,10 @@
 package agent
 
+import (
+	"encoding/json"
+	"errors"
+)
+
 // Fault is a rule that a spec breaks.
 type Fault struct {
 	Field string // as AgentSpec has it
@@ -32,6 +37,7 @@ func (s Spec) Faults() []Fault {
 	check("repositories", s.checkRepositories())
 	check("mcp_servers", s.MCPServers.Check())
 	check("permissions", s.Permissions.check())
+	check("metadata_json", checkMetadata(s.MetadataJSON))
 	for _, limit := range []struct {
 		field    string
 		negative bool
@@ -43,4 +49,12 @@ func (s Spec) Faults() []Fault {
 		}
 	}
 	return faults
+}
+
+// checkMetadata refuses metadata that is no JSON: its readers could not read it.
+func checkMetadata(text string) error {
+	if text != "" && !json.Valid([]byte(text)) {
+		return errors.New("the metadata is not valid JSON; send one JSON value as text")
+	}
+	return nil
 }

@@ -30,7 +30,7 @@ func FromProto(p *sessionv1.AgentSpec) Spec {
 	s.MCPServers, s.Subagents = mcp.From(p.GetMcpServers()), subagentsFrom(p.GetSubagents())
 	s.Skills = p.GetSkills()
 	s.Runtime, s.ClaudeCode = p.GetRuntime(), ClaudeCode{PresetPrompt: p.GetClaudeCode().GetPresetPrompt()}
-	s.Permissions = permissionsFrom(p.GetPermissions())
+	s.Permissions, s.MetadataJSON = permissionsFrom(p.GetPermissions()), p.GetMetadataJson()
 	return s
 }
 
@@ -57,6 +57,7 @@ func (s Spec) ToProto() *sessionv1.AgentSpec {
 	}
 	p.McpServers, p.Skills, p.Permissions = s.MCPServers.Protos(), s.Skills, s.Permissions.Proto()
 	p.Runtime, p.ClaudeCode = s.Runtime, s.ClaudeCode.proto()
+	p.MetadataJson = s.MetadataJSON
 	return p
 }
 

@@ -19,7 +19,7 @@ func full() Spec {
 		Limits:  Limits{1, 2, 3, 4, 5, 6, 7, 8, 9, time.Second, time.Minute},
 		Mounts:  []string{"m"}, Repositories: []Repository{{"https://a/b", "main", "b", 1, "none", "turn_end"}},
 		TurnLimits: TurnLimits{MaxSteps: 1, MaxWallTime: time.Second, MaxOutputTokens: 2},
-		Extensions: Extensions{Runtime: "claude-code", ClaudeCode: ClaudeCode{PresetPrompt: true}, Permissions: Permissions{[]string{"a"}, []string{"b"}, []string{"c"}, []string{"d"}, []string{"e"}, []string{"f"}, []string{"g"}}, Subagents: []Subagent{{Name: "r", Description: "d", Prompt: "p", Tools: []string{"Read"}, Model: "a:d", MaxSteps: 3}, {Name: "o", Agent: "agents/other"}}, MCPServers: mcp.Servers{
+		Extensions: Extensions{MetadataJSON: `{"a":1}`, Runtime: "claude-code", ClaudeCode: ClaudeCode{PresetPrompt: true}, Permissions: Permissions{[]string{"a"}, []string{"b"}, []string{"c"}, []string{"d"}, []string{"e"}, []string{"f"}, []string{"g"}}, Subagents: []Subagent{{Name: "r", Description: "d", Prompt: "p", Tools: []string{"Read"}, Model: "a:d", MaxSteps: 3}, {Name: "o", Agent: "agents/other"}}, MCPServers: mcp.Servers{
 			"wiki": {
 				URL: "https://a.com", Headers: map[string]string{"A": "b"}, SSE: true, OAuth: mcp.OAuth{ClientID: "c", ClientSecret: "s", Scopes: []string{"r"}},
 				Required: true, Tools: []string{"t"}, DisabledTools: []string{"u"}, Timeout: time.Second, Trusted: true,

@@ -149,7 +149,7 @@ func filtered(c calls.AgentCall) (agent.Spec, error) {
 
 // mostOf returns the most that an agent may make: itself, without what is its own conversation's.
 func mostOf(maker agent.Spec) agent.Spec {
-	maker.Pinned, maker.Greeting, maker.Parameters, maker.Verdict, maker.OutputSchema, maker.PreCompaction = nil, "", nil, "", "", ""
+	maker.Pinned, maker.Greeting, maker.Parameters, maker.Verdict, maker.OutputSchema, maker.PreCompaction, maker.MetadataJSON = nil, "", nil, "", "", "", ""
 	maker.Tools = slices.DeleteFunc(slices.Clone(maker.Tools), func(t string) bool { return slices.Contains(makers, t) })
 	return maker
 }
@@ -157,7 +157,7 @@ func mostOf(maker agent.Spec) agent.Spec {
 // edited returns the base of an agent's next version. It refuses to change an agent with other settings than those that
 // the maker gives: its new prompt could use what the maker does not have.
 func (a *AgentServer) edited(c calls.AgentCall, name string, base, old agent.Spec) (agent.Spec, error) {
-	base.Description, base.Prompt, base.Model, base.Tools = old.Description, old.Prompt, old.Model, old.Tools
+	base.Description, base.Prompt, base.Model, base.Tools, base.MetadataJSON = old.Description, old.Prompt, old.Model, old.Tools, old.MetadataJSON
 	if agent.New(c.ID, base).Revision == agent.New(c.ID, old).Revision {
 		return base, nil
 	}

@@ -85,6 +85,8 @@ type Agent struct {
 	Skills []string `protobuf:"bytes,28,rep,name=skills,proto3" json:"skills,omitempty"`
 	// Rules that narrow what the profile allows.
 	Permissions *v1.PermissionRules `protobuf:"bytes,26,opt,name=permissions,proto3" json:"permissions,omitempty"`
+	// JSON that is kept for the agent's makers, as text; see AgentSpec.
+	MetadataJson string `protobuf:"bytes,29,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
 	// When the agent was created. Not set for an agent of the configuration file.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When the newest version was made. Not set for an agent of the configuration file.
@@ -270,6 +272,13 @@ func (x *Agent) GetPermissions() *v1.PermissionRules {
 		return x.Permissions
 	}
 	return nil
+}
+
+func (x *Agent) GetMetadataJson() string {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return ""
 }
 
 func (x *Agent) GetCreateTime() *timestamppb.Timestamp {
@@ -459,7 +468,10 @@ type AgentSpec struct {
 	// `attached:{name}` for a process that attaches under this name. Empty: `native`.
 	Runtime string `protobuf:"bytes,25,opt,name=runtime,proto3" json:"runtime,omitempty"`
 	// Options of the runtime `claude-code`.
-	ClaudeCode    *ClaudeCodeOptions `protobuf:"bytes,26,opt,name=claude_code,json=claudeCode,proto3" json:"claude_code,omitempty"`
+	ClaudeCode *ClaudeCodeOptions `protobuf:"bytes,26,opt,name=claude_code,json=claudeCode,proto3" json:"claude_code,omitempty"`
+	// JSON that is kept for the agent's makers, as text. The model does not see it; those
+	// who may use the agent do.
+	MetadataJson  string `protobuf:"bytes,27,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,6 +686,13 @@ func (x *AgentSpec) GetClaudeCode() *ClaudeCodeOptions {
 		return x.ClaudeCode
 	}
 	return nil
+}
+
+func (x *AgentSpec) GetMetadataJson() string {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return ""
 }
 
 // ClaudeCodeOptions are options of the runtime `claude-code`.
@@ -1218,7 +1237,7 @@ var File_fairlead_session_v1_agent_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\a\n" +
+	"\x1ffairlead/session/v1/agent.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\b\n" +
 	"\x05Agent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\tR\brevision\x12 \n" +
@@ -1242,7 +1261,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"parameters\x12 \n" +
 	"\venvironment\x18\x19 \x01(\tR\venvironment\x12\x16\n" +
 	"\x06skills\x18\x1c \x03(\tR\x06skills\x12E\n" +
-	"\vpermissions\x18\x1a \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12;\n" +
+	"\vpermissions\x18\x1a \x01(\v2#.fairlead.common.v1.PermissionRulesR\vpermissions\x12#\n" +
+	"\rmetadata_json\x18\x1d \x01(\tR\fmetadataJson\x12;\n" +
 	"\vcreate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1259,7 +1279,7 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"createTime\x12\x12\n" +
 	"\x04user\x18\x06 \x01(\tR\x04user\x12#\n" +
 	"\rrestored_from\x18\a \x01(\x05R\frestoredFrom:^\xeaA[\n" +
-	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xbc\v\n" +
+	"\x19fairlead.dev/AgentVersion\x12!agents/{agent}/versions/{version}*\ragentVersions2\fagentVersion\"\xec\v\n" +
 	"\tAgentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12\x1e\n" +
 	"\x05model\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\x05model\x12!\n" +
@@ -1293,7 +1313,8 @@ const file_fairlead_session_v1_agent_proto_rawDesc = "" +
 	"\x06skills\x18\x18 \x03(\tB4\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x12!\n" +
 	"\aruntime\x18\x19 \x01(\tB\a\xbaH\x04r\x02(@R\aruntime\x12G\n" +
 	"\vclaude_code\x18\x1a \x01(\v2&.fairlead.session.v1.ClaudeCodeOptionsR\n" +
-	"claudeCode\"8\n" +
+	"claudeCode\x12.\n" +
+	"\rmetadata_json\x18\x1b \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x10R\fmetadataJson\"8\n" +
 	"\x11ClaudeCodeOptions\x12#\n" +
 	"\rpreset_prompt\x18\x01 \x01(\bR\fpresetPrompt\"\xc0\x02\n" +
 	"\bSubagent\x121\n" +

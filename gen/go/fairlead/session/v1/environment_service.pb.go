@@ -133,7 +133,10 @@ type EnvironmentSpec struct {
 	Variables map[string]string `protobuf:"bytes,5,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Shell commands that run once in a session's workspace, one after the other, before the
 	// session's first call. If one fails, the rest do not run, and the model is told.
-	Setup         []string `protobuf:"bytes,6,rep,name=setup,proto3" json:"setup,omitempty"`
+	Setup []string `protobuf:"bytes,6,rep,name=setup,proto3" json:"setup,omitempty"`
+	// JSON that is kept for the environment's makers, as text. Sandboxes do not have it;
+	// those who may list environments see it.
+	MetadataJson  string `protobuf:"bytes,7,opt,name=metadata_json,json=metadataJson,proto3" json:"metadata_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -208,6 +211,13 @@ func (x *EnvironmentSpec) GetSetup() []string {
 		return x.Setup
 	}
 	return nil
+}
+
+func (x *EnvironmentSpec) GetMetadataJson() string {
+	if x != nil {
+		return x.MetadataJson
+	}
+	return ""
 }
 
 // CreateEnvironmentRequest asks for an environment.
@@ -775,14 +785,15 @@ const file_fairlead_session_v1_environment_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12=\n" +
 	"\farchive_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime:T\xeaAQ\n" +
-	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\xab\x03\n" +
+	"\x18fairlead.dev/Environment\x12\x1aenvironments/{environment}*\fenvironments2\venvironment\"\xdb\x03\n" +
 	"\x0fEnvironmentSpec\x12*\n" +
 	"\vdescription\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80 R\vdescription\x12J\n" +
 	"\anetwork\x18\x02 \x03(\v2%.fairlead.session.v1.AgentNetworkRuleB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\anetwork\x128\n" +
 	"\x06limits\x18\x03 \x01(\v2 .fairlead.session.v1.AgentLimitsR\x06limits\x12 \n" +
 	"\x06mounts\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\x06mounts\x12\\\n" +
 	"\tvariables\x18\x05 \x03(\v23.fairlead.session.v1.EnvironmentSpec.VariablesEntryB\t\xbaH\x06\x9a\x01\x03\x10\x80\x01R\tvariables\x12(\n" +
-	"\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x10\"\br\x06\x10\x01(\x80\x80\x01R\x05setup\x1a<\n" +
+	"\x05setup\x18\x06 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10\x10\"\br\x06\x10\x01(\x80\x80\x01R\x05setup\x12.\n" +
+	"\rmetadata_json\x18\a \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04R\fmetadataJson\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdb\x01\n" +

@@ -923,7 +923,7 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\ragent_version\x18\x14 \x01(\x05B\x03\xe0A\x03R\fagentVersion\x12\x17\n" +
 	"\x04user\x18\x15 \x01(\tB\x03\xe0A\x03R\x04user\x12*\n" +
 	"\x03key\x18\x1e \x01(\tB\x18\xe0A\x05\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\x03key\x12.\n" +
-	"\rmetadata_json\x18\x1f \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01R\fmetadataJson\x12B\n" +
+	"\rmetadata_json\x18\x1f \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x10R\fmetadataJson\x12B\n" +
 	"\farchive_time\x18  \x01(\v2\x1a.google.protobuf.TimestampB\x03\xe0A\x03R\varchiveTime\x12K\n" +
 	"\rfirst_message\x18! \x01(\v2!.fairlead.session.v1.FirstMessageB\x03\xe0A\x04R\ffirstMessage\x12\"\n" +
 	"\n" +

@@ -3653,7 +3653,7 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x05title\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01H\x00R\x05title\x88\x01\x01\x12\x80\x01\n" +
 	"\x06labels\x18\x03 \x03(\v25.fairlead.session.v1.UpdateSessionRequest.LabelsEntryB1\xbaH.\x9a\x01+\x10 \" r\x1e2\x1c^[a-z0-9][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x02R\x06labels\x12-\n" +
 	"\rremove_labels\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10 R\fremoveLabels\x123\n" +
-	"\rmetadata_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x01H\x01R\fmetadataJson\x88\x01\x01\x12C\n" +
+	"\rmetadata_json\x18\x05 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x10H\x01R\fmetadataJson\x88\x01\x01\x12C\n" +
 	"\fturn_options\x18\a \x01(\v2 .fairlead.session.v1.TurnOptionsR\vturnOptions\x124\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\trequestId\x1a9\n" +

@@ -15,7 +15,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Agent(_message.Message):
-    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema_json", "network", "limits", "mounts", "repositories", "checkpoints", "version", "models", "parameters", "environment", "skills", "permissions", "create_time", "update_time", "archive_time")
+    __slots__ = ("name", "revision", "description", "model", "tools", "profile", "greeting", "default", "verdict", "output_schema_json", "network", "limits", "mounts", "repositories", "checkpoints", "version", "models", "parameters", "environment", "skills", "permissions", "metadata_json", "create_time", "update_time", "archive_time")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class Agent(_message.Message):
     ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
     SKILLS_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -61,10 +62,11 @@ class Agent(_message.Message):
     environment: str
     skills: _containers.RepeatedScalarFieldContainer[str]
     permissions: _permission_pb2.PermissionRules
+    metadata_json: str
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
     archive_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., skills: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., description: _Optional[str] = ..., model: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., default: _Optional[bool] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., checkpoints: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., skills: _Optional[_Iterable[str]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., metadata_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AgentVersion(_message.Message):
     __slots__ = ("name", "version", "revision", "spec", "create_time", "user", "restored_from")
@@ -85,7 +87,7 @@ class AgentVersion(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., revision: _Optional[str] = ..., spec: _Optional[_Union[AgentSpec, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., user: _Optional[str] = ..., restored_from: _Optional[int] = ...) -> None: ...
 
 class AgentSpec(_message.Message):
-    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers", "permissions", "subagents", "skills", "runtime", "claude_code")
+    __slots__ = ("description", "model", "prompt", "tools", "profile", "greeting", "verdict", "output_schema_json", "pre_compaction", "checkpoints", "network", "limits", "mounts", "repositories", "max_steps", "max_wall_time", "max_output_tokens", "models", "parameters", "environment", "mcp_servers", "permissions", "subagents", "skills", "runtime", "claude_code", "metadata_json")
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +114,7 @@ class AgentSpec(_message.Message):
     SKILLS_FIELD_NUMBER: _ClassVar[int]
     RUNTIME_FIELD_NUMBER: _ClassVar[int]
     CLAUDE_CODE_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     description: str
     model: str
     prompt: str
@@ -138,7 +141,8 @@ class AgentSpec(_message.Message):
     skills: _containers.RepeatedScalarFieldContainer[str]
     runtime: str
     claude_code: ClaudeCodeOptions
-    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ..., runtime: _Optional[str] = ..., claude_code: _Optional[_Union[ClaudeCodeOptions, _Mapping]] = ...) -> None: ...
+    metadata_json: str
+    def __init__(self, description: _Optional[str] = ..., model: _Optional[str] = ..., prompt: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., profile: _Optional[str] = ..., greeting: _Optional[str] = ..., verdict: _Optional[str] = ..., output_schema_json: _Optional[str] = ..., pre_compaction: _Optional[str] = ..., checkpoints: _Optional[_Union[AgentCheckpoints, _Mapping]] = ..., network: _Optional[_Iterable[_Union[AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., repositories: _Optional[_Iterable[_Union[AgentRepository, _Mapping]]] = ..., max_steps: _Optional[int] = ..., max_wall_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_output_tokens: _Optional[int] = ..., models: _Optional[_Iterable[str]] = ..., parameters: _Optional[_Iterable[str]] = ..., environment: _Optional[str] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., subagents: _Optional[_Iterable[_Union[Subagent, _Mapping]]] = ..., skills: _Optional[_Iterable[str]] = ..., runtime: _Optional[str] = ..., claude_code: _Optional[_Union[ClaudeCodeOptions, _Mapping]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
 
 class ClaudeCodeOptions(_message.Message):
     __slots__ = ("preset_prompt",)

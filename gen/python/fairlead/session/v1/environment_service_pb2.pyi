@@ -31,7 +31,7 @@ class Environment(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ..., spec: _Optional[_Union[EnvironmentSpec, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class EnvironmentSpec(_message.Message):
-    __slots__ = ("description", "network", "limits", "mounts", "variables", "setup")
+    __slots__ = ("description", "network", "limits", "mounts", "variables", "setup", "metadata_json")
     class VariablesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -45,13 +45,15 @@ class EnvironmentSpec(_message.Message):
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
     VARIABLES_FIELD_NUMBER: _ClassVar[int]
     SETUP_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     description: str
     network: _containers.RepeatedCompositeFieldContainer[_agent_pb2.AgentNetworkRule]
     limits: _agent_pb2.AgentLimits
     mounts: _containers.RepeatedScalarFieldContainer[str]
     variables: _containers.ScalarMap[str, str]
     setup: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, description: _Optional[str] = ..., network: _Optional[_Iterable[_Union[_agent_pb2.AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[_agent_pb2.AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., variables: _Optional[_Mapping[str, str]] = ..., setup: _Optional[_Iterable[str]] = ...) -> None: ...
+    metadata_json: str
+    def __init__(self, description: _Optional[str] = ..., network: _Optional[_Iterable[_Union[_agent_pb2.AgentNetworkRule, _Mapping]]] = ..., limits: _Optional[_Union[_agent_pb2.AgentLimits, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., variables: _Optional[_Mapping[str, str]] = ..., setup: _Optional[_Iterable[str]] = ..., metadata_json: _Optional[str] = ...) -> None: ...
 
 class CreateEnvironmentRequest(_message.Message):
     __slots__ = ("environment_id", "spec", "request_id")
