@@ -27,6 +27,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/rest"
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 	"github.com/fairlead/fairlead/services/internal/kit/rpc"
 )
@@ -81,6 +82,10 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Sessions: c.MCPSessions, PublicURL: c.PublicURL, Secret: secret(d.Secret), Version: d.Version, Issuers: d.Auth.Issuers(),
 		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
 	}, d.Session, streams, d.Log)
+	wires, err := foreign(c, d, streams)
+	if err != nil {
+		return nil, fmt.Errorf("make the gateway: %w", err)
+	}
 	handler, err := rest.New(ctx, rest.Config{
 		Stream: stream.Config{
 			Heartbeat: c.Heartbeat, Reconnect: c.Reconnect, WriteTimeout: c.WriteTimeout,
@@ -95,6 +100,7 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		Models: modelproxy.New(modelproxy.Config{
 			MaxBody: int64(c.MaxBody), BodyTimeout: c.BodyTimeout, WriteTimeout: c.WriteTimeout,
 		}, d.Session, streams, d.Log),
+		Wires: wires,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the gateway: %w", err)
@@ -104,6 +110,18 @@ func New(ctx context.Context, c Config, d Deps) (*Service, error) {
 		s.grpc = methods
 	}
 	return s, nil
+}
+
+// foreign returns the foreign protocols.
+func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
+	shared, err := wire.New(wire.Config{
+		Heartbeat: c.Heartbeat, WriteTimeout: c.WriteTimeout, Timeout: c.Timeout, BodyTimeout: c.BodyTimeout, MaxBody: int64(c.MaxBody),
+	}, d.Session, streams, d.Log)
+	if err != nil {
+		return nil, err
+	}
+	_ = shared
+	return nil, nil
 }
 
 // secret returns a secret that is not empty.

@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead/fairlead/services/gateway/internal/route"
 	"github.com/fairlead/fairlead/services/gateway/internal/stream"
 	"github.com/fairlead/fairlead/services/gateway/internal/transfer"
+	"github.com/fairlead/fairlead/services/gateway/internal/wire"
 	"github.com/fairlead/fairlead/services/internal/kit/auth"
 )
 
@@ -51,6 +52,7 @@ type Deps struct {
 	Rate           *limit.Rate
 	MCP            *mcp.Server
 	Models         *modelproxy.Server
+	Wires          []wire.Handler
 	Log            *slog.Logger
 }
 
@@ -68,13 +70,14 @@ type api struct {
 	web      *grpcweb.Server
 	mcp      *mcp.Server
 	models   *modelproxy.Server
+	wires    []wire.Handler
 	mux      *runtime.ServeMux
 }
 
 // New returns the handler of the REST interface. It starts nothing; ctx is used only during the
 // call.
 func New(ctx context.Context, cfg Config, d Deps) (http.Handler, error) {
-	a := &api{cfg: cfg, rate: d.Rate, auth: d.Auth, mcp: d.MCP, models: d.Models, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
+	a := &api{cfg: cfg, rate: d.Rate, auth: d.Auth, mcp: d.MCP, models: d.Models, wires: d.Wires, log: d.Log, routes: map[protoreflect.FullName]*route.Route{}}
 	if err := a.readRoutes(); err != nil {
 		return nil, err
 	}

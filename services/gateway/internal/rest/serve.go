@@ -74,7 +74,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) {
 		a.serveWeb(w, r)
 		return
 	}
-	if a.serveTransfer(w, r) || a.serveMCP(w, r) || a.serveModels(w, r) {
+	if a.serveTransfer(w, r) || a.serveMCP(w, r) || a.serveModels(w, r) || a.serveWire(w, r) {
 		return
 	}
 	candidates := a.table.Match(r.URL.Path)
@@ -119,6 +119,10 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if refuseModel(w, r, err) {
 		return
 	}
+	if h, _, _ := a.wireOf(r.URL.Path); h != nil {
+		h.Refuse(w, r, err)
+		return
+	}
 	a.mcp.Challenge(w, r)
 	problem.Write(w, err)
 }
@@ -160,6 +164,9 @@ func (a *api) methods(path string) []string {
 	}
 	if route, ok := modelapi.Match(path); ok && route.Operation != modelapi.Unknown {
 		return []string{route.Method}
+	}
+	if h, _, methods := a.wireOf(path); h != nil {
+		return methods
 	}
 	if a.web.Methods.Find(path) != nil {
 		return []string{http.MethodPost}

@@ -61,7 +61,7 @@ func (s *Server) Converse(w http.ResponseWriter, r *http.Request, _ map[string]s
 		return
 	}
 	defer src.close()
-	o := &output{w: w, control: http.NewResponseController(w), enc: ndjson{}, timeout: s.cfg.WriteTimeout}
+	o := &output{Output: NewOutput(w, s.cfg.WriteTimeout), enc: ndjson{}}
 	if err := s.begin(o, src); err != nil {
 		s.cut(ctx, src, err)
 		return

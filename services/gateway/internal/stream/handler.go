@@ -124,7 +124,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, start opener) {
 		return
 	}
 	defer src.close()
-	o := &output{w: w, control: http.NewResponseController(w), enc: s.encoderFor(r), timeout: s.cfg.WriteTimeout}
+	o := &output{Output: NewOutput(w, s.cfg.WriteTimeout), enc: s.encoderFor(r)}
 	if err := s.begin(o, src); err != nil {
 		s.cut(ctx, src, err)
 		return

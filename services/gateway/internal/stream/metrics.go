@@ -9,16 +9,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics counts streams, by RPC.
-type metrics struct {
+// Metrics counts streams, by RPC or by the protocol of their clients.
+type Metrics struct {
 	open   metric.Int64UpDownCounter
 	frames metric.Int64Counter
 	slow   metric.Int64Counter
 }
 
-func newMetrics() (*metrics, error) {
+// NewMetrics returns the metrics of the gateway's streams.
+func NewMetrics() (*Metrics, error) {
 	meter := otel.Meter("github.com/fairlead/fairlead/services/gateway")
-	var m metrics
+	var m Metrics
 	var err error
 	if m.open, err = meter.Int64UpDownCounter("fairlead.gateway.streams.open",
 		metric.WithDescription("Streams that are open"), metric.WithUnit("{stream}")); err != nil {
@@ -35,9 +36,19 @@ func newMetrics() (*metrics, error) {
 	return &m, nil
 }
 
-// opened counts a stream until the returned function is called.
-func (m *metrics) opened(ctx context.Context, rpc string) (closed func()) {
-	by := metric.WithAttributes(attribute.String("rpc.method", rpc))
+// By names what a stream is counted under.
+func By(rpc string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("rpc.method", rpc))
+}
+
+// Opened counts a stream until the returned function is called.
+func (m *Metrics) Opened(ctx context.Context, by metric.MeasurementOption) (closed func()) {
 	m.open.Add(ctx, 1, by)
 	return func() { m.open.Add(context.WithoutCancel(ctx), -1, by) }
 }
+
+// Sent counts a message of a stream.
+func (m *Metrics) Sent(ctx context.Context, by metric.MeasurementOption) { m.frames.Add(ctx, 1, by) }
+
+// Dropped counts a stream that was cut because its reader was too slow.
+func (m *Metrics) Dropped(ctx context.Context, by metric.MeasurementOption) { m.slow.Add(ctx, 1, by) }

@@ -24,7 +24,7 @@ type pumping struct {
 func (p *pumping) run(ctx context.Context, src *source) error {
 	if src.first != nil {
 		over := p.collect(ctx, *src.first, true, src.in)
-		if err := p.o.flush(); err != nil || over {
+		if err := p.o.Flush(); err != nil || over {
 			return err
 		}
 	}
@@ -45,11 +45,11 @@ func (p *pumping) run(ctx context.Context, src *source) error {
 			p.fail(problem.Stopping())
 			over = true
 		case <-ping.C:
-			p.o.buf = p.o.enc.heartbeat(p.o.buf)
+			p.o.Buf = p.o.enc.heartbeat(p.o.Buf)
 		case r, ok := <-src.in:
 			over = p.collect(ctx, r, ok, src.in)
 		}
-		if err := p.o.flush(); err != nil || over {
+		if err := p.o.Flush(); err != nil || over {
 			return err
 		}
 		ping.Reset(p.cfg.Heartbeat)
@@ -79,13 +79,13 @@ func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan re
 			return true
 		}
 		var err error
-		if p.o.buf, err = p.o.enc.message(p.o.buf, r.message); err != nil {
+		if p.o.Buf, err = p.o.enc.message(p.o.Buf, r.message); err != nil {
 			p.log.ErrorContext(ctx, "a message cannot be written as JSON", "error", err)
 			p.fail(problem.Internal())
 			return true
 		}
-		p.metrics.frames.Add(ctx, 1, p.by)
-		if len(p.o.buf) >= maxBatch {
+		p.metrics.Sent(ctx, p.by)
+		if len(p.o.Buf) >= MaxBatch {
 			return false
 		}
 		select {
@@ -96,4 +96,4 @@ func (p *pumping) collect(ctx context.Context, r received, ok bool, in <-chan re
 	}
 }
 
-func (p *pumping) fail(err error) { p.o.buf = p.o.enc.failure(p.o.buf, problem.Status(err)) }
+func (p *pumping) fail(err error) { p.o.Buf = p.o.enc.failure(p.o.Buf, problem.Status(err)) }

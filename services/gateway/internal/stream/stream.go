@@ -11,12 +11,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"os"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc"
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
@@ -46,14 +43,14 @@ type Server struct {
 	client  sessionv1.SessionServiceClient
 	tools   sessionv1.SessionToolServiceClient
 	streams *limit.Streams
-	metrics *metrics
+	metrics *Metrics
 	log     *slog.Logger
 }
 
 // NewServer returns a Server of the session service behind a connection. It opens at most as many
 // streams as streams allows.
 func NewServer(cfg Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) (*Server, error) {
-	m, err := newMetrics()
+	m, err := NewMetrics()
 	if err != nil {
 		return nil, err
 	}
@@ -68,51 +65,24 @@ const keyHeader = "Idempotency-Key"
 
 // begin sends the headers of a stream.
 func (s *Server) begin(o *output, src *source) error {
-	h := o.w.Header()
-	h.Set("Content-Type", o.enc.contentType())
-	// A compressing proxy may delay events.
-	h.Set("Cache-Control", "no-cache, no-store, no-transform")
-	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
 	if key := src.key(); key != "" {
-		h.Set(keyHeader, key)
+		o.w.Header().Set(keyHeader, key)
 	}
-	o.w.WriteHeader(http.StatusOK)
-	o.buf = o.enc.begin(o.buf)
-	return o.flush()
+	o.Begin(o.enc.contentType())
+	o.Buf = o.enc.begin(o.Buf)
+	return o.Flush()
 }
 
-// output writes one stream. Only one goroutine uses it.
+// output is the stream of a request in one format.
 type output struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	enc     encoder
-	timeout time.Duration
-	buf     []byte // not written yet
-}
-
-// maxBatch bounds the collected output, in bytes, while messages are ready.
-const maxBatch = 16 << 10
-
-// flush writes the collected output to the network, within the write timeout.
-func (o *output) flush() error {
-	// Writers without deadlines, as in tests of handlers alone, ignore it.
-	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
-	if len(o.buf) > 0 {
-		if _, err := o.w.Write(o.buf); err != nil {
-			return err
-		}
-		if cap(o.buf) > 4*maxBatch { // one large event must not use memory until the end of the stream
-			o.buf = nil
-		}
-		o.buf = o.buf[:0]
-	}
-	return o.control.Flush()
+	*Output
+	enc encoder
 }
 
 // pump writes a stream until it ends, its reader leaves or the server stops.
 func (s *Server) pump(ctx context.Context, o *output, src *source) {
-	defer s.metrics.opened(ctx, src.rpc)()
-	p := pumping{Server: s, o: o, by: metric.WithAttributes(attribute.String("rpc.method", src.rpc))}
+	p := pumping{Server: s, o: o, by: By(src.rpc)}
+	defer s.metrics.Opened(ctx, p.by)()
 	if err := p.run(ctx, src); err != nil {
 		s.cut(ctx, src, err)
 	}
@@ -121,7 +91,7 @@ func (s *Server) pump(ctx context.Context, o *output, src *source) {
 // cut logs why a stream could not be written to its end.
 func (s *Server) cut(ctx context.Context, src *source, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.metrics.slow.Add(ctx, 1, metric.WithAttributes(attribute.String("rpc.method", src.rpc)))
+		s.metrics.Dropped(ctx, By(src.rpc))
 		s.log.WarnContext(ctx, "stream cut, its reader is too slow", "rpc", src.rpc, "write_timeout", s.cfg.WriteTimeout)
 		return
 	}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/fairlead/fairlead/services/gateway/internal/codec"
+	"github.com/fairlead/fairlead/services/gateway/internal/problem"
+)
+
+// Decode reads the body of a request, within its limits, and its JSON into to. Numbers of values without a type of
+// their own are json.Number, with every digit. Unknown fields are ignored; a field of the wrong kind is named.
+func (s *Server) Decode(w http.ResponseWriter, r *http.Request, to any) error {
+	if err := codec.CheckContentEncoding(r.Header); err != nil {
+		return err
+	}
+	if err := codec.CheckContentType(r.Header, codec.ContentType); err != nil {
+		return err
+	}
+	data, err := codec.NewBody(w, r, s.MaxBody, s.BodyTimeout).Bytes()
+	if err != nil {
+		return err
+	}
+	return DecodeJSON(data, to)
+}
+
+// DecodeJSON is Decode for JSON that has been read.
+func DecodeJSON(data []byte, to any) error {
+	if !utf8.Valid(data) {
+		return problem.BodyMalformed("", "it is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err := d.Decode(to)
+	if err == nil {
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return problem.BodyMalformed("", fmt.Sprintf("there is more after the JSON value, at byte %d", d.InputOffset()))
+		}
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return problem.BodyMalformed(wrong.Field, fmt.Sprintf("%s is a JSON %s, which it cannot be", wrong.Field, wrong.Value))
+	case errors.Is(err, io.EOF):
+		return problem.BodyMalformed("", "it is empty; send a JSON object")
+	default:
+		return problem.BodyMalformed("", "it is not the JSON of a request: "+err.Error())
+	}
+}
+
+// RequestID returns the idempotency key of what a request asks for, from ids of the client's own: the same for the
+// same ids.
+func RequestID(ids ...string) string {
+	h := sha256.New()
+	for _, id := range ids {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(id), id) // it never fails
+	}
+	return "wire-" + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,71 @@
+// Package wire has what the foreign protocols of the gateway share. Each protocol is one package beside this one: a
+// pure function from the events of a session's log to the protocol's own, and one from its requests to our RPCs.
+//
+// A wire follows a session by sequence number, over StreamEvents, and survives a session service that goes away for
+// a while. When that lasts too long, the HTTP connection is cut off: an answer that ends well would look finished.
+package wire
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+
+	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/limit"
+	"github.com/fairlead/fairlead/services/gateway/internal/stream"
+)
+
+// Config bounds the requests and streams of wires.
+type Config struct {
+	// Heartbeat is the interval of comments in a quiet stream; WriteTimeout is how long one write may take.
+	Heartbeat, WriteTimeout time.Duration
+	// Timeout bounds a request to a service; BodyTimeout and MaxBody bound a body.
+	Timeout, BodyTimeout time.Duration
+	MaxBody              int64
+	// Patience is how long a stream waits for a session service that is away; zero: a minute.
+	Patience time.Duration
+}
+
+// defaultPatience is enough for a restart, and for another replica to take over.
+const defaultPatience = time.Minute
+
+// Server is what all wires need of the session service. It is safe for concurrent use.
+type Server struct {
+	Config
+	Sessions sessionv1.SessionServiceClient
+	Log      *slog.Logger
+
+	streams *limit.Streams
+	metrics *stream.Metrics
+}
+
+// New returns a Server of the session service behind a connection.
+func New(c Config, session grpc.ClientConnInterface, streams *limit.Streams, log *slog.Logger) (*Server, error) {
+	m, err := stream.NewMetrics()
+	if err != nil {
+		return nil, err
+	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
+	}
+	return &Server{Config: c, Sessions: sessionv1.NewSessionServiceClient(session), Log: log, streams: streams, metrics: m}, nil
+}
+
+// Acquire counts a request of a client among the streams until release is called. A wire acquires before a request
+// changes anything.
+func (s *Server) Acquire(r *http.Request) (release func(), err error) {
+	return s.streams.Acquire(limit.Client(r))
+}
+
+// Handler serves one protocol below paths of its own.
+type Handler interface {
+	// Match returns the route of a path, such as "/v1/ai-sdk/chat/{id}", and its methods; "" if the path is not of the
+	// protocol.
+	Match(path string) (route string, methods []string)
+	// Serve answers a request whose caller is known and whose path and method match.
+	Serve(w http.ResponseWriter, r *http.Request)
+	// Refuse answers a request with an error, in the form of the protocol.
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
+}
