@@ -109,6 +109,12 @@ func TestRepeatingARequestReAttachesAndNeverRunsAgain(t *testing.T) {
 	if err != nil || len(turns.Turns) != 1 {
 		t.Errorf("there are %d turns (%v), want 1", len(turns.GetTurns()), err)
 	}
+	for id, want := range map[string]int{"once": 1, "never": 0} {
+		found, err := f.ListTurns(ctx, &sessionv1.ListTurnsRequest{Parent: s, OfRequest: id})
+		if err != nil || len(found.Turns) != want || want == 1 && found.Turns[0].Name != turns.Turns[0].Name {
+			t.Errorf("the turns of the request %q: %v (%v)", id, found, err)
+		}
+	}
 	r.Text = "something else"
 	stream, err := f.RunTurn(ctx, r)
 	if err == nil {

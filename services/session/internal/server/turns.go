@@ -246,6 +246,9 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 	if err := s.events.list(ctx, k, r.Parent, r.PageToken, scope, &after); err != nil {
 		return nil, err
 	}
+	if r.OfRequest != "" {
+		return s.turnOfRequest(ctx, k, r)
+	}
 	size := page.Size(r.PageSize, 50, 1000)
 	turns, more, err := page.Fill(size, func(last *sessionv1.Turn, n int) ([]*sessionv1.Turn, error) {
 		if last != nil {
@@ -263,6 +266,20 @@ func (s *turns) ListTurns(ctx context.Context, r *sessionv1.ListTurnsRequest) (*
 		resp.NextPageToken = page.Encode(scope, lastSegment(turns[len(turns)-1].Name))
 	}
 	return resp, nil
+}
+
+// turnOfRequest lists the one turn that a request made, or none.
+func (s *turns) turnOfRequest(ctx context.Context, k store.Key, r *sessionv1.ListTurnsRequest) (*sessionv1.ListTurnsResponse, error) {
+	turn, err := s.Store.TurnOfRequest(ctx, k, r.OfRequest, "CreateTurn", "RunTurn")
+	if errors.Is(err, store.ErrNotFound) {
+		return &sessionv1.ListTurnsResponse{}, nil
+	}
+	if err != nil {
+		return nil, storeError(err, subject{session: r.Parent})
+	}
+	found := []*sessionv1.Turn{turn}
+	shorten(found)
+	return &sessionv1.ListTurnsResponse{Turns: found}, nil
 }
 
 // shorten cuts turns that are larger than a page. GetTurn returns them whole.

@@ -303,6 +303,9 @@ type Store interface {
 	LeaseTokens(ctx context.Context, l TokenLease) (granted int64, err error)
 	// GetTurn reads a turn, or ErrNotFound.
 	GetTurn(ctx context.Context, k Key, id string) (*sessionv1.Turn, error)
+	// TurnOfRequest reads the turn that a request with an id made, or ErrNotFound. The methods are those that make
+	// turns; the first that did counts.
+	TurnOfRequest(ctx context.Context, k Key, requestID string, methods ...string) (*sessionv1.Turn, error)
 	// ListTurns lists turns behind the one with the id after, in the order of
 	// acceptance.
 	ListTurns(ctx context.Context, k Key, after string, limit int) ([]*sessionv1.Turn, error)

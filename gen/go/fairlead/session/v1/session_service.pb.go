@@ -1498,7 +1498,9 @@ type ListTurnsRequest struct {
 	// ends at about 1 MiB; the last one is the one without next_page_token.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only the turn that CreateTurn or RunTurn made for this idempotency key, if any.
+	OfRequest     string `protobuf:"bytes,4,opt,name=of_request,json=ofRequest,proto3" json:"of_request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1550,6 +1552,13 @@ func (x *ListTurnsRequest) GetPageSize() int32 {
 func (x *ListTurnsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListTurnsRequest) GetOfRequest() string {
+	if x != nil {
+		return x.OfRequest
 	}
 	return ""
 }
@@ -3718,12 +3727,14 @@ const file_fairlead_session_v1_session_service_proto_rawDesc = "" +
 	"\x0eGetTurnRequest\x12[\n" +
 	"\x04name\x18\x01 \x01(\tBG\xbaHDrB2@^sessions/[a-z0-9][a-z0-9-]{0,62}/turns/[a-z0-9][a-z0-9-]{0,62}$R\x04name\"@\n" +
 	"\x0fGetTurnResponse\x12-\n" +
-	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xa4\x01\n" +
+	"\x04turn\x18\x01 \x01(\v2\x19.fairlead.session.v1.TurnR\x04turn\"\xda\x01\n" +
 	"\x10ListTurnsRequest\x12A\n" +
 	"\x06parent\x18\x01 \x01(\tB)\xbaH&r$2\"^sessions/[a-z0-9][a-z0-9-]{0,62}$R\x06parent\x12$\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\"l\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tpageToken\x124\n" +
+	"\n" +
+	"of_request\x18\x04 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{0,128}$R\tofRequest\"l\n" +
 	"\x11ListTurnsResponse\x12/\n" +
 	"\x05turns\x18\x01 \x03(\v2\x19.fairlead.session.v1.TurnR\x05turns\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcb\x01\n" +

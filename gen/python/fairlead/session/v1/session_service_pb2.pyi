@@ -255,14 +255,16 @@ class GetTurnResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_turn_pb2.Turn, _Mapping]] = ...) -> None: ...
 
 class ListTurnsRequest(_message.Message):
-    __slots__ = ("parent", "page_size", "page_token")
+    __slots__ = ("parent", "page_size", "page_token", "of_request")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    OF_REQUEST_FIELD_NUMBER: _ClassVar[int]
     parent: str
     page_size: int
     page_token: str
-    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    of_request: str
+    def __init__(self, parent: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., of_request: _Optional[str] = ...) -> None: ...
 
 class ListTurnsResponse(_message.Message):
     __slots__ = ("turns", "next_page_token")

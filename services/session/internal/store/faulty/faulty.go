@@ -25,6 +25,7 @@ const (
 	Submit         Method = "Submit"
 	LeaseTokens    Method = "LeaseTokens"
 	GetTurn        Method = "GetTurn"
+	TurnOfRequest  Method = "TurnOfRequest"
 	ListTurns      Method = "ListTurns"
 	ListEvents     Method = "ListEvents"
 	ListMessages   Method = "ListMessages"

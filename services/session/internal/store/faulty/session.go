@@ -48,6 +48,11 @@ func (s *Store) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1
 	return do(ctx, s.injector, GetTurn, func() (*sessionv1.Turn, error) { return s.inner.GetTurn(ctx, k, id) })
 }
 
+// TurnOfRequest implements store.Store.
+func (s *Store) TurnOfRequest(ctx context.Context, k store.Key, requestID string, methods ...string) (*sessionv1.Turn, error) {
+	return do(ctx, s.injector, TurnOfRequest, func() (*sessionv1.Turn, error) { return s.inner.TurnOfRequest(ctx, k, requestID, methods...) })
+}
+
 // ListTurns implements store.Store.
 func (s *Store) ListTurns(ctx context.Context, k store.Key, after string, limit int) ([]*sessionv1.Turn, error) {
 	return do(ctx, s.injector, ListTurns, func() ([]*sessionv1.Turn, error) { return s.inner.ListTurns(ctx, k, after, limit) })

@@ -32,10 +32,11 @@ func testRequestIDs(t *testing.T, open func(t *testing.T) store.Store) {
 		k := f.create(key("s1"))
 		first := newTurn(k, "t1")
 		first.Request = request("r")
+		first.Request.Parent = "sessions/" + k.Session
 		_, err := f.Submit(f.ctx(), first)
 		f.must(err)
 		second := newTurn(k, "t2")
-		second.Request = request("r")
+		second.Request = first.Request
 		second.RejectIfActive = true // the stored answer counts, not the answer of the current state
 		a, err := f.Submit(f.ctx(), second)
 		f.must(err)
@@ -44,6 +45,15 @@ func testRequestIDs(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 		if turns, err := f.ListTurns(f.ctx(), k, "", 0); err != nil || len(turns) != 1 {
 			t.Errorf("turns %v, %v", turns, err)
+		}
+		method := first.Request.Method
+		if found, err := f.TurnOfRequest(f.ctx(), k, "r", "none", method); err != nil || found.GetName() != first.Turn.Turn.Name {
+			t.Errorf("the turn of the request: %v, %v", found, err)
+		}
+		for _, c := range [][2]string{{"other", method}, {"r", "none"}} {
+			if found, err := f.TurnOfRequest(f.ctx(), k, c[0], c[1]); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a turn of no request %v: %v, %v", c, found, err)
+			}
 		}
 		if c := f.inbox(f.claim(k)); len(c) != 1 {
 			t.Errorf("inbox %v", c)

@@ -2,6 +2,8 @@ package tables
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 
@@ -33,6 +35,24 @@ func (t turns) GetTurn(ctx context.Context, k store.Key, id string) (*sessionv1.
 		return nil, t.db.Fail("get turn", err)
 	}
 	return decode[sessionv1.Turn](body)
+}
+
+// TurnOfRequest implements store.Store.
+func (t turns) TurnOfRequest(ctx context.Context, k store.Key, requestID string, methods ...string) (*sessionv1.Turn, error) {
+	for _, method := range methods {
+		body, err := sqldb.Value[[]byte](t.db.Reader().QueryRow(ctx, `
+			select t.body from request_ids r join turns t on t.tenant = r.tenant and t.session = $2 and t.turn = r.answer
+			where r.tenant = $1 and r.method = $3 and r.parent = $4 and r.request_id = $5`,
+			k.Tenant, k.Session, method, "sessions/"+k.Session, requestID))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, t.db.Fail("find the turn of a request", err)
+		}
+		return decode[sessionv1.Turn](body)
+	}
+	return nil, t.db.Fail("find the turn of a request", sql.ErrNoRows)
 }
 
 // ListTurns implements store.Store.
