@@ -15,7 +15,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"golang.org/x/sys/unix"
-	"modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -70,17 +70,13 @@ func open(ctx context.Context, path string) (_ *DB, err error) {
 	if err := private(path); err != nil {
 		return nil, err
 	}
-	if db.W, err = sql.Open("sqlite", dsn(path, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate"); err != nil {
-		return nil, err
-	}
+	db.W = sql.OpenDB(connector{dsn(path, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)") + "&_txlock=immediate"})
 	db.W.SetMaxOpenConns(1)
 	db.W.SetMaxIdleConns(1)
 	if err := db.W.PingContext(ctx); err != nil {
 		return nil, err
 	}
-	if db.R, err = sql.Open("sqlite", dsn(path, "query_only(ON)")); err != nil {
-		return nil, err
-	}
+	db.R = sql.OpenDB(connector{dsn(path, "query_only(ON)")})
 	db.R.SetMaxOpenConns(maxReaders)
 	db.R.SetMaxIdleConns(maxReaders)
 	return db, db.R.PingContext(ctx)

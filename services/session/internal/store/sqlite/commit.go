@@ -38,7 +38,6 @@ func (s *Store) Commit(ctx context.Context, writes []store.Write) ([]error, erro
 }
 
 // Statements of a commit that has only events, as the commit of each token does.
-// They are prepared once: parsing them takes a quarter of the time of a commit.
 const (
 	selectSession = "select " + tables.SessionColumns + " from sessions s where tenant = ? and session = ?"
 	insertEvent   = "insert into events (tenant, session, seq, first_seq, turn, body) values (?, ?, ?, ?, ?, ?)"
@@ -47,31 +46,6 @@ const (
 	advanceSession = "update sessions set update_time = ?, last_seq = ? where tenant = ? and session = ?"
 )
 
-// prepared has the statements of a commit, on the connection that writes.
-type prepared struct{ session, event, advance *sql.Stmt }
-
-func prepare(ctx context.Context, w *sql.DB) (p prepared, err error) {
-	for _, s := range []struct {
-		to    **sql.Stmt
-		query string
-	}{{&p.session, selectSession}, {&p.event, insertEvent}, {&p.advance, advanceSession}} {
-		if *s.to, err = w.PrepareContext(ctx, s.query); err != nil { //nolint:sqlclosecheck // close does
-			return p, errors.Join(err, p.close())
-		}
-	}
-	return p, nil
-}
-
-func (p prepared) close() error {
-	var faults []error
-	for _, s := range []*sql.Stmt{p.session, p.event, p.advance} {
-		if s != nil {
-			faults = append(faults, s.Close())
-		}
-	}
-	return errors.Join(faults...)
-}
-
 // facts reads what decides about the writes.
 func (s *Store) facts(ctx context.Context, tx *sql.Tx, n plan.Needs) (plan.Facts, error) {
 	f := plan.Facts{
@@ -79,7 +53,7 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n plan.Needs) (plan.Facts
 		Turns: map[plan.ID]struct{}{}, Messages: map[plan.ID]int64{},
 	}
 	for _, k := range n.Sessions {
-		row, err := tables.ScanSession(sqlite.Row(tx.StmtContext(ctx, s.prepared.session).QueryRowContext(ctx, k.Tenant, k.Session))) //nolint:sqlclosecheck // it ends with the transaction
+		row, err := tables.ScanSession(sqlite.Row(tx.QueryRowContext(ctx, selectSession, k.Tenant, k.Session)))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -116,7 +90,7 @@ func (s *Store) facts(ctx context.Context, tx *sql.Tx, n plan.Needs) (plan.Facts
 
 // apply writes a planned commit.
 func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
-	if err := every(ctx, tx.StmtContext(ctx, s.prepared.event), c.Events, eventArgs); err != nil {
+	if err := each(ctx, tx, insertEvent, c.Events, eventArgs); err != nil {
 		return err
 	}
 	if err := insertMessages(ctx, tx, c.Messages); err != nil {
@@ -144,7 +118,7 @@ func (s *Store) apply(ctx context.Context, tx *sql.Tx, c *plan.Commit) error {
 	if _, err := s.sql(tx).Send(ctx, tables.Rare(c)...); err != nil {
 		return err
 	}
-	if err := every(ctx, tx.StmtContext(ctx, s.prepared.advance), c.Advanced, func(s *plan.Session) []any {
+	if err := each(ctx, tx, advanceSession, c.Advanced, func(s *plan.Session) []any {
 		return []any{micros(s.UpdateTime), s.LastSeq, s.Tenant, s.Session}
 	}); err != nil {
 		return err
@@ -199,22 +173,9 @@ func insertMessages(ctx context.Context, tx *sql.Tx, messages []plan.Message) er
 }
 
 // each executes a statement for every row.
-func each[T any](ctx context.Context, tx *sql.Tx, query string, rows []T, args func(T) []any) (err error) {
-	if len(rows) == 0 {
-		return nil
-	}
-	stmt, err := tx.PrepareContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stmt.Close()) }()
-	return every(ctx, stmt, rows, args)
-}
-
-// every executes a prepared statement for every row.
-func every[T any](ctx context.Context, stmt *sql.Stmt, rows []T, args func(T) []any) error {
+func each[T any](ctx context.Context, tx *sql.Tx, query string, rows []T, args func(T) []any) error {
 	for _, row := range rows {
-		if _, err := stmt.ExecContext(ctx, args(row)...); err != nil {
+		if _, err := tx.ExecContext(ctx, query, args(row)...); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,6 @@ type Store struct {
 	tables.Tables
 	db *database
 
-	prepared prepared
 	// close closes once; every call of Close returns its result.
 	close func() error
 }
@@ -55,14 +54,10 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	if err := sqlite.Migrate(ctx, db, Migrations()); err != nil {
 		return nil, errors.Join(fmt.Errorf("migrate the session database: %w", err), db.Close())
 	}
-	p, err := prepare(ctx, db.W)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare the session database: %w", err), db.Close())
-	}
 	log.DebugContext(ctx, "session database is open", "path", path)
 	d := &database{db, plan.NewBroadcast(), log, time.Now}
-	s := &Store{Tables: tables.New(d), db: d, prepared: p}
-	s.close = sync.OnceValue(func() error { return errors.Join(p.close(), db.Close()) })
+	s := &Store{Tables: tables.New(d), db: d}
+	s.close = sync.OnceValue(db.Close)
 	return s, nil
 }
 
