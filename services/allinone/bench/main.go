@@ -30,6 +30,7 @@ type part struct {
 
 var parts = []part{
 	{"first-token", "time added between a model server and an SSE client", measureTokens},
+	{"turn", "one plain turn, a turn of ten commands, 50 turns at once", measureTurn},
 	{"events", "durable events a second against COPY", measureEvents},
 	{"streams", "turns that stream at once, idle followers, and what they cost", measureStreams},
 	{"long", "the first model call of a session with 10,000 messages", measureLong},

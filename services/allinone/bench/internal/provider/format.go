@@ -1,7 +1,8 @@
 package provider
 
-// format is what an answer has around its tokens.
-type format struct{ start, block, token, tokenEnd, end string }
+// format is what an answer has around its tokens. call is the rest of an answer that asks for a command instead; its
+// verb is the call's number.
+type format struct{ start, block, token, tokenEnd, end, call string }
 
 var messages = format{
 	start: `event: message_start
@@ -22,6 +23,22 @@ data: {"type":"content_block_stop","index":0}
 
 event: message_delta
 data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":10}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`,
+	call: `event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_%[1]d","name":"Bash","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\": \"echo %[1]d\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":10}}
 
 event: message_stop
 data: {"type":"message_stop"}

@@ -21,6 +21,9 @@ type Plan struct {
 	Every  time.Duration // between two tokens
 	First  time.Duration // from the request to the first one
 	Start  time.Time     // not before; zero: at once
+	// Calls is how many times, one after the other, the model asks for the command `echo` before it answers.
+	// Only the Messages API can ask.
+	Calls int
 }
 
 const mark = "bench plan "
@@ -31,17 +34,17 @@ func (p Plan) Prompt() string {
 	if !p.Start.IsZero() {
 		start = p.Start.UnixNano()
 	}
-	return fmt.Sprintf("%s%d %d %d %d .", mark, p.Tokens, p.Every, p.First, start)
+	return fmt.Sprintf("%s%d %d %d %d %d .", mark, p.Tokens, p.Every, p.First, start, p.Calls)
 }
 
-// planOf finds the plan in the last message of a request.
+// planOf finds the plan in the last message of a user. Calls is what is left of it.
 func planOf(body []byte) (Plan, error) {
 	i := bytes.LastIndex(body, []byte(mark))
 	if i < 0 {
 		return Plan{}, fmt.Errorf("the request holds no plan")
 	}
 	fields := bytes.Fields(body[i+len(mark) : min(len(body), i+len(mark)+120)])
-	var n [4]int64
+	var n [5]int64
 	for j := range n {
 		if j >= len(fields) {
 			return Plan{}, fmt.Errorf("the plan is cut off")
@@ -52,7 +55,8 @@ func planOf(body []byte) (Plan, error) {
 		}
 		n[j] = v
 	}
-	p := Plan{Tokens: int(n[0]), Every: time.Duration(n[1]), First: time.Duration(n[2])}
+	made := bytes.Count(body[i:], []byte(`"type":"tool_result"`))
+	p := Plan{Tokens: int(n[0]), Every: time.Duration(n[1]), First: time.Duration(n[2]), Calls: int(n[4]) - made}
 	if n[3] != 0 {
 		p.Start = time.Unix(0, n[3])
 	}
@@ -99,6 +103,11 @@ type answering struct {
 func (a *answering) stream(ctx context.Context, p Plan) {
 	a.buf = append(a.buf, a.format.start...)
 	if !a.flush() || !wait(ctx, max(p.First, time.Until(p.Start))) {
+		return
+	}
+	if p.Calls > 0 && a.format.call != "" {
+		a.buf = fmt.Appendf(a.buf, a.format.call, a.arrived.UnixNano())
+		a.flush()
 		return
 	}
 	a.buf = append(a.buf, a.format.block...)

@@ -25,7 +25,8 @@ type Stream struct {
 	Begun   time.Time // when the request was made
 	Arrived time.Time // when the model server had it
 	Tokens  []Token
-	Last    string // the name of the last event
+	Last    string    // the name of the last event
+	Ended   time.Time // when the stream had ended
 }
 
 // client opens as many connections as requested and keeps them.
@@ -74,6 +75,7 @@ func Read(ctx context.Context, method, url, body string, on func(Token), header 
 		case errors.Is(err, bufio.ErrBufferFull):
 			// A long line is none with tokens; its rest is read as lines of nothing.
 		case errors.Is(err, io.EOF):
+			s.Ended = time.Now()
 			return s, nil
 		default:
 			return s, err
