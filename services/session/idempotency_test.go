@@ -19,12 +19,13 @@ import (
 
 // withoutKey are the mutations that need no request_id, with the reason.
 var withoutKey = map[string]string{
-	"McpService.LoginMcpServer":   "each one begins a login of its own, which is nothing until it ends",
-	"McpService.LogoutMcpServer":  "repeating it changes nothing",
-	"McpService.FinishMcpLogin":   "a login ends once",
-	"FileService.AppendFile":      "it adds bytes at an offset, which is another one afterwards",
-	"TriggerService.FireTrigger":  "a delivery has a name of its own",
-	"ModelProxyService.CallModel": "the APIs behind it know no such id: each call is one of its own",
+	"McpService.CompleteMcpArgument": "it asks, and changes nothing",
+	"McpService.LoginMcpServer":      "each one begins a login of its own, which is nothing until it ends",
+	"McpService.LogoutMcpServer":     "repeating it changes nothing",
+	"McpService.FinishMcpLogin":      "a login ends once",
+	"FileService.AppendFile":         "it adds bytes at an offset, which is another one afterwards",
+	"TriggerService.FireTrigger":     "a delivery has a name of its own",
+	"ModelProxyService.CallModel":    "the APIs behind it know no such id: each call is one of its own",
 }
 
 // repeated gives for a mutation a request and another one under the same id. s
@@ -176,6 +177,9 @@ var mutations = map[string]repeated{
 			t.Fatal(err)
 		}
 		return &sessionv1.DeleteUserVariableRequest{Name: "users/default/variables/B", RequestId: "r"}, nil
+	},
+	"McpService.CompleteMcpArgument": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
+		return &sessionv1.CompleteMcpArgumentRequest{Name: f.withWiki(ctx, t) + "/mcp/wiki", Argument: &commonv1.McpArgument{Of: &commonv1.McpArgument_Prompt{Prompt: "p"}, Name: "a"}}, nil
 	},
 	"McpService.LoginMcpServer": func(ctx context.Context, t *testing.T, f *fixture, _ string) (proto.Message, proto.Message) {
 		return &sessionv1.LoginMcpServerRequest{Name: f.withWiki(ctx, t) + "/mcp/wiki"}, nil

@@ -2,12 +2,15 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
@@ -246,6 +249,59 @@ func (p *peers) FinishLogin(context.Context, *toolsv1.FinishLoginRequest) (*tool
 // ForgetLogin forgets any login.
 func (p *peers) ForgetLogin(context.Context, *toolsv1.ForgetLoginRequest) (*toolsv1.ForgetLoginResponse, error) {
 	return &toolsv1.ForgetLoginResponse{}, nil
+}
+
+// CompleteMcpArgument proposes what it was asked, and under which permissions.
+func (p *peers) CompleteMcpArgument(_ context.Context, r *toolsv1.CompleteMcpArgumentRequest) (*toolsv1.CompleteMcpArgumentResponse, error) {
+	at := r.At
+	return &toolsv1.CompleteMcpArgumentResponse{Completion: &commonv1.McpCompletion{Values: []string{
+		at.Server, r.Argument.GetPrompt() + "." + r.Argument.Name, at.Profile, at.Mode.String(), fmt.Sprint(len(at.Servers), len(at.Filters), len(at.AllowedTools) > 0),
+	}}}, nil
+}
+
+// WatchMcpResource reports two changes and ends.
+func (p *peers) WatchMcpResource(r *toolsv1.WatchMcpResourceRequest, stream grpc.ServerStreamingServer[toolsv1.WatchMcpResourceResponse]) error {
+	for range 2 {
+		if err := stream.Send(&toolsv1.WatchMcpResourceResponse{}); err != nil {
+			return err
+		}
+	}
+	return apierr.Of(codes.FailedPrecondition, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE, "no "+r.Uri)
+}
+
+func TestRequestsToAServerOfTheSessionHaveItsPermissions(t *testing.T) {
+	f := start(t, hello)
+	ann := as(t.Context(), "ann", principal.RoleUser)
+	servers := sessionv1.NewMcpServiceClient(f.conn)
+	made, err := f.CreateSession(ann, &sessionv1.CreateSessionRequest{Session: &sessionv1.Session{
+		McpServers: []*commonv1.McpServer{wiki("wiki")}, Permissions: &commonv1.PermissionRules{Deny: []string{"Write"}},
+		TurnOptions: &sessionv1.TurnOptions{PermissionMode: commonv1.PermissionMode_PERMISSION_MODE_PLAN},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := made.Session.Name + "/mcp/wiki"
+	argument := &commonv1.McpArgument{Of: &commonv1.McpArgument_Prompt{Prompt: "greet"}, Name: "who"}
+	got, err := servers.CompleteMcpArgument(ann, &sessionv1.CompleteMcpArgumentRequest{Name: name, Argument: argument})
+	if want := []string{"wiki", "greet.who", "full", "PERMISSION_MODE_PLAN", "1 1 true"}; err != nil || !slices.Equal(got.GetCompletion().GetValues(), want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	bob := as(t.Context(), "bob", principal.RoleUser)
+	if _, err := servers.CompleteMcpArgument(bob, &sessionv1.CompleteMcpArgumentRequest{Name: name, Argument: argument}); !apierr.Is(err, sessionv1.ErrorReason_ERROR_REASON_SESSION_NOT_FOUND) {
+		t.Errorf("in another user's session: %v", err)
+	}
+	stream, err := servers.WatchMcpResource(ann, &sessionv1.WatchMcpResourceRequest{Name: name, Uri: "file:///a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stream.Recv(); !apierr.Is(err, toolsv1.ErrorReason_ERROR_REASON_MCP_SERVER_UNAVAILABLE) {
+		t.Errorf("the end: %v", err)
+	}
 }
 
 // withWiki creates a session with the server wiki.

@@ -28,7 +28,13 @@ type handler = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult,
 
 func newRemote(t *testing.T, modern bool) *remote {
 	t.Helper()
-	r := &remote{sdk: mcp.NewServer(&mcp.Implementation{Name: "test server", Version: "1"}, &mcp.ServerOptions{PageSize: 2})}
+	return newRemoteWith(t, modern, mcp.ServerOptions{})
+}
+
+func newRemoteWith(t *testing.T, modern bool, o mcp.ServerOptions) *remote {
+	t.Helper()
+	o.PageSize = 2
+	r := &remote{sdk: mcp.NewServer(&mcp.Implementation{Name: "test server", Version: "1"}, &o)}
 	get := func(*http.Request) *mcp.Server { return r.sdk }
 	stateful := mcp.NewStreamableHTTPHandler(get, nil)
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})

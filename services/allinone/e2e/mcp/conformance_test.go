@@ -70,6 +70,9 @@ type suiteClient struct {
 // own are the names of the suite's tools in its calls.
 var own = regexp.MustCompile(`"name":\s*"((?:test_|json_)\w+)"`)
 
+// named are the requests that have such a name.
+var named = regexp.MustCompile(`"(?:tools/call|prompts/get|completion/complete)"`)
+
 // start starts the proxy and returns its URL.
 func (c *suiteClient) start(t *testing.T) string {
 	t.Helper()
@@ -85,7 +88,7 @@ func (c *suiteClient) start(t *testing.T) string {
 			p.Out.URL.Path, p.Out.Host = "/mcp/agents/"+c.agent, p.In.Host
 			p.Out.Header.Set("Authorization", "Bearer "+c.keys[c.user])
 			body, _ := io.ReadAll(p.In.Body)
-			if bytes.Contains(body, []byte(`"tools/call"`)) || bytes.Contains(body, []byte(`"prompts/get"`)) {
+			if named.Match(body) {
 				body = own.ReplaceAll(body, []byte(`"name":"`+prefix+`$1"`))
 				if n := p.In.Header.Get("Mcp-Name"); strings.HasPrefix(n, "test_") || strings.HasPrefix(n, "json_") {
 					p.Out.Header.Set("Mcp-Name", prefix+n)
@@ -175,14 +178,14 @@ func (r readAndClose) Close() error {
 // subscriptions to resources, completion, sampling, roots and tasks.
 var passes = map[string][]string{
 	legacy: {
-		"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
+		"server-initialize", "ping", "completion-complete", "resources-subscribe", "resources-unsubscribe", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
 		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-progress", "tools-call-elicitation",
 		"tools-call-with-logging", "logging-set-level", "elicitation-sep1034-defaults", "elicitation-sep1330-enums", "json-schema-2020-12", "server-sse-multiple-streams", "server-session-lifecycle", "dns-rebinding-protection",
 		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read",
 		"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
 	},
 	modern: {
-		"server-stateless", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
+		"server-stateless", "completion-complete", "tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-image", "tools-call-audio",
 		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-with-progress", "json-schema-2020-12", "server-sse-multiple-streams", "dns-rebinding-protection",
 		"http-header-validation", "http-custom-header-server-validation", "caching",
 		"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read", "sep-2164-resource-not-found",
@@ -260,7 +263,7 @@ func results(t *testing.T, dir string) (passed []string, failed map[string]strin
 		scenario := regexp.MustCompile(`^server-(.*)-\d{4}-\d\d-\d\dT.*$`).FindStringSubmatch(filepath.Base(filepath.Dir(file)))[1]
 		for _, c := range checks {
 			if c.Status == "FAILURE" {
-				failed[scenario] += fmt.Sprintf("%s: %s %.300s; ", c.ID, c.ErrorMessage, c.Details)
+				failed[scenario] += fmt.Sprintf("%s: %s %.700s; ", c.ID, c.ErrorMessage, c.Details)
 			}
 		}
 		if failed[scenario] == "" {

@@ -8,7 +8,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// onlyWhatIsThere refuses methods of what the session does not have. The SDK would answer them with empty lists.
+// onlyWhatIsThere refuses methods of what the session does not have. The SDK would answer them with empty lists, and
+// declare them.
 func (sc *scope) onlyWhatIsThere(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		what, _, _ := strings.Cut(method, "/")
@@ -17,14 +18,45 @@ func (sc *scope) onlyWhatIsThere(next sdk.MethodHandler) sdk.MethodHandler {
 		case "prompts":
 			there = sc.has("prompt ")
 		case "resources":
-			there = sc.has("resource ", "template ") && method != "resources/subscribe" && method != "resources/unsubscribe"
+			there = sc.has("resource ", "template ")
+			if method == "resources/subscribe" || method == "resources/unsubscribe" {
+				there = there && keeps(req)
+			}
 		case "completion":
-			there = false
+			there = sc.has("prompt ", "template ")
 		}
 		if !there {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server does not have " + method + "."}
 		}
-		return next(ctx, method, req)
+		result, err := next(ctx, method, req)
+		switch r := result.(type) {
+		case *sdk.InitializeResult:
+			if r != nil {
+				sc.declare(r.Capabilities, keeps(req))
+			}
+		case *sdk.DiscoverResult:
+			if r != nil {
+				sc.declare(r.Capabilities, true)
+			}
+		}
+		return result, err
+	}
+}
+
+// keeps reports whether the client has a session of the protocol, which keeps its subscriptions. A client of revision
+// 2026-07-28 has them in a request of their own.
+func keeps(req sdk.Request) bool { return req.GetSession().ID() != "" }
+
+// declare leaves out of the capabilities what the session does not have.
+func (sc *scope) declare(c *sdk.ServerCapabilities, keeps bool) {
+	if c == nil {
+		return
+	}
+	if !sc.has("prompt ", "template ") {
+		c.Completions = nil
+	}
+	if c.Resources != nil && !keeps {
+		c.Resources.Subscribe = false
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 // part is a resource, a template of resources or a prompt of a connected server.
 type part struct {
 	sum    [sha256.Size]byte
+	server string
+	own    string // the server's name of it, if it is a prompt
 	remove func()
 }
 
@@ -93,7 +95,10 @@ func (sc *scope) prompts(server *commonv1.McpServerStatus, left map[string]bool)
 }
 
 // part keeps one, and adds it if it is new or has changed. The SDK panics about one that it cannot serve.
-func (sc *scope) part(key, server string, of proto.Message, left map[string]bool, add, remove func()) {
+func (sc *scope) part(key, server string, of interface {
+	proto.Message
+	GetName() string
+}, left map[string]bool, add, remove func()) {
 	if _, known := sc.parts[key]; known && !left[key] {
 		return // another server has it, too
 	}
@@ -110,7 +115,7 @@ func (sc *scope) part(key, server string, of proto.Message, left map[string]bool
 	}()
 	add()
 	delete(left, key)
-	sc.parts[key] = part{sum: sum, remove: remove}
+	sc.parts[key] = part{sum: sum, server: server, own: of.GetName(), remove: remove}
 }
 
 // read returns the handler of the resources of a server.

@@ -47,6 +47,8 @@ type scope struct {
 	renewed time.Time
 	tools   map[string][sha256.Size]byte // of the server, by name
 	parts   map[string]part              // what it has besides, by kind and name
+
+	subscriptions subscriptions
 }
 
 // scope returns the scope of a request, with a fresh list of tools.
@@ -90,11 +92,12 @@ func (s *Server) forget() {
 	delete(s.scopes, oldest)
 }
 
-// close ends the sessions of the protocol that the scope has.
+// close ends the sessions of the protocol that the scope has, and what they watch.
 func (sc *scope) close() {
 	for _, session := range slices.Collect(sc.server.Sessions()) {
 		_ = session.Close() // it may have ended already
 	}
+	sc.subscriptions.end()
 }
 
 func (s *Server) newScope() *scope {
@@ -102,7 +105,8 @@ func (s *Server) newScope() *scope {
 	sc.server = sdk.NewServer(&sdk.Implementation{Name: "fairlead", Title: "Fairlead", Version: s.Version}, &sdk.ServerOptions{
 		Instructions: "The tools work in one workspace, one call after the other. A call may wait until a person allows it.",
 		Logger:       s.log, PageSize: pageSize,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // older revisions have it
+		Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Logging: &sdk.LoggingCapabilities{}}, //nolint:staticcheck // older revisions have it
+		CompletionHandler: sc.complete, SubscribeHandler: sc.subscribe, UnsubscribeHandler: sc.unsubscribe,
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
 			c.TTLMs, c.CacheScope = int(clientCache.Milliseconds()), "private"
 		},

@@ -116,6 +116,25 @@ func (t *Tools) ListSessionTools(ctx context.Context, r *toolsv1.ListSessionTool
 	}
 }
 
+// CompleteMCPArgument asks an MCP server for what an argument may be.
+func (t *Tools) CompleteMCPArgument(ctx context.Context, r *toolsv1.CompleteMcpArgumentRequest) (*commonv1.McpCompletion, error) {
+	resp, err := t.calls.CompleteMcpArgument(ctx, r)
+	return resp.GetCompletion(), err
+}
+
+// WatchMCPResource subscribes to a resource of an MCP server. next returns when it may have changed; the end of ctx ends
+// the subscription.
+func (t *Tools) WatchMCPResource(ctx context.Context, r *toolsv1.WatchMcpResourceRequest) (next func() error, err error) {
+	stream, err := t.calls.WatchMcpResource(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := stream.Recv()
+		return err
+	}, nil
+}
+
 // BeginLogin begins a login of the acting user to an MCP server.
 func (t *Tools) BeginLogin(ctx context.Context, s *commonv1.McpServer) (*toolsv1.BeginLoginResponse, error) {
 	return t.logins.BeginLogin(ctx, &toolsv1.BeginLoginRequest{Server: s})

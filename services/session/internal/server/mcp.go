@@ -64,15 +64,23 @@ func (c *Config) listTools(ctx context.Context, k store.Key, parent string, spec
 	if err != nil {
 		return nil, nil, storeError(err, subject{session: parent})
 	}
-	place, epoch, err := c.Store.PlaceOf(ctx, k)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, nil, storeError(err, subject{session: parent})
+	call, err := c.noCall(ctx, k, parent)
+	if err != nil {
+		return nil, nil, err
 	}
 	tools, servers, err := c.Tools.ListSessionTools(ctx, &toolsv1.ListSessionToolsRequest{
-		Call:    &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation},
-		Servers: loaded.Servers, AllowedTools: spec.Tools, Contents: contents,
+		Call: call, Servers: loaded.Servers, AllowedTools: spec.Tools, Contents: contents,
 	})
 	return tools, slices.Concat(servers, loaded.Broken), apierr.Forward(err)
+}
+
+// noCall tells the tools service of a session outside of its turns.
+func (c *Config) noCall(ctx context.Context, k store.Key, parent string) (*commonv1.CallRef, error) {
+	place, epoch, err := c.Store.PlaceOf(ctx, k)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, storeError(err, subject{session: parent})
+	}
+	return &commonv1.CallRef{Session: parent, Epoch: max(epoch, 1), CallId: "tools", Node: place.Node, WorkspaceGeneration: place.Generation}, nil
 }
 
 // SetUserMcpServer sets a server of the caller's.

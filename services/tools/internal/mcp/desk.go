@@ -14,6 +14,12 @@ import (
 	"github.com/fairlead/fairlead/services/tools/internal/tool"
 )
 
+// The built-in tools that read what servers have besides tools.
+const (
+	ResourceTool = "ReadMcpResource"
+	PromptTool   = "GetMcpPrompt"
+)
+
 // desk runs the built-in tools that show what the servers of a session have besides tools. Pool.For gives it the
 // session's servers.
 type desk struct {
@@ -53,13 +59,13 @@ func Tools() ([]*tool.Tool, error) {
 			Parallel:    true,
 		}, desk{do: listResources}},
 		{tool.Spec{
-			Name:        "ReadMcpResource",
+			Name:        ResourceTool,
 			Description: "Reads a resource of a connected MCP server. ListMcpResources lists them.",
 			InputSchema: `{"type":"object","properties":{"server":{"type":"string","description":"The server's name"},"uri":{"type":"string","minLength":1,"maxLength":8192,"description":"The address of the resource"}},"required":["server","uri"],"additionalProperties":false}`,
 			Parallel:    true,
 		}, desk{do: readResource}},
 		{tool.Spec{
-			Name:        "GetMcpPrompt",
+			Name:        PromptTool,
 			Description: "Gets a prompt of a connected MCP server: the text that the server has for a purpose, with the given arguments.",
 			InputSchema: `{"type":"object","properties":{"server":{"type":"string","description":"The server's name"},"name":{"type":"string","minLength":1,"maxLength":1000,"description":"The server's name of the prompt"},"arguments":{"type":"object","additionalProperties":{"type":"string"},"description":"What the prompt takes"}},"required":["server","name"],"additionalProperties":false}`,
 			Parallel:    true,

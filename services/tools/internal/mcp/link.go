@@ -57,6 +57,7 @@ type link struct {
 	kick    chan struct{} // asks for an attempt, or for a new list
 	gone    chan struct{} // closed when run has ended
 	calls   progresses
+	watches watches
 	silent  bool        // the last attempt got no answer; only for run
 	renewed time.Time   // also
 	stale   atomic.Bool // the server does not have a tool that it listed
@@ -332,6 +333,7 @@ func (l *link) connect(ctx context.Context, t mcp.Transport) (*mcp.ClientSession
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { l.nudge() },
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { l.nudge() },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { l.nudge() },
+		ResourceUpdatedHandler:     func(_ context.Context, q *mcp.ResourceUpdatedNotificationRequest) { l.watches.updated(q.Params.URI) },
 		// Reports that calls.see could not read, because their message has several lines.
 		ProgressNotificationHandler: func(_ context.Context, q *mcp.ProgressNotificationClientRequest) { l.calls.report(q.Params) },
 	})
