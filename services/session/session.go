@@ -289,7 +289,7 @@ func (s *Service) RegisterPublic(r grpc.ServiceRegistrar) {
 // authenticate callers.
 func (s *Service) RegisterPeer(r grpc.ServiceRegistrar) {
 	sessionv1.RegisterNodeServiceServer(r, s.server.NodeService())
-	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys))
+	sessionv1.RegisterKeyServiceServer(r, server.KeyService(s.keys, s.server.Store))
 }
 
 // SessionOwner returns the user to whom a session belongs, or "" if there is no such

@@ -38,7 +38,7 @@ func newPeople(t *testing.T) *people {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log)), t, st}
+	return &people{New(Config{Store: st, Log: log}).IdentityService(), KeyService(apikey.NewResolver(st, log), st), t, st}
 }
 
 func (p *people) acme() {

@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
+	"github.com/fairlead/fairlead/services/internal/kit/id"
 	"github.com/fairlead/fairlead/services/internal/kit/principal"
 	"github.com/fairlead/fairlead/services/session/internal/apikey"
 	"github.com/fairlead/fairlead/services/session/internal/store"
@@ -17,11 +19,27 @@ import (
 // KeyServer implements KeyService.
 type KeyServer struct {
 	sessionv1.UnimplementedKeyServiceServer
-	keys *apikey.Resolver
+	keys  *apikey.Resolver
+	store store.RequestKeys
 }
 
 // KeyService returns the server of KeyService.
-func KeyService(keys *apikey.Resolver) *KeyServer { return &KeyServer{keys: keys} }
+func KeyService(keys *apikey.Resolver, st store.RequestKeys) *KeyServer {
+	return &KeyServer{keys: keys, store: st}
+}
+
+// claimed is how long a request counts as the one that a client repeats. Clients repeat within seconds. A longer time
+// would take a message that is sent twice on purpose for a repetition more often.
+const claimed = 2 * time.Minute
+
+// ClaimRequestKey gives a request an idempotency key.
+func (x *KeyServer) ClaimRequestKey(ctx context.Context, r *sessionv1.ClaimRequestKeyRequest) (*sessionv1.ClaimRequestKeyResponse, error) {
+	key, err := x.store.ClaimRequestKey(ctx, store.Owner{Tenant: r.Tenant, User: r.User}, r.Digest, id.New(), r.Repeated, time.Now().Add(claimed))
+	if err != nil {
+		return nil, storeError(err, subject{})
+	}
+	return &sessionv1.ClaimRequestKeyResponse{Key: key}, nil
+}
 
 // ResolveKey returns the principal of a key.
 func (x *KeyServer) ResolveKey(ctx context.Context, r *sessionv1.ResolveKeyRequest) (*sessionv1.ResolveKeyResponse, error) {

@@ -251,6 +251,7 @@ type Store interface {
 	Checkpoints
 	Places
 	Variables
+	RequestKeys
 	MCPServers
 	Identities
 	Files

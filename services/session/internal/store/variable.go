@@ -21,6 +21,13 @@ type Variable struct {
 	Time        time.Time // when it was set, by the store
 }
 
+// RequestKeys makes idempotency keys for clients that send none.
+type RequestKeys interface {
+	// ClaimRequestKey stores a new key for the requests of a user with this digest, until a time. For a
+	// repetition it returns the key that is stored, if there is one.
+	ClaimRequestKey(ctx context.Context, o Owner, digest, key string, repeated bool, until time.Time) (string, error)
+}
+
 // Variables stores the variables of users. They belong to no session and no node.
 type Variables interface {
 	// SetVariable sets a variable; ErrTooMany, ErrRequestIDReused. A repeated

@@ -24,6 +24,125 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ClaimRequestKeyRequest describes a request without an idempotency key of its own.
+type ClaimRequestKeyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant's id.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The user's id.
+	User string `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	// What is the same in a repetition, such as a digest of path and body.
+	Digest string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Whether the client repeats the request.
+	Repeated      bool `protobuf:"varint,4,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRequestKeyRequest) Reset() {
+	*x = ClaimRequestKeyRequest{}
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRequestKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRequestKeyRequest) ProtoMessage() {}
+
+func (x *ClaimRequestKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRequestKeyRequest.ProtoReflect.Descriptor instead.
+func (*ClaimRequestKeyRequest) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ClaimRequestKeyRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ClaimRequestKeyRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *ClaimRequestKeyRequest) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *ClaimRequestKeyRequest) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+// ClaimRequestKeyResponse contains the key.
+type ClaimRequestKeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The idempotency key.
+	Key           string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRequestKeyResponse) Reset() {
+	*x = ClaimRequestKeyResponse{}
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRequestKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRequestKeyResponse) ProtoMessage() {}
+
+func (x *ClaimRequestKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRequestKeyResponse.ProtoReflect.Descriptor instead.
+func (*ClaimRequestKeyResponse) Descriptor() ([]byte, []int) {
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ClaimRequestKeyResponse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 // ResolveUserRequest names a user.
 type ResolveUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -37,7 +156,7 @@ type ResolveUserRequest struct {
 
 func (x *ResolveUserRequest) Reset() {
 	*x = ResolveUserRequest{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +168,7 @@ func (x *ResolveUserRequest) String() string {
 func (*ResolveUserRequest) ProtoMessage() {}
 
 func (x *ResolveUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[0]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +181,7 @@ func (x *ResolveUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveUserRequest.ProtoReflect.Descriptor instead.
 func (*ResolveUserRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{0}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ResolveUserRequest) GetTenant() string {
@@ -91,7 +210,7 @@ type ResolveUserResponse struct {
 
 func (x *ResolveUserResponse) Reset() {
 	*x = ResolveUserResponse{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -103,7 +222,7 @@ func (x *ResolveUserResponse) String() string {
 func (*ResolveUserResponse) ProtoMessage() {}
 
 func (x *ResolveUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[1]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -116,7 +235,7 @@ func (x *ResolveUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveUserResponse.ProtoReflect.Descriptor instead.
 func (*ResolveUserResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{1}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ResolveUserResponse) GetRole() v1.Role {
@@ -139,7 +258,7 @@ type ResolveKeyRequest struct {
 
 func (x *ResolveKeyRequest) Reset() {
 	*x = ResolveKeyRequest{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -151,7 +270,7 @@ func (x *ResolveKeyRequest) String() string {
 func (*ResolveKeyRequest) ProtoMessage() {}
 
 func (x *ResolveKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[2]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -164,7 +283,7 @@ func (x *ResolveKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResolveKeyRequest) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{2}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ResolveKeyRequest) GetSha256() []byte {
@@ -195,7 +314,7 @@ type ResolveKeyResponse struct {
 
 func (x *ResolveKeyResponse) Reset() {
 	*x = ResolveKeyResponse{}
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -207,7 +326,7 @@ func (x *ResolveKeyResponse) String() string {
 func (*ResolveKeyResponse) ProtoMessage() {}
 
 func (x *ResolveKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[3]
+	mi := &file_fairlead_session_v1_key_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -220,7 +339,7 @@ func (x *ResolveKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResolveKeyResponse) Descriptor() ([]byte, []int) {
-	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{3}
+	return file_fairlead_session_v1_key_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ResolveKeyResponse) GetTenant() string {
@@ -269,7 +388,15 @@ var File_fairlead_session_v1_key_service_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_key_service_proto_rawDesc = "" +
 	"\n" +
-	"%fairlead/session/v1/key_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"o\n" +
+	"%fairlead/session/v1/key_service.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1ffairlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbe\x01\n" +
+	"\x16ClaimRequestKeyRequest\x129\n" +
+	"\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c2\x1a^[a-z0-9][a-z0-9_-]{0,62}$R\x06tenant\x12\x1e\n" +
+	"\x04user\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01(\x80\x02R\x04user\x12-\n" +
+	"\x06digest\x18\x03 \x01(\tB\x15\xbaH\x12r\x102\x0e^[!-~]{1,128}$R\x06digest\x12\x1a\n" +
+	"\brepeated\x18\x04 \x01(\bR\brepeated\"+\n" +
+	"\x17ClaimRequestKeyResponse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"o\n" +
 	"\x12ResolveUserRequest\x129\n" +
 	"\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c2\x1a^[a-z0-9][a-z0-9_-]{0,62}$R\x06tenant\x12\x1e\n" +
 	"\x04user\x18\x02 \x01(\tB\n" +
@@ -288,7 +415,7 @@ const file_fairlead_session_v1_key_service_proto_rawDesc = "" +
 	"credential\x18\x05 \x01(\tR\n" +
 	"credential\x12;\n" +
 	"\vexpire_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime2\xf4\x01\n" +
+	"expireTime2\xf5\x02\n" +
 	"\n" +
 	"KeyService\x12p\n" +
 	"\n" +
@@ -296,7 +423,9 @@ const file_fairlead_session_v1_key_service_proto_rawDesc = "" +
 	"\x12\tkeys.read\x12t\n" +
 	"\vResolveUser\x12'.fairlead.session.v1.ResolveUserRequest\x1a(.fairlead.session.v1.ResolveUserResponse\"\x12\xc2\xd5\x18\x0e\b\n" +
 	"\x12\n" +
-	"users.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
+	"users.read\x12\x7f\n" +
+	"\x0fClaimRequestKey\x12+.fairlead.session.v1.ClaimRequestKeyRequest\x1a,.fairlead.session.v1.ClaimRequestKeyResponse\"\x11\xc2\xd5\x18\r\b\n" +
+	"\x12\tkeys.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3"
 
 var (
 	file_fairlead_session_v1_key_service_proto_rawDescOnce sync.Once
@@ -310,25 +439,29 @@ func file_fairlead_session_v1_key_service_proto_rawDescGZIP() []byte {
 	return file_fairlead_session_v1_key_service_proto_rawDescData
 }
 
-var file_fairlead_session_v1_key_service_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_fairlead_session_v1_key_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_fairlead_session_v1_key_service_proto_goTypes = []any{
-	(*ResolveUserRequest)(nil),    // 0: fairlead.session.v1.ResolveUserRequest
-	(*ResolveUserResponse)(nil),   // 1: fairlead.session.v1.ResolveUserResponse
-	(*ResolveKeyRequest)(nil),     // 2: fairlead.session.v1.ResolveKeyRequest
-	(*ResolveKeyResponse)(nil),    // 3: fairlead.session.v1.ResolveKeyResponse
-	(v1.Role)(0),                  // 4: fairlead.common.v1.Role
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*ClaimRequestKeyRequest)(nil),  // 0: fairlead.session.v1.ClaimRequestKeyRequest
+	(*ClaimRequestKeyResponse)(nil), // 1: fairlead.session.v1.ClaimRequestKeyResponse
+	(*ResolveUserRequest)(nil),      // 2: fairlead.session.v1.ResolveUserRequest
+	(*ResolveUserResponse)(nil),     // 3: fairlead.session.v1.ResolveUserResponse
+	(*ResolveKeyRequest)(nil),       // 4: fairlead.session.v1.ResolveKeyRequest
+	(*ResolveKeyResponse)(nil),      // 5: fairlead.session.v1.ResolveKeyResponse
+	(v1.Role)(0),                    // 6: fairlead.common.v1.Role
+	(*timestamppb.Timestamp)(nil),   // 7: google.protobuf.Timestamp
 }
 var file_fairlead_session_v1_key_service_proto_depIdxs = []int32{
-	4, // 0: fairlead.session.v1.ResolveUserResponse.role:type_name -> fairlead.common.v1.Role
-	4, // 1: fairlead.session.v1.ResolveKeyResponse.role:type_name -> fairlead.common.v1.Role
-	5, // 2: fairlead.session.v1.ResolveKeyResponse.expire_time:type_name -> google.protobuf.Timestamp
-	2, // 3: fairlead.session.v1.KeyService.ResolveKey:input_type -> fairlead.session.v1.ResolveKeyRequest
-	0, // 4: fairlead.session.v1.KeyService.ResolveUser:input_type -> fairlead.session.v1.ResolveUserRequest
-	3, // 5: fairlead.session.v1.KeyService.ResolveKey:output_type -> fairlead.session.v1.ResolveKeyResponse
-	1, // 6: fairlead.session.v1.KeyService.ResolveUser:output_type -> fairlead.session.v1.ResolveUserResponse
-	5, // [5:7] is the sub-list for method output_type
-	3, // [3:5] is the sub-list for method input_type
+	6, // 0: fairlead.session.v1.ResolveUserResponse.role:type_name -> fairlead.common.v1.Role
+	6, // 1: fairlead.session.v1.ResolveKeyResponse.role:type_name -> fairlead.common.v1.Role
+	7, // 2: fairlead.session.v1.ResolveKeyResponse.expire_time:type_name -> google.protobuf.Timestamp
+	4, // 3: fairlead.session.v1.KeyService.ResolveKey:input_type -> fairlead.session.v1.ResolveKeyRequest
+	2, // 4: fairlead.session.v1.KeyService.ResolveUser:input_type -> fairlead.session.v1.ResolveUserRequest
+	0, // 5: fairlead.session.v1.KeyService.ClaimRequestKey:input_type -> fairlead.session.v1.ClaimRequestKeyRequest
+	5, // 6: fairlead.session.v1.KeyService.ResolveKey:output_type -> fairlead.session.v1.ResolveKeyResponse
+	3, // 7: fairlead.session.v1.KeyService.ResolveUser:output_type -> fairlead.session.v1.ResolveUserResponse
+	1, // 8: fairlead.session.v1.KeyService.ClaimRequestKey:output_type -> fairlead.session.v1.ClaimRequestKeyResponse
+	6, // [6:9] is the sub-list for method output_type
+	3, // [3:6] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
 	3, // [3:3] is the sub-list for extension extendee
 	0, // [0:3] is the sub-list for field type_name
@@ -345,7 +478,7 @@ func file_fairlead_session_v1_key_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fairlead_session_v1_key_service_proto_rawDesc), len(file_fairlead_session_v1_key_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

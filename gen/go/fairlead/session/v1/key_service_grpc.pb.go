@@ -19,8 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	KeyService_ResolveKey_FullMethodName  = "/fairlead.session.v1.KeyService/ResolveKey"
-	KeyService_ResolveUser_FullMethodName = "/fairlead.session.v1.KeyService/ResolveUser"
+	KeyService_ResolveKey_FullMethodName      = "/fairlead.session.v1.KeyService/ResolveKey"
+	KeyService_ResolveUser_FullMethodName     = "/fairlead.session.v1.KeyService/ResolveUser"
+	KeyService_ClaimRequestKey_FullMethodName = "/fairlead.session.v1.KeyService/ClaimRequestKey"
 )
 
 // KeyServiceClient is the client API for KeyService service.
@@ -37,6 +38,10 @@ type KeyServiceClient interface {
 	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
 	// keep an answer for less than five seconds.
 	ResolveUser(ctx context.Context, in *ResolveUserRequest, opts ...grpc.CallOption) (*ResolveUserResponse, error)
+	// ClaimRequestKey gives a request an idempotency key, for clients that send none but
+	// count their attempts. The first attempt gets a new key. A repetition gets the key of
+	// the latest request with the same digest in the last two minutes, or else a new one.
+	ClaimRequestKey(ctx context.Context, in *ClaimRequestKeyRequest, opts ...grpc.CallOption) (*ClaimRequestKeyResponse, error)
 }
 
 type keyServiceClient struct {
@@ -67,6 +72,16 @@ func (c *keyServiceClient) ResolveUser(ctx context.Context, in *ResolveUserReque
 	return out, nil
 }
 
+func (c *keyServiceClient) ClaimRequestKey(ctx context.Context, in *ClaimRequestKeyRequest, opts ...grpc.CallOption) (*ClaimRequestKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClaimRequestKeyResponse)
+	err := c.cc.Invoke(ctx, KeyService_ClaimRequestKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // KeyServiceServer is the server API for KeyService service.
 // All implementations must embed UnimplementedKeyServiceServer
 // for forward compatibility.
@@ -81,6 +96,10 @@ type KeyServiceServer interface {
 	// token say. A deleted user is UNAUTHENTICATED with reason USER_REFUSED. A caller may
 	// keep an answer for less than five seconds.
 	ResolveUser(context.Context, *ResolveUserRequest) (*ResolveUserResponse, error)
+	// ClaimRequestKey gives a request an idempotency key, for clients that send none but
+	// count their attempts. The first attempt gets a new key. A repetition gets the key of
+	// the latest request with the same digest in the last two minutes, or else a new one.
+	ClaimRequestKey(context.Context, *ClaimRequestKeyRequest) (*ClaimRequestKeyResponse, error)
 	mustEmbedUnimplementedKeyServiceServer()
 }
 
@@ -96,6 +115,9 @@ func (UnimplementedKeyServiceServer) ResolveKey(context.Context, *ResolveKeyRequ
 }
 func (UnimplementedKeyServiceServer) ResolveUser(context.Context, *ResolveUserRequest) (*ResolveUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResolveUser not implemented")
+}
+func (UnimplementedKeyServiceServer) ClaimRequestKey(context.Context, *ClaimRequestKeyRequest) (*ClaimRequestKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ClaimRequestKey not implemented")
 }
 func (UnimplementedKeyServiceServer) mustEmbedUnimplementedKeyServiceServer() {}
 func (UnimplementedKeyServiceServer) testEmbeddedByValue()                    {}
@@ -154,6 +176,24 @@ func _KeyService_ResolveUser_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _KeyService_ClaimRequestKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClaimRequestKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(KeyServiceServer).ClaimRequestKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: KeyService_ClaimRequestKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(KeyServiceServer).ClaimRequestKey(ctx, req.(*ClaimRequestKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // KeyService_ServiceDesc is the grpc.ServiceDesc for KeyService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -168,6 +208,10 @@ var KeyService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResolveUser",
 			Handler:    _KeyService_ResolveUser_Handler,
+		},
+		{
+			MethodName: "ClaimRequestKey",
+			Handler:    _KeyService_ClaimRequestKey_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -165,6 +165,8 @@ type Session struct {
 	// The call for which a subagent works in the session. Such a session takes no messages, has no
 	// workspace of its own, and is deleted with the session of the call. Not set for any other.
 	ParentCall *ParentCall `protobuf:"bytes,42,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
+	// What the session does now: RUNNING also from the moment at which a message is accepted.
+	State SessionState `protobuf:"varint,46,opt,name=state,proto3,enum=fairlead.session.v1.SessionState" json:"state,omitempty"`
 	// The skills of the session besides its agent's, by name, such as `pdf`; `pdf@2` for one
 	// version, which also takes the place of the agent's. An answer has all skills of the
 	// session, with the versions that it keeps to; one of the operator's has no version.
@@ -411,6 +413,13 @@ func (x *Session) GetParentCall() *ParentCall {
 		return x.ParentCall
 	}
 	return nil
+}
+
+func (x *Session) GetState() SessionState {
+	if x != nil {
+		return x.State
+	}
+	return SessionState_SESSION_STATE_UNSPECIFIED
 }
 
 func (x *Session) GetSkills() []string {
@@ -897,7 +906,7 @@ var File_fairlead_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe8\x0e\n" +
+	"!fairlead/session/v1/session.proto\x12\x13fairlead.session.v1\x1a\x1bbuf/validate/validate.proto\x1a fairlead/common/v1/content.proto\x1a\x1cfairlead/common/v1/mcp.proto\x1a#fairlead/common/v1/permission.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x0f\n" +
 	"\aSession\x12\x17\n" +
 	"\x04name\x18\x01 \x01(\tB\x03\xe0A\x03R\x04name\x12C\n" +
 	"\x05agent\x18\x02 \x01(\tB-\xe0A\x05\xbaH'r%2#^$|^(agents/)?[a-z][a-z0-9-]{0,62}$R\x05agent\x12*\n" +
@@ -936,7 +945,8 @@ const file_fairlead_session_v1_session_proto_rawDesc = "" +
 	"mcpServers\x12J\n" +
 	"\vpermissions\x18) \x01(\v2#.fairlead.common.v1.PermissionRulesB\x03\xe0A\x05R\vpermissions\x12E\n" +
 	"\vparent_call\x18* \x01(\v2\x1f.fairlead.session.v1.ParentCallB\x03\xe0A\x03R\n" +
-	"parentCall\x12O\n" +
+	"parentCall\x12<\n" +
+	"\x05state\x18. \x01(\x0e2!.fairlead.session.v1.SessionStateB\x03\xe0A\x03R\x05state\x12O\n" +
 	"\x06skills\x18- \x03(\tB7\xe0A\x05\xbaH1\x92\x01.\x10 \x18\x01\"(r&2$^[a-z0-9-]{1,64}(@[1-9][0-9]{0,8})?$R\x06skills\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -1036,16 +1046,17 @@ var file_fairlead_session_v1_session_proto_depIdxs = []int32{
 	11, // 9: fairlead.session.v1.Session.mcp_servers:type_name -> fairlead.common.v1.McpServer
 	12, // 10: fairlead.session.v1.Session.permissions:type_name -> fairlead.common.v1.PermissionRules
 	2,  // 11: fairlead.session.v1.Session.parent_call:type_name -> fairlead.session.v1.ParentCall
-	9,  // 12: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
-	13, // 13: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
-	14, // 14: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
-	4,  // 15: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
-	15, // 16: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	0,  // 12: fairlead.session.v1.Session.state:type_name -> fairlead.session.v1.SessionState
+	9,  // 13: fairlead.session.v1.TurnOptions.parameters:type_name -> fairlead.session.v1.TurnOptions.ParametersEntry
+	13, // 14: fairlead.session.v1.TurnOptions.permission_mode:type_name -> fairlead.common.v1.PermissionMode
+	14, // 15: fairlead.session.v1.FirstMessage.content:type_name -> fairlead.common.v1.Content
+	4,  // 16: fairlead.session.v1.FirstMessage.options:type_name -> fairlead.session.v1.TurnOptions
+	15, // 17: fairlead.session.v1.Budget.max_wall_time:type_name -> google.protobuf.Duration
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fairlead_session_v1_session_proto_init() }

@@ -27,7 +27,7 @@ from fairlead.common.v1 import access_pb2 as fairlead_dot_common_dot_v1_dot_acce
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%fairlead/session/v1/key_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"a\n\x12ResolveUserRequest\x12\x31\n\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c\x32\x1a^[a-z0-9][a-z0-9_-]{0,62}$\x12\x18\n\x04user\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\"=\n\x13ResolveUserResponse\x12&\n\x04role\x18\x01 \x01(\x0e\x32\x18.fairlead.common.v1.Role\"}\n\x11ResolveKeyRequest\x12h\n\x06sha256\x18\x01 \x01(\x0c\x42X\x80\x01\x01\xbaHR\xba\x01O\n\rsha256.length\x12\x17must have 0 or 32 bytes\x1a%this.size() == 0 || this.size() == 32\"\xaf\x01\n\x12ResolveKeyResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12\x12\n\ncredential\x18\x05 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xf4\x01\n\nKeyService\x12p\n\nResolveKey\x12&.fairlead.session.v1.ResolveKeyRequest\x1a\'.fairlead.session.v1.ResolveKeyResponse\"\x11\xc2\xd5\x18\r\x08\n\x12\tkeys.read\x12t\n\x0bResolveUser\x12\'.fairlead.session.v1.ResolveUserRequest\x1a(.fairlead.session.v1.ResolveUserResponse\"\x12\xc2\xd5\x18\x0e\x08\n\x12\nusers.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%fairlead/session/v1/key_service.proto\x12\x13\x66\x61irlead.session.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1f\x66\x61irlead/common/v1/access.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\x01\n\x16\x43laimRequestKeyRequest\x12\x31\n\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c\x32\x1a^[a-z0-9][a-z0-9_-]{0,62}$\x12\x18\n\x04user\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\x12%\n\x06\x64igest\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[!-~]{1,128}$\x12\x10\n\x08repeated\x18\x04 \x01(\x08\"&\n\x17\x43laimRequestKeyResponse\x12\x0b\n\x03key\x18\x01 \x01(\t\"a\n\x12ResolveUserRequest\x12\x31\n\x06tenant\x18\x01 \x01(\tB!\xbaH\x1er\x1c\x32\x1a^[a-z0-9][a-z0-9_-]{0,62}$\x12\x18\n\x04user\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\x80\x02\"=\n\x13ResolveUserResponse\x12&\n\x04role\x18\x01 \x01(\x0e\x32\x18.fairlead.common.v1.Role\"}\n\x11ResolveKeyRequest\x12h\n\x06sha256\x18\x01 \x01(\x0c\x42X\x80\x01\x01\xbaHR\xba\x01O\n\rsha256.length\x12\x17must have 0 or 32 bytes\x1a%this.size() == 0 || this.size() == 32\"\xaf\x01\n\x12ResolveKeyResponse\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12&\n\x04role\x18\x03 \x01(\x0e\x32\x18.fairlead.common.v1.Role\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12\x12\n\ncredential\x18\x05 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xf5\x02\n\nKeyService\x12p\n\nResolveKey\x12&.fairlead.session.v1.ResolveKeyRequest\x1a\'.fairlead.session.v1.ResolveKeyResponse\"\x11\xc2\xd5\x18\r\x08\n\x12\tkeys.read\x12t\n\x0bResolveUser\x12\'.fairlead.session.v1.ResolveUserRequest\x1a(.fairlead.session.v1.ResolveUserResponse\"\x12\xc2\xd5\x18\x0e\x08\n\x12\nusers.read\x12\x7f\n\x0f\x43laimRequestKey\x12+.fairlead.session.v1.ClaimRequestKeyRequest\x1a,.fairlead.session.v1.ClaimRequestKeyResponse\"\x11\xc2\xd5\x18\r\x08\n\x12\tkeys.readBCZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairlead.session.v1.key_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'ZAgithub.com/fairlead/fairlead/gen/go/fairlead/session/v1;sessionv1'
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['tenant']._loaded_options = None
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['tenant']._serialized_options = b'\272H\036r\0342\032^[a-z0-9][a-z0-9_-]{0,62}$'
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['user']._loaded_options = None
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['user']._serialized_options = b'\272H\007r\005\020\001(\200\002'
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['digest']._loaded_options = None
+  _globals['_CLAIMREQUESTKEYREQUEST'].fields_by_name['digest']._serialized_options = b'\272H\022r\0202\016^[!-~]{1,128}$'
   _globals['_RESOLVEUSERREQUEST'].fields_by_name['tenant']._loaded_options = None
   _globals['_RESOLVEUSERREQUEST'].fields_by_name['tenant']._serialized_options = b'\272H\036r\0342\032^[a-z0-9][a-z0-9_-]{0,62}$'
   _globals['_RESOLVEUSERREQUEST'].fields_by_name['user']._loaded_options = None
@@ -45,14 +51,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KEYSERVICE'].methods_by_name['ResolveKey']._serialized_options = b'\302\325\030\r\010\n\022\tkeys.read'
   _globals['_KEYSERVICE'].methods_by_name['ResolveUser']._loaded_options = None
   _globals['_KEYSERVICE'].methods_by_name['ResolveUser']._serialized_options = b'\302\325\030\016\010\n\022\nusers.read'
-  _globals['_RESOLVEUSERREQUEST']._serialized_start=157
-  _globals['_RESOLVEUSERREQUEST']._serialized_end=254
-  _globals['_RESOLVEUSERRESPONSE']._serialized_start=256
-  _globals['_RESOLVEUSERRESPONSE']._serialized_end=317
-  _globals['_RESOLVEKEYREQUEST']._serialized_start=319
-  _globals['_RESOLVEKEYREQUEST']._serialized_end=444
-  _globals['_RESOLVEKEYRESPONSE']._serialized_start=447
-  _globals['_RESOLVEKEYRESPONSE']._serialized_end=622
-  _globals['_KEYSERVICE']._serialized_start=625
-  _globals['_KEYSERVICE']._serialized_end=869
+  _globals['_KEYSERVICE'].methods_by_name['ClaimRequestKey']._loaded_options = None
+  _globals['_KEYSERVICE'].methods_by_name['ClaimRequestKey']._serialized_options = b'\302\325\030\r\010\n\022\tkeys.read'
+  _globals['_CLAIMREQUESTKEYREQUEST']._serialized_start=158
+  _globals['_CLAIMREQUESTKEYREQUEST']._serialized_end=316
+  _globals['_CLAIMREQUESTKEYRESPONSE']._serialized_start=318
+  _globals['_CLAIMREQUESTKEYRESPONSE']._serialized_end=356
+  _globals['_RESOLVEUSERREQUEST']._serialized_start=358
+  _globals['_RESOLVEUSERREQUEST']._serialized_end=455
+  _globals['_RESOLVEUSERRESPONSE']._serialized_start=457
+  _globals['_RESOLVEUSERRESPONSE']._serialized_end=518
+  _globals['_RESOLVEKEYREQUEST']._serialized_start=520
+  _globals['_RESOLVEKEYREQUEST']._serialized_end=645
+  _globals['_RESOLVEKEYRESPONSE']._serialized_start=648
+  _globals['_RESOLVEKEYRESPONSE']._serialized_end=823
+  _globals['_KEYSERVICE']._serialized_start=826
+  _globals['_KEYSERVICE']._serialized_end=1199
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,24 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ClaimRequestKeyRequest(_message.Message):
+    __slots__ = ("tenant", "user", "digest", "repeated")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    REPEATED_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    user: str
+    digest: str
+    repeated: bool
+    def __init__(self, tenant: _Optional[str] = ..., user: _Optional[str] = ..., digest: _Optional[str] = ..., repeated: _Optional[bool] = ...) -> None: ...
+
+class ClaimRequestKeyResponse(_message.Message):
+    __slots__ = ("key",)
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    def __init__(self, key: _Optional[str] = ...) -> None: ...
+
 class ResolveUserRequest(_message.Message):
     __slots__ = ("tenant", "user")
     TENANT_FIELD_NUMBER: _ClassVar[int]

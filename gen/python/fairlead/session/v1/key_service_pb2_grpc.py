@@ -45,6 +45,11 @@ class KeyServiceStub:
                 request_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.SerializeToString,
                 response_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.FromString,
                 _registered_method=True)
+        self.ClaimRequestKey = channel.unary_unary(
+                '/fairlead.session.v1.KeyService/ClaimRequestKey',
+                request_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyRequest.SerializeToString,
+                response_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyResponse.FromString,
+                _registered_method=True)
 
 
 class KeyServiceServicer:
@@ -69,6 +74,15 @@ class KeyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ClaimRequestKey(self, request, context):
+        """ClaimRequestKey gives a request an idempotency key, for clients that send none but
+        count their attempts. The first attempt gets a new key. A repetition gets the key of
+        the latest request with the same digest in the last two minutes, or else a new one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_KeyServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -81,6 +95,11 @@ def add_KeyServiceServicer_to_server(servicer, server):
                     servicer.ResolveUser,
                     request_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.FromString,
                     response_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.SerializeToString,
+            ),
+            'ClaimRequestKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimRequestKey,
+                    request_deserializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyRequest.FromString,
+                    response_serializer=fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -138,6 +157,33 @@ class KeyService:
             '/fairlead.session.v1.KeyService/ResolveUser',
             fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserRequest.SerializeToString,
             fairlead_dot_session_dot_v1_dot_key__service__pb2.ResolveUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimRequestKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairlead.session.v1.KeyService/ClaimRequestKey',
+            fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyRequest.SerializeToString,
+            fairlead_dot_session_dot_v1_dot_key__service__pb2.ClaimRequestKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -29,7 +29,7 @@ SESSION_STATE_RUNNING: SessionState
 SESSION_STATE_WAITING: SessionState
 
 class Session(_message.Message):
-    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "mounts", "rewinding", "agent_version", "user", "key", "metadata_json", "archive_time", "first_message", "first_turn", "turn_options", "environment", "environment_version", "pushed_repositories", "mcp_servers", "permissions", "parent_call", "skills")
+    __slots__ = ("name", "agent", "agent_revision", "title", "labels", "create_time", "update_time", "last_seq", "head", "active_turn", "usage", "finished_turns", "forked_from", "budget", "mounts", "rewinding", "agent_version", "user", "key", "metadata_json", "archive_time", "first_message", "first_turn", "turn_options", "environment", "environment_version", "pushed_repositories", "mcp_servers", "permissions", "parent_call", "state", "skills")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Session(_message.Message):
     MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
     PARENT_CALL_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
     SKILLS_FIELD_NUMBER: _ClassVar[int]
     name: str
     agent: str
@@ -98,8 +99,9 @@ class Session(_message.Message):
     mcp_servers: _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]
     permissions: _permission_pb2.PermissionRules
     parent_call: ParentCall
+    state: SessionState
     skills: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ..., turn_options: _Optional[_Union[TurnOptions, _Mapping]] = ..., environment: _Optional[str] = ..., environment_version: _Optional[int] = ..., pushed_repositories: _Optional[_Iterable[_Union[PushedRepository, _Mapping]]] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., parent_call: _Optional[_Union[ParentCall, _Mapping]] = ..., skills: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., agent: _Optional[str] = ..., agent_revision: _Optional[str] = ..., title: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_seq: _Optional[int] = ..., head: _Optional[str] = ..., active_turn: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., finished_turns: _Optional[int] = ..., forked_from: _Optional[str] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., mounts: _Optional[_Iterable[str]] = ..., rewinding: _Optional[bool] = ..., agent_version: _Optional[int] = ..., user: _Optional[str] = ..., key: _Optional[str] = ..., metadata_json: _Optional[str] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., first_message: _Optional[_Union[FirstMessage, _Mapping]] = ..., first_turn: _Optional[str] = ..., turn_options: _Optional[_Union[TurnOptions, _Mapping]] = ..., environment: _Optional[str] = ..., environment_version: _Optional[int] = ..., pushed_repositories: _Optional[_Iterable[_Union[PushedRepository, _Mapping]]] = ..., mcp_servers: _Optional[_Iterable[_Union[_mcp_pb2.McpServer, _Mapping]]] = ..., permissions: _Optional[_Union[_permission_pb2.PermissionRules, _Mapping]] = ..., parent_call: _Optional[_Union[ParentCall, _Mapping]] = ..., state: _Optional[_Union[SessionState, str]] = ..., skills: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ParentCall(_message.Message):
     __slots__ = ("session", "call_id", "turn", "root", "depth", "subagent")

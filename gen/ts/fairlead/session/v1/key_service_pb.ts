@@ -15,7 +15,70 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fairlead/session/v1/key_service.proto.
  */
 export const file_fairlead_session_v1_key_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL2tleV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxImEKElJlc29sdmVVc2VyUmVxdWVzdBIxCgZ0ZW5hbnQYASABKAlCIbpIHnIcMhpeW2EtejAtOV1bYS16MC05Xy1dezAsNjJ9JBIYCgR1c2VyGAIgASgJQgq6SAdyBRABKIACIj0KE1Jlc29sdmVVc2VyUmVzcG9uc2USJgoEcm9sZRgBIAEoDjIYLmZhaXJsZWFkLmNvbW1vbi52MS5Sb2xlIn0KEVJlc29sdmVLZXlSZXF1ZXN0EmgKBnNoYTI1NhgBIAEoDEJYgAEBukhSugFPCg1zaGEyNTYubGVuZ3RoEhdtdXN0IGhhdmUgMCBvciAzMiBieXRlcxoldGhpcy5zaXplKCkgPT0gMCB8fCB0aGlzLnNpemUoKSA9PSAzMiKvAQoSUmVzb2x2ZUtleVJlc3BvbnNlEg4KBnRlbmFudBgBIAEoCRIMCgR1c2VyGAIgASgJEiYKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRIOCgZzY29wZXMYBCADKAkSEgoKY3JlZGVudGlhbBgFIAEoCRIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAy9AEKCktleVNlcnZpY2UScAoKUmVzb2x2ZUtleRImLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUtleVJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVLZXlSZXNwb25zZSIRwtUYDQgKEglrZXlzLnJlYWQSdAoLUmVzb2x2ZVVzZXISJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVVc2VyUmVxdWVzdBooLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZVVzZXJSZXNwb25zZSISwtUYDggKEgp1c2Vycy5yZWFkQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_protobuf_timestamp]);
+  fileDesc("CiVmYWlybGVhZC9zZXNzaW9uL3YxL2tleV9zZXJ2aWNlLnByb3RvEhNmYWlybGVhZC5zZXNzaW9uLnYxIp4BChZDbGFpbVJlcXVlc3RLZXlSZXF1ZXN0EjEKBnRlbmFudBgBIAEoCUIhukgechwyGl5bYS16MC05XVthLXowLTlfLV17MCw2Mn0kEhgKBHVzZXIYAiABKAlCCrpIB3IFEAEogAISJQoGZGlnZXN0GAMgASgJQhW6SBJyEDIOXlshLX5dezEsMTI4fSQSEAoIcmVwZWF0ZWQYBCABKAgiJgoXQ2xhaW1SZXF1ZXN0S2V5UmVzcG9uc2USCwoDa2V5GAEgASgJImEKElJlc29sdmVVc2VyUmVxdWVzdBIxCgZ0ZW5hbnQYASABKAlCIbpIHnIcMhpeW2EtejAtOV1bYS16MC05Xy1dezAsNjJ9JBIYCgR1c2VyGAIgASgJQgq6SAdyBRABKIACIj0KE1Jlc29sdmVVc2VyUmVzcG9uc2USJgoEcm9sZRgBIAEoDjIYLmZhaXJsZWFkLmNvbW1vbi52MS5Sb2xlIn0KEVJlc29sdmVLZXlSZXF1ZXN0EmgKBnNoYTI1NhgBIAEoDEJYgAEBukhSugFPCg1zaGEyNTYubGVuZ3RoEhdtdXN0IGhhdmUgMCBvciAzMiBieXRlcxoldGhpcy5zaXplKCkgPT0gMCB8fCB0aGlzLnNpemUoKSA9PSAzMiKvAQoSUmVzb2x2ZUtleVJlc3BvbnNlEg4KBnRlbmFudBgBIAEoCRIMCgR1c2VyGAIgASgJEiYKBHJvbGUYAyABKA4yGC5mYWlybGVhZC5jb21tb24udjEuUm9sZRIOCgZzY29wZXMYBCADKAkSEgoKY3JlZGVudGlhbBgFIAEoCRIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAy9QIKCktleVNlcnZpY2UScAoKUmVzb2x2ZUtleRImLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZUtleVJlcXVlc3QaJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVLZXlSZXNwb25zZSIRwtUYDQgKEglrZXlzLnJlYWQSdAoLUmVzb2x2ZVVzZXISJy5mYWlybGVhZC5zZXNzaW9uLnYxLlJlc29sdmVVc2VyUmVxdWVzdBooLmZhaXJsZWFkLnNlc3Npb24udjEuUmVzb2x2ZVVzZXJSZXNwb25zZSISwtUYDggKEgp1c2Vycy5yZWFkEn8KD0NsYWltUmVxdWVzdEtleRIrLmZhaXJsZWFkLnNlc3Npb24udjEuQ2xhaW1SZXF1ZXN0S2V5UmVxdWVzdBosLmZhaXJsZWFkLnNlc3Npb24udjEuQ2xhaW1SZXF1ZXN0S2V5UmVzcG9uc2UiEcLVGA0IChIJa2V5cy5yZWFkQkNaQWdpdGh1Yi5jb20vZmFpcmxlYWQvZmFpcmxlYWQvZ2VuL2dvL2ZhaXJsZWFkL3Nlc3Npb24vdjE7c2Vzc2lvbnYxYgZwcm90bzM", [file_buf_validate_validate, file_fairlead_common_v1_access, file_google_protobuf_timestamp]);
+
+/**
+ * ClaimRequestKeyRequest describes a request without an idempotency key of its own.
+ *
+ * @generated from message fairlead.session.v1.ClaimRequestKeyRequest
+ */
+export type ClaimRequestKeyRequest = Message<"fairlead.session.v1.ClaimRequestKeyRequest"> & {
+  /**
+   * The tenant's id.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * The user's id.
+   *
+   * @generated from field: string user = 2;
+   */
+  user: string;
+
+  /**
+   * What is the same in a repetition, such as a digest of path and body.
+   *
+   * @generated from field: string digest = 3;
+   */
+  digest: string;
+
+  /**
+   * Whether the client repeats the request.
+   *
+   * @generated from field: bool repeated = 4;
+   */
+  repeated: boolean;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ClaimRequestKeyRequest.
+ * Use `create(ClaimRequestKeyRequestSchema)` to create a new message.
+ */
+export const ClaimRequestKeyRequestSchema: GenMessage<ClaimRequestKeyRequest> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_key_service, 0);
+
+/**
+ * ClaimRequestKeyResponse contains the key.
+ *
+ * @generated from message fairlead.session.v1.ClaimRequestKeyResponse
+ */
+export type ClaimRequestKeyResponse = Message<"fairlead.session.v1.ClaimRequestKeyResponse"> & {
+  /**
+   * The idempotency key.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+};
+
+/**
+ * Describes the message fairlead.session.v1.ClaimRequestKeyResponse.
+ * Use `create(ClaimRequestKeyResponseSchema)` to create a new message.
+ */
+export const ClaimRequestKeyResponseSchema: GenMessage<ClaimRequestKeyResponse> = /*@__PURE__*/
+  messageDesc(file_fairlead_session_v1_key_service, 1);
 
 /**
  * ResolveUserRequest names a user.
@@ -43,7 +106,7 @@ export type ResolveUserRequest = Message<"fairlead.session.v1.ResolveUserRequest
  * Use `create(ResolveUserRequestSchema)` to create a new message.
  */
 export const ResolveUserRequestSchema: GenMessage<ResolveUserRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 0);
+  messageDesc(file_fairlead_session_v1_key_service, 2);
 
 /**
  * ResolveUserResponse contains what a user may do.
@@ -65,7 +128,7 @@ export type ResolveUserResponse = Message<"fairlead.session.v1.ResolveUserRespon
  * Use `create(ResolveUserResponseSchema)` to create a new message.
  */
 export const ResolveUserResponseSchema: GenMessage<ResolveUserResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 1);
+  messageDesc(file_fairlead_session_v1_key_service, 3);
 
 /**
  * ResolveKeyRequest names a key by its hash.
@@ -88,7 +151,7 @@ export type ResolveKeyRequest = Message<"fairlead.session.v1.ResolveKeyRequest">
  * Use `create(ResolveKeyRequestSchema)` to create a new message.
  */
 export const ResolveKeyRequestSchema: GenMessage<ResolveKeyRequest> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 2);
+  messageDesc(file_fairlead_session_v1_key_service, 4);
 
 /**
  * ResolveKeyResponse contains what a caller may do.
@@ -144,7 +207,7 @@ export type ResolveKeyResponse = Message<"fairlead.session.v1.ResolveKeyResponse
  * Use `create(ResolveKeyResponseSchema)` to create a new message.
  */
 export const ResolveKeyResponseSchema: GenMessage<ResolveKeyResponse> = /*@__PURE__*/
-  messageDesc(file_fairlead_session_v1_key_service, 3);
+  messageDesc(file_fairlead_session_v1_key_service, 5);
 
 /**
  * KeyService tells the other services who calls them. It is internal.
@@ -175,6 +238,18 @@ export const KeyService: GenService<{
     methodKind: "unary";
     input: typeof ResolveUserRequestSchema;
     output: typeof ResolveUserResponseSchema;
+  },
+  /**
+   * ClaimRequestKey gives a request an idempotency key, for clients that send none but
+   * count their attempts. The first attempt gets a new key. A repetition gets the key of
+   * the latest request with the same digest in the last two minutes, or else a new one.
+   *
+   * @generated from rpc fairlead.session.v1.KeyService.ClaimRequestKey
+   */
+  claimRequestKey: {
+    methodKind: "unary";
+    input: typeof ClaimRequestKeyRequestSchema;
+    output: typeof ClaimRequestKeyResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fairlead_session_v1_key_service, 0);

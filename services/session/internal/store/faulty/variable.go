@@ -2,6 +2,7 @@ package faulty
 
 import (
 	"context"
+	"time"
 
 	"github.com/fairlead/fairlead/services/session/internal/store"
 )
@@ -12,6 +13,16 @@ const (
 	DeleteVariable Method = "DeleteVariable"
 	Variables      Method = "Variables"
 )
+
+// ClaimRequestKey is the method of RequestKeys.
+const ClaimRequestKey Method = "ClaimRequestKey"
+
+// ClaimRequestKey implements store.RequestKeys.
+func (s variables) ClaimRequestKey(ctx context.Context, o store.Owner, digest, key string, repeated bool, until time.Time) (string, error) {
+	return do(ctx, s.injector, ClaimRequestKey, func() (string, error) {
+		return s.inner.ClaimRequestKey(ctx, o, digest, key, repeated, until)
+	})
+}
 
 // SetVariable implements store.Variables.
 func (s variables) SetVariable(ctx context.Context, o store.Owner, v store.Variable, r store.Request) (store.Variable, error) {

@@ -35,6 +35,8 @@ type Session struct {
 	// Rewinding says that the inbox holds a rewind. It is set only for sessions that
 	// are shown.
 	Rewinding bool
+	// State is set with Rewinding.
+	State int32
 }
 
 // Family has the ids of the sessions above a subagent's; it is zero for any other session.
@@ -92,7 +94,7 @@ func (s *Session) Proto() (*sessionv1.Session, error) {
 	out.ActiveTurn = TurnName(s.Session, s.ActiveTurn)
 	out.Usage = s.Usage.proto()
 	out.FinishedTurns = s.FinishedTurns
-	out.Rewinding = s.Rewinding
+	out.Rewinding, out.State = s.Rewinding, sessionv1.SessionState(s.State)
 	out.Key = s.CallerKey
 	if s.ArchiveTime != nil {
 		out.ArchiveTime = timestamppb.New(*s.ArchiveTime)

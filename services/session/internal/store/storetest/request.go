@@ -27,6 +27,33 @@ func testRequestIDs(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 
+	t.Run("a repetition gets the key of the latest request", func(t *testing.T) {
+		f := newFixture(t, open)
+		o, later := store.Owner{Tenant: "acme", User: "ann"}, time.Now().Add(time.Hour)
+		for i, c := range []struct {
+			owner       store.Owner
+			digest, key string
+			repeated    bool
+			until       time.Time
+			want        string
+		}{
+			{o, "d", "k1", true, later, "k1"}, // its first attempt has never arrived
+			{o, "d", "k2", false, later, "k2"},
+			{o, "d", "k3", false, later, "k3"},
+			{o, "d", "k4", true, later, "k3"},
+			{o, "d", "k5", true, later, "k3"},
+			{o, "other", "k6", true, later, "k6"},
+			{store.Owner{Tenant: "acme", User: "bob"}, "d", "k7", true, later, "k7"},
+			{store.Owner{Tenant: "globex", User: "ann"}, "d", "k8", true, later, "k8"},
+			{o, "old", "k9", false, time.Now().Add(-time.Hour), "k9"},
+			{o, "old", "k10", true, later, "k10"},
+		} {
+			if got, err := f.ClaimRequestKey(f.ctx(), c.owner, c.digest, c.key, c.repeated, c.until); got != c.want || err != nil {
+				t.Errorf("%d: %q, %v, want %q", i, got, err, c.want)
+			}
+		}
+	})
+
 	t.Run("a turn's request again gets the first turn", func(t *testing.T) {
 		f := newFixture(t, open)
 		k := f.create(key("s1"))

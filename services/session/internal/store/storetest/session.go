@@ -31,7 +31,7 @@ func testSessions(t *testing.T, open func(t *testing.T) store.Store) {
 		want := &sessionv1.Session{
 			Name: "sessions/s1", User: "users/ann", Agent: "agents/coder", AgentRevision: "r1", Title: n.Title, Labels: n.Labels, Mounts: n.Mounts, Permissions: n.Permissions,
 			LastSeq: 1, Head: "sessions/s1/messages/m1", Usage: &sessionv1.Usage{},
-			CreateTime: got.CreateTime, UpdateTime: got.CreateTime,
+			CreateTime: got.CreateTime, UpdateTime: got.CreateTime, State: sessionv1.SessionState_SESSION_STATE_IDLE,
 		}
 		if d := cmp.Diff(want, got, protocmp.Transform()); d != "" {
 			t.Error(d)

@@ -96,6 +96,9 @@ func testSessionStates(f *fixture) {
 			f.Errorf("%v: %s", state, d)
 		}
 	}
+	if idle, queued := f.session(key("idle")).State, f.session(key("queued")).State; idle != sessionv1.SessionState_SESSION_STATE_IDLE || queued != sessionv1.SessionState_SESSION_STATE_RUNNING {
+		f.Errorf("the states are %v and %v", idle, queued)
+	}
 	if d := cmp.Diff([][]string{{"idle", "queued"}, {"queued", "idle"}}, [][]string{f.listed(store.SessionPage{OldestFirst: true}), f.listed(store.SessionPage{})}); d != "" {
 		f.Error(d)
 	}

@@ -36,11 +36,12 @@ func ScanSession(row sqldb.Row) (*plan.Session, error) {
 
 // shownColumns are the columns of a session that is shown.
 const shownColumns = SessionColumns + `,
-	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind')`
+	exists (select 1 from inbox i where i.tenant = s.tenant and i.session = s.session and i.kind = 'rewind'),
+	case when s.active_turn <> '' and ` + activeWaits + ` then 3 when s.active_turn <> '' or ` + hasQueued + ` then 2 else 1 end`
 
 func scanShown(row sqldb.Row) (*sessionv1.Session, error) {
 	r := &plan.Session{}
-	if err := row.Scan(append(sessionFields(r), &r.Rewinding)...); err != nil {
+	if err := row.Scan(append(sessionFields(r), &r.Rewinding, &r.State)...); err != nil {
 		return nil, err
 	}
 	return r.Proto()
