@@ -20,6 +20,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
 	"github.com/fairlead/fairlead/services/gateway/internal/mcp"
@@ -120,8 +121,7 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = shared
-	return nil, nil
+	return []wire.Handler{aisdk.New(shared)}, nil
 }
 
 // secret returns a secret that is not empty.

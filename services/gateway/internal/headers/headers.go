@@ -37,6 +37,7 @@ var (
 		"Grpc-Message", "Grpc-Status", "Grpc-Status-Details-Bin", // gRPC-Web
 		"Mcp-Session-Id",                                 // MCP
 		"request-id", "retry-after-ms", "x-should-retry", // SDKs of models
+		"x-vercel-ai-ui-message-stream", // AI SDK
 	}, ", ")
 )
 
