@@ -7,6 +7,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -54,11 +55,28 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	if err := sqlite.Migrate(ctx, db, Migrations()); err != nil {
 		return nil, errors.Join(fmt.Errorf("migrate the session database: %w", err), db.Close())
 	}
+	if err := orphan(ctx, db); err != nil {
+		return nil, errors.Join(fmt.Errorf("end the leases of the last process: %w", err), db.Close())
+	}
 	log.DebugContext(ctx, "session database is open", "path", path)
 	d := &database{db, plan.NewBroadcast(), log, time.Now}
 	s := &Store{Tables: tables.New(d), db: d}
 	s.close = sync.OnceValue(db.Close)
 	return s, nil
+}
+
+// orphan ends all leases: only one process uses the file, so their holders are dead. Epochs stay, so that what a
+// holder left running elsewhere is fenced.
+func orphan(ctx context.Context, db *sqlite.DB) error {
+	return db.Tx(ctx, func(tx *sql.Tx) error {
+		now := micros(time.Now())
+		for _, table := range []string{"sessions", "jobs"} {
+			if _, err := tx.ExecContext(ctx, "update "+table+" set lease_until = ? where lease_until > ?", now, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Close closes the file, and the channels of Listen.
