@@ -20,6 +20,7 @@ import (
 
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	toolsv1 "github.com/fairlead/fairlead/gen/go/fairlead/tools/v1"
+	"github.com/fairlead/fairlead/services/gateway/internal/agui"
 	"github.com/fairlead/fairlead/services/gateway/internal/aisdk"
 	"github.com/fairlead/fairlead/services/gateway/internal/forward"
 	"github.com/fairlead/fairlead/services/gateway/internal/limit"
@@ -121,7 +122,7 @@ func foreign(c Config, d Deps, streams *limit.Streams) ([]wire.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []wire.Handler{aisdk.New(shared)}, nil
+	return []wire.Handler{aisdk.New(shared), agui.New(shared, d.Session, d.Tools)}, nil
 }
 
 // secret returns a secret that is not empty.
