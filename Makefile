@@ -35,6 +35,8 @@ deploy/tools/models/node_modules/.stamp: deploy/tools/models/package-lock.json
 	npm ci --prefix deploy/tools/models --silent && touch $@
 deploy/tools/aisdk/node_modules/.stamp: deploy/tools/aisdk/package-lock.json
 	npm ci --prefix deploy/tools/aisdk --silent && touch $@
+deploy/tools/agui/node_modules/.stamp: deploy/tools/agui/package-lock.json
+	npm ci --prefix deploy/tools/agui --silent && touch $@
 bin/models/.stamp: deploy/tools/models/requirements.txt
 	python3 -m venv bin/models && bin/models/bin/pip install --quiet --requirement $< && touch $@
 .protodeps/.stamp: gen/go.mod gen/go.sum gen/cmd/protodeps/main.go
@@ -101,7 +103,7 @@ demo: fairlead need-bubblewrap ## Watch a coder turn repair a small program whos
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules
+	rm -rf bin .protodeps $(INIT) $(RELAY) deploy/tools/es/node_modules deploy/tools/mcp/node_modules deploy/tools/models/node_modules deploy/tools/aisdk/node_modules deploy/tools/agui/node_modules
 
 ## --- what the machine needs ---------------------------------------------------
 

@@ -67,12 +67,12 @@ type lane struct {
 
 // call is a tool call.
 type call struct {
-	id, tool, message  string
-	lane               *lane
-	open               bool // between START and END
-	shown, whole, done bool
-	arguments          string
-	waited             int64 // the number of the last event by which the turn waits for the client's result; 0: none
+	id, tool, message string
+	lane              *lane
+	open              bool // between START and END
+	done              bool
+	arguments         string
+	waited            int64 // the number of the last event by which the turn waits for the client's result; 0: none
 }
 
 // NewEncoder returns an Encoder.

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-
 	commonv1 "github.com/fairlead/fairlead/gen/go/fairlead/common/v1"
 	sessionv1 "github.com/fairlead/fairlead/gen/go/fairlead/session/v1"
 	"github.com/fairlead/fairlead/services/gateway/internal/problem"
-	"github.com/fairlead/fairlead/services/internal/kit/apierr"
 )
 
 // input is the body of a request: RunAgentInput. Members that are not here are ignored.
@@ -312,9 +309,4 @@ func (r interruptRef) key() string {
 		return r.call + "/" + r.question
 	}
 	return r.call
-}
-
-// failed returns an error with a code for programs.
-func failed(reason, message string) error {
-	return apierr.New(codes.FailedPrecondition, problem.Domain, reason, message)
 }

@@ -97,7 +97,7 @@ func (s *Server) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	if f.Field != "" {
 		body["field"] = f.Field
 	}
-	_ = json.NewEncoder(w).Encode(body) // the client has gone
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // it is all text; the client may have gone
 }
 
 // place returns the conversation of a thread.
@@ -173,7 +173,7 @@ func (s *Server) sendAll(w http.ResponseWriter, all []event) error {
 	h.Set("Cache-Control", "no-cache, no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) //nolint:gosec // events with nosniff are no page; the client may have gone
+	_, _ = w.Write(body) // the client may have gone
 	return nil
 }
 
