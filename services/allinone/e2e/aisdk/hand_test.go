@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -75,6 +76,37 @@ func (s *server) post(t *testing.T, query, body string) []chunk {
 	return chunks(t, text)
 }
 
+// waiting returns the message and the calls of a stream that ends because a person must say something.
+func waiting(t *testing.T, all []chunk) (message string, calls []string) {
+	t.Helper()
+	for _, c := range all {
+		switch c.kind() {
+		case "start":
+			message = c["messageId"].(string)
+		case "tool-input-available":
+			calls = append(calls, c["toolCallId"].(string))
+		}
+	}
+	if last := all[len(all)-1]; last["finishReason"] != "tool-calls" {
+		t.Fatalf("the stream ends with %v", last)
+	}
+	return message, calls
+}
+
+// answer is the body that goes on with a message; parts are JSON.
+func answer(chat, message string, parts ...string) string {
+	return fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messageId":%q,"messages":[{"id":"m1","role":"user","parts":[]},{"id":%q,"role":"assistant","parts":[{"type":"step-start"},%s]}]}`,
+		chat, message, message, strings.Join(parts, ","))
+}
+
+func responded(call string, yes bool) string {
+	return fmt.Sprintf(`{"type":"dynamic-tool","toolName":"x","toolCallId":%q,"state":"approval-responded","input":{},"approval":{"id":%q,"approved":%v,"reason":"so I say"}}`, call, call, yes)
+}
+
+func given(call, output string) string {
+	return fmt.Sprintf(`{"type":"dynamic-tool","toolName":"x","toolCallId":%q,"state":"output-available","input":{},"output":%s}`, call, output)
+}
+
 func TestTurnsByHand(t *testing.T) {
 	s := serve(t, "open")
 	for _, c := range []struct{ query, text, want string }{
@@ -89,5 +121,53 @@ func TestTurnsByHand(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s", c.text, got)
 		}
+		// The same message again is the same turn.
+		if again := brief(s.post(t, c.query, say("c-"+c.text, "m1", c.text))); again != c.want {
+			t.Errorf("%s, once more: %s", c.text, again)
+		}
+	}
+}
+
+func TestAnswersByHand(t *testing.T) {
+	s := serve(t, "open")
+	const tool = `"clientTools":[{"name":"where","description":"Where the person is","inputSchema":{"type":"object"}}],`
+	for _, c := range []struct {
+		name, query, text, tools string
+		parts                    func(calls []string) []string
+		want                     string
+	}{
+		{"approved", "?agent=asker", "ask", "", func(c []string) []string { return []string{responded(c[0], true)} },
+			"start start-step tool-output-available=File created successfully at: /workspace/note.txt finish-step start-step text-start text-delta=Written, or not. text-end finish-step finish=stop"},
+		{"refused", "?agent=asker", "ask", "", func(c []string) []string { return []string{responded(c[0], false)} },
+			"start start-step tool-output-denied finish-step start-step text-start text-delta=Written, or not. text-end finish-step finish=stop"},
+		{"approved by version 5", "?agent=asker&version=5", "ask", "", func(c []string) []string { return []string{given(c[0], `{"approved":true}`)} },
+			"start start-step tool-output-available=File created successfully at: /workspace/note.txt finish-step start-step text-start text-delta=Written, or not. text-end finish-step finish=stop"},
+		{"two at once", "?agent=asker", "both", "", func(c []string) []string { return []string{responded(c[0], true), responded(c[1], false)} },
+			"start start-step tool-output-available=File created successfully at: /workspace/a.txt tool-output-denied finish-step start-step text-start text-delta=Both are settled. text-end finish-step finish=stop"},
+		{"a tool of the browser", "", "client", tool, func(c []string) []string { return []string{given(c[0], `"Berlin"`)} },
+			"start start-step tool-output-available=Berlin finish-step start-step text-start text-delta=You are in Berlin text-end finish-step finish=stop"},
+		{"a question", "", "question", "", func(c []string) []string { return []string{given(c[0], `{"answers":{"Which?":"B"}}`)} },
+			"start data-question start-step tool-output-available=The user answered:\n- Which? B finish-step start-step text-start text-delta=You chose: The user answered:\n- Which? B text-end finish-step finish=stop"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chat := "chat of " + c.name
+			message, calls := waiting(t, s.post(t, c.query, strings.Replace(say(chat, "m1", c.text), `"trigger"`, c.tools+`"trigger"`, 1)))
+			path := "/v1/ai-sdk/chat/" + url.PathEscape(chat)
+			if code, body := s.call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
+				t.Errorf("a turn that waits is streamed: %d %s", code, body)
+			}
+			body := answer(chat, message, c.parts(calls)...)
+			got := brief(s.post(t, c.query, body))
+			if got != c.want {
+				t.Errorf("%s", got)
+			}
+			if again := brief(s.post(t, c.query, body)); again != got { // a repeated request
+				t.Errorf("once more: %s", again)
+			}
+			code, history := s.call(t, http.MethodGet, path, "")
+			if code != http.StatusOK || !strings.Contains(history, message) || strings.Contains(history, "approval-requested") {
+				t.Errorf("%d %s", code, history)
+			}
+		})
 	}
 }

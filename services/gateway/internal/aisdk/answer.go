@@ -48,13 +48,25 @@ func (a *answer) Event(dst []byte, e *sessionv1.Event) (next []byte, complete bo
 	if e.GetTurn() == a.turn.name && e.GetStepStarted() != nil {
 		a.mark, a.told = len(a.held), false
 	}
-	if e.GetSeq() < a.until {
+	if e.GetSeq() < a.until || a.doubtful(e) {
 		return dst, false, nil
 	}
 	if a.waiting() && !skipped {
 		a.held, a.paused = append(a.held, a.turn.pause()...), true
 	}
 	return a.send(dst)
+}
+
+// doubtful reports whether the open step may have died with the replica that made it: all that is known of it was in
+// the log when the request came. The next event of the turn says whether it lives.
+func (a *answer) doubtful(e *sessionv1.Event) bool {
+	if a.told || a.turn.sure || !slices.ContainsFunc(a.held[a.mark:], chunk.content) {
+		return false
+	}
+	if e.GetSeq() <= a.until || e.GetTurn() != a.turn.name {
+		return true
+	}
+	return e.GetWarning() != nil || e.GetError() != nil
 }
 
 // skip reports whether the client has what an event says. With the first event that it has not, the answer begins.

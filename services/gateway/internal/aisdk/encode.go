@@ -31,6 +31,7 @@ type turn struct {
 	order []string // of calls
 	fresh []string // the calls of the attempt
 	acted bool     // the last step has calls
+	sure  bool     // the answer of the open step's model call is committed
 	waits []string // what the turn waits for
 	ended bool
 }
@@ -83,6 +84,7 @@ func (t *turn) event(e *sessionv1.Event) (restarted bool) {
 	case *sessionv1.Event_TurnSteered:
 		t.steered(b.TurnSteered.GetInto())
 	case *sessionv1.Event_TurnWaiting:
+		t.sure = true
 		t.status("waiting")
 		t.closeStep()
 		t.waits = b.TurnWaiting.GetCallIds()
@@ -91,13 +93,16 @@ func (t *turn) event(e *sessionv1.Event) (restarted bool) {
 		t.status("running")
 	case *sessionv1.Event_TurnFinished:
 		t.finished(e, b.TurnFinished)
+	case *sessionv1.Event_ToolCallDecision:
+		t.sure = true
 	case *sessionv1.Event_StepStarted:
-		t.fresh = nil
+		t.fresh, t.sure = nil, false
 		t.openStep()
 	case *sessionv1.Event_StepRestarted:
 		t.restart()
 		return true
 	case *sessionv1.Event_StepFinished:
+		t.sure = true
 		t.closeStep()
 		t.data("usage", "usage", true, usageOf(b.StepFinished.GetUsage()))
 	default:
@@ -184,7 +189,7 @@ func (t *turn) restart() {
 // steered ends the message of a turn whose words another turn answers.
 func (t *turn) steered(into string) {
 	t.data("steered", "steered", false, map[string]string{"into": into, "messageId": short(into)})
-	t.ended = true
+	t.ended, t.sure = true, true
 	t.emit(chunk{Type: "finish", FinishReason: "stop"})
 }
 
@@ -207,7 +212,7 @@ func (t *turn) finished(e *sessionv1.Event, f *sessionv1.TurnFinished) {
 		Usage  usageShown `json:"usage"`
 		Output string     `json:"outputJson,omitempty"`
 	}{t.name, state, f.GetError().GetReason(), f.GetError().GetMessage(), strconv.FormatInt(e.GetSeq(), 10), f.GetSteps(), usageOf(f.GetUsage()), f.GetOutputJson()})
-	t.ended = true
+	t.ended, t.sure = true, true
 	switch f.GetState() {
 	case sessionv1.TurnState_TURN_STATE_FAILED:
 		t.emit(chunk{Type: "message-metadata", MessageMetadata: metadata})

@@ -39,31 +39,32 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, req *request, la
 	if last.ID == "" {
 		create.RequestId = ""
 	}
-	if create.OnActive, err = s.onActive(r, session); err != nil {
-		return err
-	}
 	made, err := s.Sessions.CreateTurn(r.Context(), create)
 	if err != nil {
 		return err
 	}
 	t := made.GetTurn()
+	if err := s.stopWaiting(r, session, t); err != nil {
+		return err
+	}
 	return s.send(w, r, t, &answer{turn: newTurn(t.GetName(), f), until: session.GetLastSeq()})
 }
 
-// onActive returns what happens to the active turn. One that runs is finished first. One that waits would wait for
-// ever, because the person writes instead of answering: it is stopped.
-func (s *Server) onActive(r *http.Request, session *sessionv1.Session) (sessionv1.OnActive, error) {
-	if session.GetActiveTurn() == "" {
-		return sessionv1.OnActive_ON_ACTIVE_QUEUE, nil
+// stopWaiting stops the turn that was active before a new one, if it waits: it would wait for ever, because the person
+// writes instead of answering. A turn that runs is finished first.
+func (s *Server) stopWaiting(r *http.Request, session *sessionv1.Session, made *sessionv1.Turn) error {
+	before := session.GetActiveTurn()
+	if before == "" || before == made.GetName() || made.GetState() != sessionv1.TurnState_TURN_STATE_QUEUED {
+		return nil
 	}
-	got, err := s.Sessions.GetTurn(r.Context(), &sessionv1.GetTurnRequest{Name: session.GetActiveTurn()})
-	if err != nil {
-		return 0, err
+	got, err := s.Sessions.GetTurn(r.Context(), &sessionv1.GetTurnRequest{Name: before})
+	if err != nil || got.GetTurn().GetState() != sessionv1.TurnState_TURN_STATE_WAITING {
+		return err
 	}
-	if got.GetTurn().GetState() == sessionv1.TurnState_TURN_STATE_WAITING {
-		return sessionv1.OnActive_ON_ACTIVE_INTERRUPT, nil
-	}
-	return sessionv1.OnActive_ON_ACTIVE_QUEUE, nil
+	_, err = s.Sessions.InterruptSession(r.Context(), &sessionv1.InterruptSessionRequest{
+		Name: session.GetName(), Turn: before, RequestId: wire.RequestID(made.GetName(), "instead of", before),
+	})
+	return err
 }
 
 var turnID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)

@@ -1,0 +1,207 @@
+package aisdk
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// until reads a stream until a line has a text, and returns what came.
+func until(t *testing.T, body io.Reader, text string) string {
+	t.Helper()
+	var all strings.Builder
+	lines := bufio.NewReader(body)
+	for {
+		line, err := lines.ReadString('\n')
+		all.WriteString(line)
+		if err != nil {
+			t.Fatalf("%v after %s", err, all.String())
+		}
+		if strings.Contains(line, text) {
+			return all.String()
+		}
+	}
+}
+
+const counted = "start start-step text-start text-delta=one two three four five six seven eight nine ten text-end finish-step finish=stop"
+
+func TestAClientThatLeavesComesBack(t *testing.T) {
+	s := serve(t, "open")
+	ctx, leave := context.WithCancel(t.Context())
+	resp := s.do(ctx, t, http.MethodPost, "/v1/ai-sdk/chat", say("a chat/with slash", "m1", "slow"))
+	if resp.Header.Get("X-Vercel-Ai-Ui-Message-Stream") != "v1" || resp.Header.Get("Content-Type") != "text/event-stream" || !strings.Contains(resp.Header.Get("Cache-Control"), "no-store") {
+		t.Errorf("headers %v", resp.Header)
+	}
+	began := until(t, resp.Body, `"three `)
+	leave()
+	_ = resp.Body.Close()
+	path := "/v1/ai-sdk/chat/" + url.PathEscape("a chat/with slash")
+	if _, history := s.call(t, http.MethodGet, path, ""); strings.Contains(history, "assistant") || !strings.Contains(history, "slow") {
+		t.Errorf("the history has the message that the stream brings: %s", history)
+	}
+	code, body := s.call(t, http.MethodGet, path+"/stream", "")
+	if code != http.StatusOK || brief(chunks(t, body)) != counted {
+		t.Errorf("%d %s", code, body)
+	}
+	if id := chunks(t, body)[0]["messageId"]; id == "" || !strings.Contains(began, id.(string)) {
+		t.Errorf("the message has another id: %v", id)
+	}
+	if code, _ := s.call(t, http.MethodGet, path+"/stream", ""); code != http.StatusNoContent {
+		t.Errorf("nothing runs: %d", code)
+	}
+	if _, history := s.call(t, http.MethodGet, path, ""); !strings.Contains(history, "one two three four five six seven eight nine ten") {
+		t.Errorf("history %s", history)
+	}
+}
+
+func TestAKilledServerGoesOn(t *testing.T) {
+	s := spawn(t)
+	resp := s.do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "slow"))
+	_ = until(t, resp.Body, `"three `)
+	s.kill()
+	if b, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("the body of a killed server ends well: %s", b)
+	}
+	_ = resp.Body.Close()
+	s.start(t)
+	code, body := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c/stream", "")
+	if code != http.StatusOK || brief(chunks(t, body)) != counted {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestStop(t *testing.T) {
+	s := serve(t, "open")
+	resp := s.do(t.Context(), t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "long"))
+	defer func() { _ = resp.Body.Close() }()
+	_ = until(t, resp.Body, `word`)
+	if code, body := s.call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":true}` {
+		t.Errorf("%d %s", code, body)
+	}
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(rest), `{"type":"abort"}`) || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("%v %s", err, rest)
+	}
+	if code, body := s.call(t, http.MethodPost, "/v1/ai-sdk/chat/c/stop", ""); code != http.StatusOK || body != `{"stopped":false}` {
+		t.Errorf("with nothing to stop: %d %s", code, body)
+	}
+	if got := brief(s.post(t, "", say("c", "m2", "hello"))); !strings.Contains(got, "You said: hello") {
+		t.Errorf("the next turn: %s", got)
+	}
+}
+
+func TestAMessageInsteadOfAnAnswer(t *testing.T) {
+	s := serve(t, "open")
+	waiting(t, s.post(t, "?agent=asker", say("c", "m1", "ask")))
+	if got := brief(s.post(t, "?agent=asker", say("c", "m2", "never mind"))); !strings.Contains(got, "You said: never mind") {
+		t.Errorf("%s", got)
+	}
+	_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	if strings.Contains(history, `"approval-requested"`) || !strings.Contains(history, `"output-error"`) {
+		t.Errorf("%s", history)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	s := serve(t, "open")
+	body := `{"id":"c","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"},{"type":"file","mediaType":"text/plain","filename":"a.txt","url":"data:text/plain;base64,aGVsbG8="}]}]}`
+	s.post(t, "", body)
+	_, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "")
+	var all []struct {
+		Parts []struct{ Type, URL, Filename, MediaType string }
+	}
+	if err := json.Unmarshal([]byte(history), &all); err != nil || len(all) != 2 || all[0].Parts[1].URL != "data:text/plain;base64,aGVsbG8=" || all[0].Parts[1].Filename != "a.txt" {
+		t.Errorf("%s", history)
+	}
+}
+
+func TestUsersOfOneServer(t *testing.T) {
+	s := serve(t, "required")
+	ann, bob := []string{"Authorization", "Bearer " + s.keys["ann"]}, []string{"Authorization", "Bearer " + s.keys["bob"]}
+	if code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello")); code != http.StatusUnauthorized || strings.HasPrefix(text, "{") {
+		t.Errorf("without a credential: %d %s", code, text)
+	}
+	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello ann"), ann...); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", "", bob...); history != "[]" {
+		t.Errorf("bob reads %s", history)
+	}
+	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say("c", "m1", "hello bob"), bob...); code != http.StatusOK {
+		t.Errorf("the same id of another user: %d", code)
+	}
+	_, sessions := s.call(t, http.MethodGet, "/v1/sessions", "", ann...)
+	var list struct{ Sessions []struct{ Name string } }
+	if err := json.Unmarshal([]byte(sessions), &list); err != nil || len(list.Sessions) != 1 {
+		t.Fatalf("%s", sessions)
+	}
+	own := list.Sessions[0].Name
+	path := "/v1/ai-sdk/chat/" + url.PathEscape(own)
+	if _, history := s.call(t, http.MethodGet, path, "", ann...); !strings.Contains(history, "hello ann") {
+		t.Errorf("by the session's name: %s", history)
+	}
+	if _, history := s.call(t, http.MethodGet, path, "", bob...); history != "[]" {
+		t.Errorf("bob reads by the session's name %s", history)
+	}
+	if code, _ := s.call(t, http.MethodGet, path+"/stream", "", bob...); code != http.StatusNoContent {
+		t.Errorf("bob streams: %d", code)
+	}
+	for _, stop := range []string{path, "/v1/ai-sdk/chat/unknown"} {
+		if code, _ := s.call(t, http.MethodPost, stop+"/stop", "", bob...); code != http.StatusNotFound {
+			t.Errorf("bob stops %s: %d", stop, code)
+		}
+	}
+	if code, _ := s.call(t, http.MethodPost, "/v1/ai-sdk/chat", say(own, "m2", "hello"), bob...); code != http.StatusNotFound {
+		t.Errorf("bob writes: %d", code)
+	}
+}
+
+func TestBadInputByHand(t *testing.T) {
+	s := serve(t, "open")
+	s.post(t, "", say("c", "m1", "hello"))
+	user := func(parts string) string {
+		return `{"id":"c","messages":[{"id":"m9","role":"user","parts":[` + parts + `]}]}`
+	}
+	for _, c := range []struct {
+		name, query, body string
+		code              int
+		want              string
+	}{
+		{"nothing", "", ``, 400, "empty"},
+		{"no JSON", "", `{`, 400, "not the JSON"},
+		{"no id", "", `{"messages":[]}`, 400, "id is missing"},
+		{"an id of another kind", "", `{"id":5}`, 400, "id is a JSON number"},
+		{"no messages", "", `{"id":"c","messages":[]}`, 400, "messages is empty"},
+		{"no text", "", user(`{"type":"unheard-of"}`), 400, "messages[0].parts has neither text nor files"},
+		{"another role", "", `{"id":"c","messages":[{"id":"x","role":"system","parts":[]}]}`, 400, "messages[0].role"},
+		{"an unknown trigger", "", `{"id":"c","trigger":"x","messages":[]}`, 400, "trigger"},
+		{"a file of the network", "", user(`{"type":"file","mediaType":"image/png","url":"https://example.com/a.png"}`), 400, "messages[0].parts[0].url"},
+		{"a broken upload", "", user(`{"type":"file","mediaType":"image/png","url":"data:image/png;base64,%%%"}`), 400, "messages[0].parts[0].url"},
+		{"an unknown agent", "?agent=nobody", strings.Replace(say("new", "m1", "x"), "c", "c", 1), 404, "nobody"},
+		{"no name of an agent", "?agent=No%20Body", say("new", "m1", "x"), 400, "agent"},
+		{"another agent", "?agent=asker", say("c", "m2", "x"), 409, "asker"},
+		{"an unknown form", "?tools=x", say("c", "m2", "x"), 400, "tools"},
+		{"an unknown version", "?version=4", say("c", "m2", "x"), 400, "version"},
+		{"an answer to nothing", "", answer("c", "unknown", responded("call", true)), 409, "messages[1].id"},
+		{"an answer of no conversation", "", answer("none", "unknown", responded("call", true)), 404, "none"},
+	} {
+		code, text := s.call(t, http.MethodPost, "/v1/ai-sdk/chat"+c.query, c.body, "Content-Type", "application/json")
+		if code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d %s", c.name, code, text)
+		}
+	}
+	if code, text := s.call(t, http.MethodDelete, "/v1/ai-sdk/chat", ""); code != http.StatusMethodNotAllowed {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c/else", ""); code != http.StatusNotFound {
+		t.Errorf("%d %s", code, text)
+	}
+	if _, history := s.call(t, http.MethodGet, "/v1/ai-sdk/chat/c", ""); strings.Count(history, `"role"`) != 2 {
+		t.Errorf("bad input changed the conversation: %s", history)
+	}
+}
